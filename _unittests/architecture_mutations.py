@@ -16,7 +16,7 @@ PROTO_METHODS = frozenset(
     {"CopyFrom", "MergeFrom", "MergeFromString", "ClearField", "Clear", "ParseFromString"}
 )
 MUTATING_METHODS = LIST_METHODS | PROTO_METHODS
-#: what holds `.input` and `.output` lists without being a node
+#: objects with `.input` and `.output` lists that are not nodes
 NOT_NODES = re.compile(r"(^|_)(graph|graph_proto|function|func|fct|model|onx|body|self)$", re.I)
 NODE_NAME = re.compile(r"(^|_)(node|nodes|nd)(_|\d|$)")
 #: functions that return a new node, which is in no graph yet
@@ -34,7 +34,7 @@ FRESH_CALLS = frozenset(
 
 
 def last_identifier(node: ast.AST) -> str:
-    """Returns the identifier an expression ends with: ``a.b[0].c`` gives ``c``."""
+    """The last identifier of an expression: ``a.b[0].c`` gives ``c``."""
     while isinstance(node, (ast.Subscript, ast.Starred)):
         node = node.value
     if isinstance(node, ast.Attribute):
@@ -74,7 +74,7 @@ class NodeMutations:
             self._bind(name, value)
 
     def _bindings(self) -> Iterator[tuple[str, ast.AST, bool]]:
-        """Enumerates ``(name, value, the name goes through the values)``."""
+        """Enumerates ``(name, value, whether the name iterates over the values)``."""
         for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 if isinstance(node.targets[0], ast.Name):

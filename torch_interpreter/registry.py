@@ -7,8 +7,8 @@ A converter is a function of the operands, ``fct(g, *args, **kwargs)``:
   scalar is a :class:`torch_interpreter.symbols.SymScalar`, everything else is the python value.
 
 It returns the name of the result, or a list of names. The interpreter gives them the names of the
-fx nodes, their types and their shapes. A converter that depends on what torch knows of the results
-declares a parameter ``expected: OutputFacts = UNKNOWN_OUTPUTS``.
+fx nodes, their types and their shapes. A converter that depends on the facts of torch about the
+results declares a parameter ``expected: OutputFacts = UNKNOWN_OUTPUTS``.
 """
 
 from __future__ import annotations

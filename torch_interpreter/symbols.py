@@ -1,7 +1,7 @@
 """Symbolic scalars: sizes and numbers that only exist when the model runs.
 
 torch writes ``sym_size``, ``item`` and python arithmetic on their results in the graph. Such a
-scalar is carried as a :class:`SymScalar`: the name of a tensor of shape ``(1,)``, which is what
+scalar is carried as a :class:`SymScalar`: the name of a tensor of shape ``(1,)``, the form that
 a Concat building a shape needs. :func:`scalar0d` gives the rank-0 form.
 """
 

@@ -97,7 +97,7 @@ def to_onnx(
     :param external_threshold: size in bytes of a big weight
     :param export_options: an :class:`ExportOptions` or the name of a strategy
     :param return_optimize_report: returns the statistics of the optimizer too, last
-    :param filename: saves the model in the format its extension tells, whole or not at all
+    :param filename: saves the model in the format of its extension, whole or not at all
     :param inline: inlines local functions, not those of the next option and of aten_as_function
     :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
         of these classes) becomes a call to a local function, the weights are its last inputs
@@ -154,7 +154,7 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     )
     if plan is not None:
         _check_functions(builder.functions, o["export_modules_as_functions"])
-        # the functions the user asks for stay
+        # the functions the user asks for are kept
         o.update(inline=False, function_options=None)
     names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
     onx, report = builder.to_onnx(return_optimize_report=True, **{n: o[n] for n in names})

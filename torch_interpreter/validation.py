@@ -121,7 +121,7 @@ def validate(
     :param inputs: the leaves of the arguments
     :param specs: specifications of the dynamic dimensions
     :param tolerance: absolute and relative
-    :param verbose: prints what is compared
+    :param verbose: prints the comparisons
     :raises ValidationError: the results differ
     """
     leaves, tree = torch.utils._pytree.tree_flatten((args, kwargs))

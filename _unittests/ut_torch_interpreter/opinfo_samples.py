@@ -139,7 +139,7 @@ def _eager(sample: Sample, model: torch.nn.Module) -> list[Any] | None:
 
 
 def outcome(sample: Sample) -> str:
-    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or what is wrong."""
+    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or the difference."""
     model = Call(sample.operator.op, sample.leaves, sample.tree)
     expected = _eager(sample, model)
     if expected is None:

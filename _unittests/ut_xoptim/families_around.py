@@ -39,7 +39,7 @@ from xoptim.api.registry import all_patterns
 from xoptim.testing import assert_same_outputs, make_feeds, optimize_with
 
 Feeds = dict[str, Any]
-#: what optimizes: the patterns of the family alone, a set
+#: selections that optimize: the patterns of the family alone, a set
 SELECTIONS = ("family", "family", "default", "default+onnxruntime")
 #: sizes of symbols
 SIZES = (0, 1, 2, 5)
@@ -61,7 +61,7 @@ KERNELS = ("patterns_cuda.elementwise",)
 NOT_RUN = {
     "patterns_ort.generation": "GreedySearch without its decoder, the pattern looks around it"
 }
-#: families that may fail where the model does not: what the error says, and why
+#: families that may fail where the model does not: text of the error, reason
 FAILS = {
     "patterns.gather_positions": (
         "indices element out of data bounds",
@@ -110,7 +110,7 @@ def families() -> dict[str, tuple[list[str], list[ModelProto]]]:
 
 
 def specials_of(family: str, case: Case) -> tuple[Any, ...]:
-    """Special values of a case: what rounds may overflow where the original does not."""
+    """Special values of a case; a rewrite that rounds may overflow where the original does not."""
     if case.selection != "family" or precisions(family) == {"exact"}:
         return (*SPECIAL, *LIMITS)
     return tuple(v for v in SPECIAL if family not in FINITE or not np.isinf(v))
@@ -218,9 +218,9 @@ def _run_in_numpy(model: ModelProto) -> Run:
 
 
 def _runs(family: str, case: Case, model: ModelProto) -> list[tuple[Feeds, list[Any]]]:
-    """Inputs a model runs with, and what it gives: the sizes of the case, then 3 for all symbols."""
+    """Inputs a model runs with, and its results: the sizes of the case, then 3 for all symbols."""
     try:
-        # numpy would run what is not valid
+        # numpy would run an invalid model
         run = [read(model) for read in (_run_onnxruntime, _runner(family, case))][1]
     except Exception:
         return []

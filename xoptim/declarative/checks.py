@@ -164,7 +164,7 @@ def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ())
 
     :param g: the optimizer
     :param name: the result
-    :param value: what is expected
+    :param value: the expected value
     :param others: the operands it is broadcast with; next to one that is no scalar, a constant of
         one element may have rank 0 or 1
     """

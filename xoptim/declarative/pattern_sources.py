@@ -197,7 +197,7 @@ def captured_by(nodes: Iterable[NodeProto]) -> str:
 def check_pattern_model(model: Any, what: str) -> ModelProto:
     """Checks that a model can be one side of a pattern.
 
-    :param model: what the user gives
+    :param model: the argument of the user
     :param what: which one, for the messages
     :return: the model
     :raises OptionError: if it is no model, is empty, not valid, or has functions, sparse

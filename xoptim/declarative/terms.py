@@ -69,7 +69,7 @@ class Operation:
     :param op_type: operator type
     :param operands: its inputs, None for one that must be missing
     :param domain: domain
-    :param attributes: expected values, or :class:`Bound`; None does not look at them
+    :param attributes: expected values, or :class:`Bound`; None ignores them
     :param any_attributes: the attributes that are not listed may have any value
     :param rest: name given to the inputs after the operands, empty if there must be none
     :param outputs: names of its results, an empty string for one that has none

@@ -40,7 +40,7 @@ class EngineState(GraphQueries):
         """Reports a failing rewrite: raises, or goes on without it.
 
         :param member: the rewrite
-        :param message: what happened
+        :param message: message of the error
         :param cause: the error it comes from
         """
         error = PatternError(message)

@@ -46,7 +46,7 @@ class EquilibriumGraphRewriter(CompositeRewriter):
         super().__init__(rewriters, name, on_failure)
         self.max_use_ratio = max_use_ratio
         self.final = [on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
-        #: members that work on whole graphs search their nodes themselves
+        #: rewriters of whole graphs, which search their nodes themselves
         self.follows_changes = not self.final and all(
             isinstance(r, PatternOptimization) for r in self.rewriters
         )

@@ -133,7 +133,7 @@ def differences(
 ) -> list[str]:
     """Compares facts with a real result.
 
-    :param facts: what was inferred
+    :param facts: the inferred facts
     :param real: array, list of arrays for a sequence, None for an empty optional
     :param sizes: size of every symbol, fresh symbols are bound to the first size they meet
     :param strict: unknown shapes and types are differences too

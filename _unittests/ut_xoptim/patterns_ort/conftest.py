@@ -9,5 +9,5 @@ from xoptim.reading import gated
 
 @pytest.fixture
 def open_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was measured: what a gate decides does not depend on the processor of the tests."""
+    """Forgets all measures: the gates do not depend on the processor of the tests."""
     monkeypatch.setattr(gated, "find_gate", lambda pattern, processor, target: None)

@@ -1,5 +1,4 @@
-"""Registers results and operators in the libraries of unification: what unifies, what is a
-pair."""
+"""Registers results and operators in the libraries of unification."""
 
 from __future__ import annotations
 
