@@ -165,7 +165,7 @@ def make_plan(
     :param export_modules_as_functions: True for all submodules, or a set of classes
     :param aten_as_function: True for the default operators, or names of operators
     :param function_options: domain of the functions, what happens to the weights
-    :raises OptionError: the classes are not a set of classes, or no submodule is an instance of one
+    :raises OptionError: the option is not a set of classes, or no submodule is an instance of one
     """
     types: frozenset[str] | None = frozenset()
     if export_modules_as_functions is True:
