@@ -1,4 +1,4 @@
-"""Calls torch.export with one or several strategies, then decomposes and validates the result."""
+"""Calls torch.export with one or several strategies, and validates the exported program."""
 
 from __future__ import annotations
 
