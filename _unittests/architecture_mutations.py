@@ -16,7 +16,7 @@ PROTO_METHODS = frozenset(
     {"CopyFrom", "MergeFrom", "MergeFromString", "ClearField", "Clear", "ParseFromString"}
 )
 MUTATING_METHODS = LIST_METHODS | PROTO_METHODS
-#: what holds `.input` and `.output` lists without being a node
+#: objects with `.input` and `.output` lists that are not nodes
 NOT_NODES = re.compile(r"(^|_)(graph|graph_proto|function|func|fct|model|onx|body|self)$", re.I)
 NODE_NAME = re.compile(r"(^|_)(node|nodes|nd)(_|\d|$)")
 #: functions that return a new node, which is in no graph yet
@@ -34,7 +34,7 @@ FRESH_CALLS = frozenset(
 
 
 def last_identifier(node: ast.AST) -> str:
-    """Returns the identifier an expression ends with: ``a.b[0].c`` gives ``c``."""
+    """The last identifier of an expression: ``a.b[0].c`` gives ``c``."""
     while isinstance(node, (ast.Subscript, ast.Starred)):
         node = node.value
     if isinstance(node, ast.Attribute):
@@ -74,7 +74,7 @@ class NodeMutations:
             self._bind(name, value)
 
     def _bindings(self) -> Iterator[tuple[str, ast.AST, bool]]:
-        """Enumerates ``(name, value, the name goes through the values)``."""
+        """Enumerates ``(name, value, whether the name iterates over the values)``."""
         for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 if isinstance(node.targets[0], ast.Name):
@@ -89,7 +89,7 @@ class NodeMutations:
             self.aliases.add(name)
 
     def _is_node(self, field: ast.Attribute) -> bool:
-        """Tells if ``field.value`` (what holds `.input`...) is a node that is in a graph."""
+        """Whether ``field.value`` (the owner of `.input`...) is a node that is in a graph."""
         owner = last_identifier(field.value)
         return not NOT_NODES.search(owner) and not self._is_fresh(field.value)
 
@@ -99,7 +99,7 @@ class NodeMutations:
         return isinstance(node, ast.Name) and node.id in self.fresh
 
     def _reaches_field(self, node: ast.AST) -> bool:
-        """Tells if an expression is a field of a node, or something below: ``n.attribute[0].i``."""
+        """Whether an expression is a field of a node, or something below: ``n.attribute[0].i``."""
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             if isinstance(node, ast.Attribute) and node.attr in NODE_FIELDS:
                 return self._is_node(node)

@@ -1,6 +1,6 @@
 """The rules of the house as detectors over syntax trees: each returns the violations it sees.
 
-A detector takes the parsed module (and what it needs to know of it), and returns a list of
+A detector takes the parsed module (and facts about it), and returns a list of
 ``(line number, message)``. :mod:`test_architecture` runs them over the packages and tries each of
 them on planted snippets, so that a rule that stops detecting anything is noticed.
 """
@@ -68,7 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "to_onnx",
     ),
 }
-#: what imports modules by name -> what it reaches
+#: modules that import others by name -> the modules they reach
 HOOKS = {
     "xbuilder.passes.patterns": "the engine",
     "xoptim.catalogue.registry": "the families of patterns, which xoptim/__init__.py names",
@@ -80,7 +80,7 @@ ALLOWED_PACKAGES = {
     "xoptim": {"xbuilder", "xoptim"},
     "torch_interpreter": {"xbuilder", "torch_interpreter"},
 }
-#: what a module may import when it is loaded; anything else is optional, imported where it is used
+#: modules a module may import when it is loaded; others are optional, imported where they are used
 CORE_DEPENDENCIES = {"click", "google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich"}
 #: a folder nothing else imports -> libraries of an extra it needs
 EXTRA_DEPENDENCIES = {
@@ -92,8 +92,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def room_of(module: str) -> int:
-    """Returns the place of the room of a module in its package, 1 + the last one if it has none:
-    what the package itself gives (``from xbuilder import GraphBuilder``) is above everything."""
+    """The place of the room of a module in its package, 1 + the last one if it has none. The
+    exports of the package itself (``from xbuilder import GraphBuilder``) are above everything."""
     package, name = [*module.split("."), ""][:2]
     rooms = ROOMS[package]
     return rooms.index(name) if name in rooms else len(rooms)
@@ -108,7 +108,7 @@ def check_room(module: str) -> list[Violation]:
 
 
 def type_checking_lines(tree: ast.Module) -> set[int]:
-    """Returns the lines under ``if TYPE_CHECKING:``, which never run."""
+    """The lines under ``if TYPE_CHECKING:``, which never run."""
     lines: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
@@ -167,7 +167,7 @@ def check_imports(tree: ast.Module, module: str, is_package: bool = False) -> li
 def import_graph(
     trees: Mapping[str, tuple[ast.Module, bool]],
 ) -> dict[str, dict[str, int]]:
-    """Returns the modules each module imports, type hints included, with a line.
+    """The modules each module imports, type hints included, with a line.
 
     :param trees: parsed modules by name, and whether they are packages
     """
@@ -182,7 +182,7 @@ def import_graph(
 
 
 def find_circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Returns the groups of modules that import each other, directly or not."""
+    """The groups of modules that import each other, directly or not."""
     reached = {module: _reachable(module, edges) for module in edges}
     groups: list[list[str]] = []
     seen: set[str] = set()
@@ -276,7 +276,7 @@ def check_docstrings(tree: ast.Module) -> list[Violation]:
 
 
 def is_overload(node: ast.AST) -> bool:
-    """Tells if a function is one of the signatures of an overloaded function."""
+    """Whether a function is one of the signatures of an overloaded function."""
     decorators = getattr(node, "decorator_list", [])
     return any(isinstance(d, ast.Name) and d.id == "overload" for d in decorators)
 
@@ -297,7 +297,7 @@ def check_methods_docstrings(tree: ast.Module) -> list[Violation]:
 
 
 def check_parameters(tree: ast.Module) -> list[Violation]:
-    """A public docstring that tells a parameter tells all of them, and none that does not exist."""
+    """A public docstring that describes a parameter describes all of them, and no unknown one."""
     found = []
     classes = [n.body for n in tree.body if isinstance(n, ast.ClassDef)]
     for node in [*tree.body, *(n for body in classes for n in body)]:
@@ -335,14 +335,14 @@ def check_op_type_tricks(tree: ast.Module) -> list[Violation]:
 
 
 def is_op_type(node: ast.AST) -> bool:
-    """Tells if an expression is the type of an operator: ``node.op_type`` or ``op_type``."""
+    """Whether an expression is the type of an operator: ``node.op_type`` or ``op_type``."""
     return (isinstance(node, ast.Attribute) and node.attr == "op_type") or (
         isinstance(node, ast.Name) and node.id == "op_type"
     )
 
 
 def called_name(node: ast.Call) -> str:
-    """Returns the last identifier of what is called: ``g.make_node(...)`` gives ``make_node``."""
+    """The last identifier of the function of a call: ``g.make_node(...)`` gives ``make_node``."""
     function = node.func
     if isinstance(function, ast.Attribute):
         return function.attr

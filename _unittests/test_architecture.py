@@ -123,7 +123,7 @@ def test_only_the_store_changes_nodes():
 
 
 def test_sets_of_operators_are_in_the_table():
-    """What operators are is said once, in xbuilder/operators/op_traits.py."""
+    """Sets of operators are defined once, in xbuilder/op_traits.py."""
     kinds = (tuple, frozenset)
     rows = [(n, v) for n, v in vars(op_traits).items() if n.isupper() and type(v) in kinds]
     sets = {n: frozenset(v) for n, v in rows if len(v) > 2 and not n.startswith("_")}
@@ -143,7 +143,7 @@ def test_no_leftovers():
 
 
 def test_xbuilder_does_not_need_torch_nor_xoptim():
-    """What the imports say is true when python runs them."""
+    """The imports that are declared are those python makes when it runs."""
     import subprocess
     import sys
 

@@ -1,4 +1,4 @@
-"""Converts torch models into ONNX: torch.export gives a graph, one converter per operator."""
+"""Converts torch models into ONNX. torch.export gives a graph, each operator has one converter."""
 
 from xbuilder import FunctionOptions
 

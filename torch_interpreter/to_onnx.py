@@ -33,7 +33,7 @@ from .inputs.caches import register_caches
 from .inputs.inputs import split_arguments
 
 MIN_OPSET = 15
-#: what the options are, None is accepted for all
+#: the accepted types of the options, None is accepted for all
 _TYPES: tuple[tuple[str, Any, str], ...] = (
     ("options", OptimizationOptions, "OptimizationOptions"),
     ("dispatcher", Dispatcher, "Dispatcher"),
@@ -43,12 +43,12 @@ _TYPES: tuple[tuple[str, Any, str], ...] = (
     ("external_threshold", int, "a number of bytes"),
     ("filename", PATH, "a path"),
 )
-#: torch exports one model at a time, its state is global
+#: torch exports one model at a time because its state is global
 _EXPORTS = threading.RLock()
 
 
 def default_opset() -> int:
-    """18, or the one before the last one onnx knows."""
+    """The default opset: 18, or the one before the last onnx knows if it is lower."""
     return min(18, onnx.defs.onnx_opset_version() - 1)
 
 
@@ -97,7 +97,7 @@ def to_onnx(
     :param external_threshold: size in bytes of a big weight
     :param export_options: an :class:`ExportOptions` or the name of a strategy
     :param return_optimize_report: returns the statistics of the optimizer too, last
-    :param filename: saves the model in the format its extension tells, whole or not at all
+    :param filename: saves the model in the format of its extension, whole or not at all
     :param inline: inlines local functions, not those of the next option and of aten_as_function
     :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
         of these classes) becomes a call to a local function, the weights are its last inputs
@@ -154,7 +154,7 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     )
     if plan is not None:
         _check_functions(builder.functions, o["export_modules_as_functions"])
-        # the functions the user asks for stay
+        # the functions the user asks for are kept
         o.update(inline=False, function_options=None)
     names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
     onx, report = builder.to_onnx(return_optimize_report=True, **{n: o[n] for n in names})
@@ -188,7 +188,7 @@ def _check_options(
 
 
 def _check_types(o: Mapping[str, Any]) -> None:
-    """Refuses at once what would fail after the export."""
+    """Refuses at once arguments that would fail after the export."""
     for name, expected, what in _TYPES:
         check_type(name, o[name], expected, what, optional=True)
     for name in ("input_names", "output_names", "raise_list"):

@@ -1,4 +1,4 @@
-"""Matches and rewrites an ONNX model."""
+"""Optimizes an ONNX model: finds patterns of nodes and rewrites them."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_an_example_is_a_pair_of_models(monkeypatch):
 
 @pytest.mark.slow
 def test_demo(tmp_path):
-    """What `make demo` runs."""
+    """The commands `make demo` runs."""
     script = ROOT / "_doc" / "examples" / "plot_demo_mlp.py"
     done = subprocess.run(
         [sys.executable, str(script), "--output", str(tmp_path)],

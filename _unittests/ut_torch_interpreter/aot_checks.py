@@ -14,7 +14,7 @@ from xbuilder import OptimizationOptions
 
 
 def inference_backend() -> tuple[list[onnx.ModelProto], Callable[..., Any]]:
-    """Returns the models made so far, and the backend that makes them and runs them."""
+    """The models made so far, and the backend that makes them and runs them."""
     models: list[onnx.ModelProto] = []
 
     def backend(gm, args):
@@ -26,12 +26,12 @@ def inference_backend() -> tuple[list[onnx.ModelProto], Callable[..., Any]]:
 
 
 def _flat(values: Any) -> list[Any]:
-    """What the model is given: torch gives None where it needs nothing."""
+    """The arguments of the model; torch gives None where it needs nothing."""
     return [v for v in values if isinstance(v, torch.Tensor | int | float)]
 
 
 def training_backend(**kwargs: Any) -> tuple[list[onnx.ModelProto], Callable[..., Any]]:
-    """Returns the models made so far, forward then backward, and the backend that makes them.
+    """The models made so far, forward then backward, and the backend that makes them.
 
     Every output is found by its name, which holds its place.
 

@@ -124,7 +124,7 @@ def samples(operator: Any, dtype: torch.dtype, limit: int) -> Iterator[Sample]:
 
 
 def _eager(sample: Sample, model: torch.nn.Module) -> list[Any] | None:
-    """What torch computes, None if it refuses, or if no model gives it (sparse, no tensor)."""
+    """The results of torch, None if it refuses, or if no model gives them (sparse, no tensor)."""
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -139,7 +139,7 @@ def _eager(sample: Sample, model: torch.nn.Module) -> list[Any] | None:
 
 
 def outcome(sample: Sample) -> str:
-    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or what is wrong."""
+    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or the difference."""
     model = Call(sample.operator.op, sample.leaves, sample.tree)
     expected = _eager(sample, model)
     if expected is None:
@@ -158,7 +158,7 @@ def outcome(sample: Sample) -> str:
 
 
 def _compared(expected: list[Any], got: list[np.ndarray], structure: bool, ties: bool) -> str:
-    """What differs; only the types and shapes of what is random, of the indices of equal values."""
+    """The difference; only types and shapes if random, or for the indices of equal values."""
     if len(expected) != len(got):
         return f"{len(expected)} results expected, {len(got)} found"
     for i, (e, value) in enumerate(zip(expected, got, strict=True)):

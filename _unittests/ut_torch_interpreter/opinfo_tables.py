@@ -1,8 +1,8 @@
-"""What is known of some operators of torch: results that are not determined, wrong results."""
+"""Known exceptions among the operators of torch: undetermined results, wrong results."""
 
 from __future__ import annotations
 
-# random, memory that nobody wrote, positions of equal values: only types and shapes are compared
+# random, uninitialized memory, positions of equal values: only types and shapes are compared
 NOT_DETERMINED = {
     "argsort",
     "bernoulli",
@@ -37,7 +37,7 @@ NOT_DETERMINED = {
 ONLY_TORCH_SAMPLES = {"_chunk_cat"}
 # the second result is the position of a value: torch says nothing of which one when several are equal
 TIES = {"kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"}
-# what is neither right nor refused for some samples, and why
+# operators neither right nor refused for some samples, and the reason
 WRONG = {
     "nn.functional.multilabel_margin_loss": "Without batch, torch returns memory nobody wrote.",
 }

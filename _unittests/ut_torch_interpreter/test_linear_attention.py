@@ -15,7 +15,7 @@ qwen3_next = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_
 
 
 class _Step(torch.nn.Module):
-    """What Qwen3-Next does when it generates one token."""
+    """The computation of Qwen3-Next when it generates one token."""
 
     def forward(self, query, key, value, decay, beta, state):
         return qwen3_next.torch_recurrent_gated_delta_rule(

@@ -111,7 +111,7 @@ class StatedFacts:
             self.sizes.setdefault(stated, found)
 
     def differences(self, what: str, facts: ResultFacts, array: np.ndarray) -> list[str]:
-        """What facts and a real array contradict."""
+        """The contradictions between facts and a real array."""
         found_type = 0
         if array.dtype.kind not in "OUS":
             found_type = oh.np_dtype_to_tensor_dtype(array.dtype)
@@ -138,7 +138,7 @@ class StatedFacts:
 def contradictions(
     builder: GraphBuilder, values: dict[str, Any], sizes: dict[str, int] | None = None
 ) -> list[str]:
-    """What the builder states and the values of a run contradict.
+    """The contradictions between the builder and the values of a run.
 
     :param builder: builder
     :param values: values of the results by name

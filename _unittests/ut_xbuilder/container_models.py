@@ -1,4 +1,4 @@
-"""Models with large tensors, and what is expected of the files they are saved in."""
+"""Models with large tensors, and the expected content of the files they are saved in."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def optimized(
 
 
 def check_stores(builder: GraphBuilder) -> None:
-    """A graph and its subgraphs are consistent, nothing is left of what went."""
+    """A graph and its subgraphs are consistent, nothing is left of removed nodes."""
     check_graph(builder.graph)
     for child in builder.iter_subgraph_builders():
         check_graph(child.graph)

@@ -1,5 +1,5 @@
-"""What is changed around a model, beside what near-misses change: consumers, axes, sizes, special
-constants, bodies that capture what they read."""
+"""Changes around a model, besides those of near-misses: consumers, axes, sizes, special
+constants, bodies that capture their inputs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Around(NearMiss):
         self.specials = specials
 
     def make(self, names: Sequence[str]) -> None:
-        """Does the changes, one after the other; bodies come last, they hide what they hold."""
+        """Makes the changes, one after the other; bodies come last, as they hide their nodes."""
         for name in sorted(names, key=lambda name: name in _BODIES):
             CHANGES[name](self)
 
@@ -124,7 +124,7 @@ class Around(NearMiss):
         self.changes.append("all dimensions are symbols")
 
     def forget_shapes(self) -> None:
-        """Nothing is declared about the shapes of what is computed."""
+        """The shapes of computed results are not declared."""
         del self.graph.value_info[:]
         for output in self.graph.output:
             if output.type.HasField("tensor_type"):
@@ -145,7 +145,7 @@ class Around(NearMiss):
             self.changes.append(f"{chosen} in {tensor.name}")
 
     def constant_as_input(self) -> None:
-        """What is a constant is given instead."""
+        """A constant becomes an input."""
         if self.graph.initializer:
             place = int(self.rng.integers(len(self.graph.initializer)))
             tensor = self.graph.initializer.pop(place)
@@ -169,7 +169,7 @@ class Around(NearMiss):
         return moved, [ValueInfoProto.FromString(o.SerializeToString()) for o in outputs]
 
     def _call(self, node: NodeProto, outputs: Sequence[ValueInfoProto]) -> None:
-        """The node gives what the nodes that moved gave, with other names."""
+        """The node gives the results of the moved nodes, with other names."""
         names = {o.name: f"{o.name}_called" for o in outputs}
         node.output.extend(names.values())
         for output in self.graph.output:
@@ -177,7 +177,7 @@ class Around(NearMiss):
         self.graph.node.append(node)
 
     def if_body(self) -> None:
-        """The last nodes are in a branch, and the opposite of what they give in the other one."""
+        """The last nodes are in a branch, and the opposite of their results in the other one."""
         cut = self._cut()
         if cut is None:
             return
@@ -238,7 +238,7 @@ def _other_sign(axis: int, rank: int) -> int:
 
 
 _BODIES = ("if_body", "loop_body", "function_body")
-#: name of a change -> what does it
+#: name of a change -> function that makes it
 CHANGES: dict[str, Callable[[Any], None]] = {
     name: getattr(Around, name)
     for name in (

@@ -39,7 +39,7 @@ from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import assert_same_outputs, make_feeds, optimize_with
 
 Feeds = dict[str, Any]
-#: what optimizes: the patterns of the family alone, a set
+#: selections that optimize: the patterns of the family alone, a set
 SELECTIONS = ("family", "family", "default", "default+onnxruntime")
 #: sizes of symbols
 SIZES = (0, 1, 2, 5)
@@ -61,7 +61,7 @@ KERNELS = ("patterns_cuda.elementwise",)
 NOT_RUN = {
     "patterns_ort.attention.generation": "GreedySearch without its decoder, the pattern looks around it"
 }
-#: families that may fail where the model does not: what the error says, and why
+#: families that may fail where the model does not: text of the error, reason
 FAILS = {
     "patterns.indexing.gather_positions": (
         "indices element out of data bounds",
@@ -110,7 +110,7 @@ def families() -> dict[str, tuple[list[str], list[ModelProto]]]:
 
 
 def specials_of(family: str, case: Case) -> tuple[Any, ...]:
-    """Special values of a case: what rounds may overflow where the original does not."""
+    """Special values of a case; a rewrite that rounds may overflow where the original does not."""
     if case.selection != "family" or precisions(family) == {"exact"}:
         return (*SPECIAL, *LIMITS)
     return tuple(v for v in SPECIAL if family not in FINITE or not np.isinf(v))
@@ -130,7 +130,7 @@ def around(family: str, case: Case) -> Around:
 
 @lru_cache(maxsize=1)
 def warm_up() -> None:
-    """What is made once is made here, not again in every process."""
+    """Fills the caches once in this process, so that its children do not."""
     for family in list(families())[::8]:
         for selection in SELECTIONS:
             judge(family, Case(0, (), 0, selection, (2, 1, 5), False))
@@ -165,7 +165,7 @@ def judge(family: str, case: Case) -> Verdict:
 
 
 def _copies_dimensions(model: ModelProto, case: Case) -> bool:
-    """Tells if a Reshape may copy a dimension instead of a computed one that happens to be null: its
+    """Whether a Reshape may copy a dimension instead of a computed one that happens to be 0: its
     result does not have the shape everything says."""
     dims = [d.dim_value for i in model.graph.input for d in i.type.tensor_type.shape.dim]
     constants = {i.name for i in model.graph.initializer}
@@ -218,9 +218,9 @@ def _run_in_numpy(model: ModelProto) -> Run:
 
 
 def _runs(family: str, case: Case, model: ModelProto) -> list[tuple[Feeds, list[Any]]]:
-    """Inputs a model runs with, and what it gives: the sizes of the case, then 3 for all symbols."""
+    """Inputs a model runs with, and its results: the sizes of the case, then 3 for all symbols."""
     try:
-        # numpy would run what is not valid
+        # numpy would run an invalid model
         run = [read(model) for read in (_run_onnxruntime, _runner(family, case))][1]
     except Exception:
         return []

@@ -39,10 +39,10 @@ from xoptim.trust.random_inputs import random_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 #: the two classes a mutant may be in: the optimized model is as good as the mutant, or the error is
-#: one of ours and says what is wrong with the model
+#: one of ours and names the fault of the model
 OK, CLEAN_ERROR = "ok", "clean error"
 SECONDS = 60
-#: what a run may allocate above what the process already has
+#: memory a run may allocate above the memory of the process
 MEMORY = 3 << 30
 
 
@@ -92,7 +92,7 @@ def all_sources() -> tuple[list[Source], list[Source], list[Source]]:
 
 @lru_cache(maxsize=1)
 def warm_up() -> None:
-    """Optimizes some models: what is made once is made here, not again in every process."""
+    """Optimizes some models to fill the caches of this process before it forks."""
     nodes, randoms, _ = all_sources()
     for source in (*nodes[::80], *randoms[::4]):
         optimize(source.model.SerializeToString())
@@ -121,7 +121,7 @@ def mutant_of(seed: int, real: float = 0.02) -> tuple[str, bytes, dict[str, Any]
 def limited(function: Callable[[], Any], seconds: int = SECONDS) -> tuple[bool, Any]:
     """Runs a function in a process of its own, under limits of time and memory.
 
-    :return: True and what it returns, or False and how its process ended
+    :return: True and its result, or False and the end of its process
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -185,7 +185,7 @@ def optimize(data: bytes) -> tuple[str, Any]:
 
 
 def run(data: bytes, feeds: dict[str, Any], checked: bool) -> tuple[str, Any]:
-    """What onnx's checker and onnxruntime say of a model.
+    """The answer of onnx's checker and of onnxruntime to a model.
 
     :return: the last step it passes ("", "checker", "session", "run"), and its outputs or the error
     """
@@ -219,7 +219,7 @@ def feeds_of(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(value: Any, declared: TypeProto) -> bool:
-    """Tells if an array has the declared type and shape; what is no array always does."""
+    """Whether an array has the declared type and shape; a value that is no array always does."""
     if not isinstance(value, np.ndarray):
         return value is not None
     tensor = declared.tensor_type
@@ -252,7 +252,7 @@ def judge(data: bytes, feeds: dict[str, Any]) -> Verdict:
 
 
 def names_something(message: str) -> bool:
-    """Tells if a message names what it speaks of: a file, a node, a result, an option."""
+    """Whether a message names its subject: a file, a node, a result, an option."""
     return bool(re.search(r"'[^']*'|mutant\.onnx|[Nn]odes? |cycle|opset|ir_version", message))
 
 
@@ -296,7 +296,7 @@ def verdicts(seeds: Iterable[int], real: float = 0.02) -> Iterator[tuple[int, st
 
 
 def main() -> None:
-    """Judges many mutants, prints what is neither ok nor a clean error."""
+    """Judges many mutants, prints those that are neither ok nor a clean error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)

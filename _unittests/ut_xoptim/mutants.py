@@ -1,4 +1,4 @@
-"""Models that nobody meant to write: one or several changes to a valid one, in its proto or bytes."""
+"""Models nobody meant to write: one or several changes of a valid one, in its proto or bytes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Mutator:
         else:
             message.ClearField(field.name)
 
-    # -- what makes sense to a reader of models
+    # -- changes that make sense to a reader of models
 
     def wrong_edge(self, model: ModelProto) -> None:
         """A node reads another result: one that comes later makes a cycle."""

@@ -1,5 +1,5 @@
 """Near-misses: the models patterns are tested on, with one thing changed. They still run, most
-patterns should refuse them; whatever is done, the results stay the same.
+patterns should refuse them; in any case, the results must not change.
 
 ``python -m ut_xoptim.near_misses --count 4000`` judges more of them than the tests do, from the
 folder ``_unittests``.
@@ -45,7 +45,7 @@ _BOOLEANS = ("keepdims", "training_mode", "transA", "transB", "unidirectional")
 
 
 class Verdict(NamedTuple):
-    """How a near-miss went: a kind, what was changed, why it is wrong."""
+    """The outcome of a near-miss: a kind, the change, the reason why it is wrong."""
 
     kind: str
     changes: Sequence[str] = ()
@@ -91,7 +91,7 @@ def _models(entry: Any) -> Iterator[ModelProto]:
 
 
 def _is_valid(model: ModelProto) -> bool:
-    """Tells if the operators are those of the opset."""
+    """Whether the operators are those of the opset."""
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError:
@@ -109,7 +109,7 @@ class NearMiss:
     def __init__(self, seed: int, model: ModelProto):
         self.rng = np.random.default_rng(seed)
         self.model = model
-        #: what was changed
+        #: the change
         self.changes: list[str] = []
 
     @property
@@ -210,7 +210,7 @@ class NearMiss:
         self.changes.append(f"a dimension of {info.name} is {size}")
 
     def second_copy(self) -> None:
-        """A node is there twice, what it gives is read from both."""
+        """A node is duplicated, its results are read from both."""
         nodes = list(self.graph.node)
         readers = [
             (place, reader, i)
@@ -286,7 +286,7 @@ def judge(seed: int) -> Verdict:
 
 
 def _runs(model: ModelProto, seed: int) -> list[tuple[dict[str, Any], list[Any]]]:
-    """Inputs a model runs with, and what it gives."""
+    """Inputs a model runs with, and its results."""
     dims = [d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim]
     names = sorted(filter(None, set(dims)))
     found = []
@@ -305,7 +305,7 @@ def _runs(model: ModelProto, seed: int) -> list[tuple[dict[str, Any], list[Any]]
 
 
 def is_undefined(model: ModelProto, feeds: dict[str, Any], results: list[Any]) -> bool:
-    """Tells if the reference of onnx refuses the model, or gives other results: onnxruntime joins
+    """Whether the reference of onnx refuses the model, or gives other results: onnxruntime joins
     an empty tensor to any other one, for example."""
     try:
         given = ReferenceEvaluator(model).run(None, feeds)

@@ -15,7 +15,7 @@ from xoptim.testing.graphs import canonical_graph
 
 
 def check_prepared(before: str, after: str, patterns: str, opset: int = 18) -> None:
-    """Checks the graph patterns make for others, and that it is what it was once put back.
+    """Checks the graph patterns make for others, and that inlining back restores it.
 
     :param before: a graph, as text
     :param after: the same with calls

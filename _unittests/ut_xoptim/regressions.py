@@ -1,4 +1,4 @@
-"""What checks the results of a model that other tools got wrong."""
+"""Checks of the results of models that other tools got wrong."""
 
 from __future__ import annotations
 

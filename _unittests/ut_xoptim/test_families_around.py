@@ -83,7 +83,7 @@ def counted(family: str, count: int, judge: Any) -> Counter[str] | str:
 
 @lru_cache(maxsize=1)
 def get_ready() -> None:
-    """What is made once is made here, not again in every process."""
+    """Fills the caches once in this process, so that its children do not."""
     warm_up()
     counted(FAMILIES[0], 4, lambda *_: Verdict(SAME))
 
@@ -139,7 +139,7 @@ def test_a_wrong_optimizer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_every_change_runs(change: str) -> None:
-    """What it makes runs for one of the first models at least, the same for the same seed."""
+    """A changed model runs for one of the first models at least, the same for the same seed."""
     kinds = []
     for family, example in product(("patterns.mul", "patterns.reduce"), range(12)):
         case = Case(example, (change,), example, "family", (2, 5, 1), False)

@@ -71,7 +71,7 @@ def test_many_random_models(seed: int, n_nodes: int, branching: bool) -> None:
 
 @pytest.mark.parametrize("size", [100, 200, 1000])
 def test_a_folded_weight_is_one_of_the_model(size: int) -> None:
-    """Whatever its size is, what a second run does to a folded weight the first one does."""
+    """The first run does everything a second run does to a folded weight, for any size."""
     text = f"g (float[a, {size}] x) => (float[a, 200] y) {{ m = MatMul(x, w) s = Add(m, b) y = Mul(s, c) }}"
     model = model_from_text(text)
     rng = np.random.default_rng(0)

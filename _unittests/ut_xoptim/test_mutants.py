@@ -60,7 +60,7 @@ def test_the_same_mutant_for_the_same_seed() -> None:
 
 
 def answer(value):
-    """What a process returns when it ends well."""
+    """The value a process returns when it ends well."""
     return lambda: value
 
 

@@ -1,4 +1,4 @@
-"""What is nearly what a pattern looks for gives the same results after it as before."""
+"""Near-misses of a pattern give the same results after it as before."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Rename(PatternOptimization):
 
 
 class NegNeg(PatternOptimization):
-    """Neg(Neg(x)) -> Identity(x); the first one stays if something else needs it."""
+    """Neg(Neg(x)) -> Identity(x); the first one is kept if something else reads it."""
 
     roots = ("Neg",)
 
@@ -70,7 +70,7 @@ class Silent(PatternOptimization):
 
 
 class Wrong(PatternOptimization):
-    """Matches Neg(Neg(x)) and returns what it is told to."""
+    """Matches Neg(Neg(x)) and returns the value it is given."""
 
     roots = ("Neg",)
 

@@ -1,4 +1,4 @@
-"""Converters of torch operators, by family. Importing this package registers all of them."""
+"""Converters of torch operators by family. Importing this package registers all of them."""
 
 from xbuilder.support.walking import import_all
 

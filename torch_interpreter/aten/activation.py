@@ -150,7 +150,7 @@ def softshrink(g: GraphWriter, x: str, lambd: float = 0.5) -> str:
 
 @aten("aten.threshold.default")
 def threshold(g: GraphWriter, x: str, threshold: Operand, value: Operand) -> str:
-    """A value up to the threshold, x elsewhere: nan stays."""
+    """A value up to the threshold, x elsewhere: nan is kept."""
     itype, rank = g.get_type(x), g.get_rank(x)
     replaced = g.op.LessOrEqual(x, scalar_like(g, threshold, itype, rank))
     return g.op.Where(replaced, scalar_like(g, value, itype, rank), x)

@@ -12,7 +12,7 @@ from .view import transpose
 
 
 def root_scale(g: GraphWriter, query: str, scale: Operand | None) -> Tensor:
-    """The square root of the scale: both operands are multiplied by it, as torch does."""
+    """The square root of the scale, by which torch multiplies both operands."""
     itype = g.get_type(query)
     if scale is not None and not isinstance(scale, str):
         return const(math.sqrt(scale), itype)
@@ -33,7 +33,7 @@ def _causal_mask(g: GraphWriter, query: str, key: str) -> str:
 
 
 def _repeat_heads(g: GraphWriter, x: str, query: str) -> str:
-    """Every head of a key is shared by consecutive heads of the query."""
+    """Repeats the heads of a key or a value, each shared by consecutive heads of the query."""
     heads, target = dim_of(g, x, -3), dim_of(g, query, -3)
     if heads == target:
         return x
@@ -50,7 +50,7 @@ def _repeat_heads(g: GraphWriter, x: str, query: str) -> str:
 
 
 def _masked(g: GraphWriter, scores: str, mask: str) -> str:
-    """A boolean mask hides positions, a float one is added."""
+    """Masks scores: a boolean mask hides positions, a float mask is added."""
     itype = g.get_type(scores)
     if g.get_type(mask) != BOOL:
         return g.op.Add(scores, cast(g, mask, itype))
@@ -66,7 +66,7 @@ def scores_of(
     is_causal: bool,
     scale: Operand | None,
 ) -> str:
-    """scale * query @ key.T + mask, what the softmax reads."""
+    """scale * query @ key.T + mask, the input of the softmax."""
     root = root_scale(g, query, scale)
     left = g.op.Mul(query, root)
     right = g.op.Mul(transpose(g, key, -2, -1), root)
@@ -79,7 +79,7 @@ def scores_of(
 
 
 def _whole_mask(g: GraphWriter, mask: str, query: str, key: str) -> str:
-    """A mask whose last two dimensions are those of the scores.
+    """The mask, expanded so that its last two dimensions are those of the scores.
 
     onnxruntime broadcasts the other dimensions of the mask of Attention, not these ones.
     """
@@ -93,7 +93,9 @@ def _whole_mask(g: GraphWriter, mask: str, query: str, key: str) -> str:
 def fits_attention(
     g: GraphWriter, query: str, mask: str | None, dropout_p: float, scale: Operand | None
 ) -> bool:
-    """True if the operator Attention does the same thing.
+    """Whether the operator Attention computes the same thing.
+
+    It gives nan, not 0, to a query when a boolean mask hides everything from it.
 
     It gives nan, not 0, to a query a boolean mask hides everything from.
     """
@@ -129,7 +131,7 @@ def sdpa(
 ) -> str:
     """softmax(scale * query @ key.T + mask) @ value.
 
-    A query which sees nothing gets zeros, as in torch: the softmax gives nan there.
+    A query which sees nothing gets zeros as in torch, since the softmax gives nan there.
     """
     if fits_attention(g, query, attn_mask, dropout_p, scale):
         mask = []

@@ -104,9 +104,10 @@ def floor_divide(g: GraphWriter, x: Operand, y: Operand) -> str:
 
 
 def _floor_divide_floats(g: GraphWriter, a: Tensor, b: Tensor, itype: int) -> str:
-    """C's remainder is exact and the quotient is not: what remains is removed before dividing.
+    """Floor division of floats, from C's remainder, which is exact while the quotient is not.
 
-    The quotient, close to an integer, is rounded; it is a / b if b is 0.
+    The remainder is subtracted before dividing, then the quotient, close to an integer, is rounded.
+    The result is a / b if b is 0.
     """
     zero = const(0, itype)
     ratio, rest = g.op.Div(a, b), g.op.Mod(a, b, fmod=1)
@@ -118,7 +119,7 @@ def _floor_divide_floats(g: GraphWriter, a: Tensor, b: Tensor, itype: int) -> st
 
 
 def _moves(g: GraphWriter, rest: str, b: Tensor, itype: int) -> str:
-    """True where a remainder has not the sign of the divisor."""
+    """True where the sign of a remainder is not the sign of the divisor."""
     zero = const(0, itype)
     opposite = g.op.Xor(g.op.Less(rest, zero), g.op.Less(b, zero))
     return g.op.And(opposite, g.op.Not(g.op.Equal(rest, zero)))
@@ -192,7 +193,7 @@ def _unit(g: GraphWriter, x: Tensor, itype: int) -> str:
 
 @aten("aten.atan2.default")
 def atan2(g: GraphWriter, y: str, x: str) -> str:
-    """The angle of (x, y): atan(|y| / |x|), on the left half plane from pi, with the sign of y.
+    """The angle of (x, y): atan(|y| / |x|), from pi on the left half plane, with the sign of y.
 
     0 / 0 counts as 0, the quotient of two infinities as 1.
     """
@@ -229,7 +230,7 @@ def xlogy(g: GraphWriter, x: Operand, y: Operand) -> str:
 
 
 def _ignoring_nan(op_types: tuple[str, str]) -> Callable[..., str]:
-    """fmax and fmin take the other operand when one is nan."""
+    """A converter of fmax or fmin, which returns the other operand when one is nan."""
     extremum = numeric_or_logical(op_types)
 
     def convert(g: GraphWriter, x: str, y: str) -> str:
@@ -249,7 +250,7 @@ aten("aten.fmin.default", "prims.fmin.default")(_ignoring_nan(("Min", "And")))
 
 @aten("aten.hypot.default", "prims.hypot.default")
 def hypot(g: GraphWriter, x: str, y: str) -> str:
-    """sqrt(x^2 + y^2), the highest of both is factored so that squares do not overflow.
+    """sqrt(x^2 + y^2); the larger of both is factored out so that squares do not overflow.
 
     It is infinite as soon as one is, even if the other one is nan.
     """
@@ -265,7 +266,7 @@ def hypot(g: GraphWriter, x: str, y: str) -> str:
 
 @aten("aten.copysign.Tensor", "aten.copysign.Scalar")
 def copysign(g: GraphWriter, x: Operand, y: Operand) -> str:
-    """The absolute value of x with the sign of y; the product gives -0.0, onnxruntime's Where 0."""
+    """|x| with the sign of y; a product keeps -0.0, onnxruntime's Where would return 0."""
     itype = float_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
     return g.op.Mul(g.op.Abs(a), _unit(g, b, itype))

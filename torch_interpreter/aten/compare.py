@@ -33,7 +33,7 @@ NAMED_SHIFTS = {"left": "LEFT", "right": "RIGHT"}
 
 
 def _compared(g: GraphWriter, op_type: str, x: Operand, y: Operand) -> list[Tensor]:
-    """The ordering operators do not accept booleans, Equal does."""
+    """Compares two operands; the ordering operators do not accept booleans, Equal does."""
     itype = common_type(g, x, y)
     if itype == BOOL and op_type != "Equal":
         itype = TensorProto.INT32
@@ -55,7 +55,7 @@ def _logical(op_type: str) -> Callable[..., str]:
 
 
 def _shift(direction: str) -> Callable[..., str]:
-    """BitShift only takes unsigned integers: a shift is a product or a floor division."""
+    """A converter of shifts, as a product or a floor division: BitShift needs unsigned integers."""
 
     def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
         itype = common_type(g, x, y)

@@ -1,7 +1,7 @@
 """Functions of complex numbers.
 
-The formulas are those of the DLMF, 4.2 to 4.35 (https://dlmf.nist.gov/4), the square root is the
-one of Kahan ("Branch cuts for complex elementary functions", 1987).
+The formulas are those of the DLMF, 4.2 to 4.35 (https://dlmf.nist.gov/4). The square root is
+Kahan's ("Branch cuts for complex elementary functions", 1987).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ aten_table(
 
 @aten("complex.aten.sqrt.default")
 def sqrt(g: GraphWriter, x: str) -> str:
-    """t = sqrt((|z| + |a|) / 2) is one part, b / 2t the other one, the sign of a tells which."""
+    """One part is t = sqrt((|z| + |a|) / 2), the other one b / 2t; the sign of a says which one."""
     itype = g.get_type(x)
     a, b = both(g, x)
     half, zero = const(0.5, itype), const(0, itype)
@@ -104,7 +104,7 @@ def expm1(g: GraphWriter, x: str) -> str:
 
 
 def _circular(names: tuple[str, str, str, str, int]) -> Callable[..., str]:
-    """f(a) g(b) + i s h(a) k(b): the sums of angles, one of which is imaginary."""
+    """f(a) g(b) + i s h(a) k(b), the formula of a sum of two angles, one of which is imaginary."""
     *op_types, sign = names
 
     def convert(g: GraphWriter, x: str) -> str:
@@ -177,7 +177,7 @@ def _ones(g: GraphWriter, x: str) -> str:
     return g.op.Expand(const([1, 0], g.get_type(x)), shape_of(g, x))
 
 
-#: powers that are simpler functions
+#: exponents for which the power is a simpler function
 _SIMPLE_POWERS: dict[float, Callable[[GraphWriter, str], str]] = {0: _ones, 0.5: sqrt, 2: square}
 
 
@@ -198,7 +198,7 @@ def pow_(g: GraphWriter, x: Number, y: Number, *, expected: OutputFacts = UNKNOW
 
 
 def _every(g: GraphWriter, x: str, keepdim: bool = False) -> str:
-    """True where both parts of a condition are."""
+    """True where a condition holds for both parts."""
     first, second = both(g, x)
     found = g.op.And(first, second)
     return g.op.UnsqueezeAnyOpset(found, int_vector([-1])) if keepdim else found
@@ -246,14 +246,14 @@ def isreal(g: GraphWriter, x: str) -> str:
 
 
 def not_zero(g: GraphWriter, x: str) -> str:
-    """A complex tensor as booleans, another one as it is."""
+    """A complex tensor as booleans, any other tensor as it is."""
     if not isinstance(x, Complex):
         return x
     return g.op.Or(*both(g, g.op.Cast(x, to=BOOL)))
 
 
 def _of_booleans(name: str) -> Callable[..., Any]:
-    """A function that only tells null numbers from the others."""
+    """A converter of a function that only distinguishes zero from other numbers."""
     real = real_converter(name)
 
     def convert(g: GraphWriter, *args: Any, **kwargs: Any) -> Any:
@@ -313,7 +313,7 @@ aten_table(
 
 
 def _deviation(row: tuple[str, bool]) -> Callable[..., Any]:
-    """The variance of complex numbers is the sum of the ones of both parts."""
+    """A converter of a deviation: the variance is the sum of the variances of both parts."""
     overload, root = row
     real = real_converter(f"var.{overload}")
 
@@ -325,7 +325,7 @@ def _deviation(row: tuple[str, bool]) -> Callable[..., Any]:
 
 
 def _with_mean(row: tuple[str, bool]) -> Callable[..., Any]:
-    """The mean is the second result."""
+    """A converter that returns the mean as a second result."""
     deviation, real = _deviation(row), real_converter("mean.dim")
 
     def convert(
@@ -358,7 +358,7 @@ for _overload in ("correction", "default", "dim"):
 
 @aten("complex.aten.einsum.default")
 def einsum(g: GraphWriter, equation: str, operands: Sequence[str], **_: Any) -> str:
-    """The sum of what each choice of parts gives, times i for each imaginary one."""
+    """The sum of the einsums of each choice of parts, times i for each imaginary one."""
     halves = [both(g, x) for x in operands]
     sums: list[str | None] = [None, None]
     for choice in product(range(2), repeat=len(operands)):

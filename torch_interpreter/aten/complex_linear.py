@@ -1,7 +1,7 @@
-"""Complex tensors: what moves or fills numbers, the converters of real tensors do it.
+"""Complex tensors: converters of operators that move, copy or fill elements.
 
-They are called on both parts at once with one more axis, or on the real parts, then on the
-imaginary ones.
+They call the converters of real tensors on both parts at once with one more axis, or on the real
+parts, then on the imaginary ones.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ aten(
     )
 )(identity)
 
-#: operator -> its parameters that are values, a real one has no imaginary part; complex tensors
-#: always are, the other arguments are indices, masks, sizes, the same for both parts
+#: operator -> its parameters that are values; a real value has no imaginary part. Complex tensors
+#: always are values; other arguments (indices, masks, sizes) are the same for both parts
 _VALUES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
@@ -135,7 +135,7 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "where.ScalarOther": ("x", "y"),
     "where.ScalarSelf": ("x", "y"),
 }
-#: what gives real numbers
+#: operators whose results are real
 _REAL = (
     *(f"{kind}_like.default" for kind in ("zeros", "ones", "empty")),
     *(f"new_{kind}.default" for kind in ("zeros", "ones", "empty", "empty_strided")),
@@ -151,7 +151,7 @@ _REAL = (
 
 
 def _of_part(g: GraphWriter, which: int, x: Any, is_value: bool) -> Any:
-    """What an argument is for one part, 0 or 1."""
+    """The argument to pass when one part is computed, 0 or 1."""
     if isinstance(x, list | tuple):
         return [_of_part(g, which, v, is_value) for v in x]
     if isinstance(x, Complex):
@@ -174,7 +174,7 @@ def _nothing_like(g: GraphWriter, x: str) -> Any:
 
 
 def _real_facts(expected: OutputFacts) -> OutputFacts:
-    """What is known of each part of the results."""
+    """The facts known about each part of the results."""
     shapes = [None if shape is None else shape[:-1] for shape in expected.shapes]
     return dataclasses.replace(expected, shapes=shapes)
 
@@ -213,14 +213,14 @@ def _each_part(row: tuple[str, tuple[str, ...]]) -> Converter:
 
 @aten("complex.aten.as_strided.default", "complex.aten.as_strided_copy.default")
 def as_strided(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> Any:
-    """Both parts of an element are neighbours if the storage is the one of real numbers."""
+    """as_strided of both parts; the storage of a real tensor is read as pairs of neighbours."""
     if not isinstance(x, Complex):
         x = Complex(g.op.Reshape(x, int_vector([-1, 2])))
     return _each_part(("as_strided.default", ()))(g, x, *args, **kwargs)
 
 
 def _only_real(name: str) -> Converter:
-    """A converter that gives real parts, the imaginary ones are null."""
+    """A converter whose results are real parts, the imaginary ones are zeros."""
     real = real_converter(name)
 
     def convert(
@@ -259,8 +259,8 @@ _AXES = {
     "unbind.int": ("dim",),
     "unsqueeze.default": ("dim",),
 }
-#: converter of real tensors -> its parameter that has one value for each dimension, and the one of
-#: the parts
+#: converter of real tensors -> its parameter with one value for each dimension, and the value
+#: for the dimension of the parts
 _SIZES = {
     "_unsafe_view.default": ("size", 2),
     "expand.default": ("size", 2),
@@ -275,16 +275,16 @@ _NO_AXES = ("flip.default", "squeeze.dims")
 
 
 def _shifted(axes: int | Sequence[int]) -> int | list[int]:
-    """Axes that count from the end do not count the one of the parts."""
+    """The axes in the tensor that holds both parts; negative ones skip the axis of the parts."""
     if isinstance(axes, int):
         return axes - 1 if axes < 0 else axes
     return [a - 1 if a < 0 else a for a in axes]
 
 
 def _on_parts(name: str, change: Callable[[dict[str, Any]], None]) -> Converter:
-    """The converter of real tensors, called on both parts at once with other arguments.
+    """A converter calling the one of real tensors on both parts, with other arguments.
 
-    The axes of a number alone would be the one of the parts.
+    The only axis of a scalar would be the one of the parts.
     """
     real, on_scalar = real_converter(name), _each_part((name, ()))
     signature = inspect.signature(real)

@@ -1,4 +1,4 @@
-"""Complex tensors, see :mod:`torch_interpreter.writing.complex_names`."""
+"""Complex tensors: parts, arithmetic and products, see :mod:`.complex_names`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Parts = tuple[Tensor, Tensor | None]
 
 
 def real_converter(name: str) -> Converter:
-    """The converter of real tensors of an operator of aten."""
+    """The converter of real tensors for an operator of aten."""
     found = find_converter(f"aten.{name}")
     if found is None:
         raise ValueError(f"aten.{name} has no converter")
@@ -96,7 +96,7 @@ aten_table(
 
 @aten("complex.aten.abs.default")
 def abs_(g: GraphWriter, x: str) -> str:
-    """Absolute values: the squares of numbers of 32 bits do not overflow in 64 bits."""
+    """Absolute values, computed in 64 bits for 32 so that squares do not overflow."""
     itype = g.get_type(x)
     if itype == TensorProto.DOUBLE:
         return hypot(g, part(g, x, 0), part(g, x, 1))
@@ -114,7 +114,7 @@ def angle(g: GraphWriter, x: str) -> str:
 
 
 def _sum_of(op_type: str) -> Callable[..., str]:
-    """A sum or a difference."""
+    """A converter of a sum or a difference."""
 
     def convert(
         g: GraphWriter,
@@ -175,7 +175,7 @@ def mul(g: GraphWriter, x: Number, y: Number, *, expected: OutputFacts = UNKNOWN
 
 
 def _factor(g: GraphWriter, x: Number, itype: int) -> Tensor:
-    """What multiplies or divides both parts."""
+    """The operand that multiplies or divides both parts."""
     real, _ = parts(g, x, itype)
     return g.op.UnsqueezeAnyOpset(real, int_vector([-1])) if isinstance(real, str) else real
 

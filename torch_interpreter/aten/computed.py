@@ -1,4 +1,4 @@
-"""Constants: what torch computes from numbers alone, windows and frequencies."""
+"""Constants torch computes from numbers alone: windows and frequencies."""
 
 from __future__ import annotations
 

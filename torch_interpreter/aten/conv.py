@@ -20,7 +20,7 @@ def spatial(value: Ints, n: int) -> list[int]:
 
 
 def batched(g: GraphWriter, x: str, rank: int, fct: Callable[[str], str]) -> str:
-    """Adds the batch dimension torch allows to forget."""
+    """Applies a function to a batch; adds the batch dimension when torch lets it out."""
     if g.get_rank(x) == rank:
         return fct(x)
     axes = int_vector([0])
@@ -35,7 +35,7 @@ def kernel_of(g: GraphWriter, weight: str) -> list[int] | None:
 def _padding(
     padding: Ints | str, dilations: Sequence[int], kernel: Sequence[int] | None
 ) -> dict[str, Any]:
-    """ONNX gives all begins then all ends; torch a number per dimension, "valid" or "same"."""
+    """The attributes of a padding: ONNX lists begins then ends; torch a number or a name."""
     n = len(dilations)
     if not isinstance(padding, str):
         return {"pads": spatial(padding, n) * 2}
@@ -92,7 +92,7 @@ def conv_transpose(
     begins, more = spatial(padding, n), spatial(output_padding, n)
     ends = list(begins)
     if any(m >= s for m, s in zip(more, spatial(stride, n), strict=True)):
-        # what is added at the end is less padding: onnxruntime only adds less than the stride
+        # the padding at the end is reduced instead: onnxruntime only adds less than the stride
         ends, more = [p - m for p, m in zip(begins, more, strict=True)], [0] * n
         if min(ends) < 0:
             raise ValueError("output_padding is above the stride and the padding")

@@ -1,4 +1,4 @@
-"""The gradients of convolutions: the backward graphs of torch.compile have them."""
+"""Gradients of convolutions, found in the backward graphs of torch.compile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> list[str | None]:
-    """The gradients of the image, the weight and the bias, None for those nobody needs.
+    """The gradients of the image, the weight and the bias, None for those not needed.
 
     ``y[o, t] = sum(x[i, t * stride + k * dilation - padding] * w[o, i, k])``: a sum over *t* for
     the image, which is the transposed convolution, over *t* and the batch for the weight, which
@@ -62,7 +62,7 @@ class _Window(NamedTuple):
 
 
 def _image_gradient(g: GraphWriter, grad: str, x: str, weight: str, window: _Window) -> str:
-    """The transposed convolution, as long as the image: its last elements may be in no window."""
+    """The transposed convolution, padded to the size of the image, whose end may be unread."""
     strides, pads, dilations, groups = window
     unread = _unread(g, x, weight, window)
     more = [s - 1 for s in strides] if unread is None else unread
@@ -71,7 +71,7 @@ def _image_gradient(g: GraphWriter, grad: str, x: str, weight: str, window: _Win
 
 
 def _unread(g: GraphWriter, x: str, weight: str, window: _Window) -> list[int] | None:
-    """How many elements no window reads, in each dimension; None if the sizes are not known."""
+    """The number of elements no window reads in each dimension, None if sizes are not known."""
     sizes, kernel = integers(g.get_shape(x)[2:]), kernel_of(g, weight)
     if sizes is None or kernel is None:
         return None
@@ -80,9 +80,9 @@ def _unread(g: GraphWriter, x: str, weight: str, window: _Window) -> list[int] |
 
 
 def _weight_gradient(g: GraphWriter, x: str, grad: str, weight: str, window: _Window) -> str:
-    """A convolution of the image by the gradient: the batch is summed, as channels are.
+    """A convolution of the image by the gradient; it sums over the batch as over channels.
 
-    :param x: what the windows read
+    :param x: the tensor that the windows read
     :param grad: one number for each window
     """
     strides, pads, dilations, groups = window
@@ -102,7 +102,7 @@ def _weight_gradient(g: GraphWriter, x: str, grad: str, weight: str, window: _Wi
 
 
 def _cut(g: GraphWriter, x: str, model: str) -> str:
-    """The first elements of a result, as many in each spatial dimension as another one has."""
+    """Cuts the spatial dimensions of a result to the sizes of another one."""
     axes = [*range(2, g.get_rank(model))]
     sizes = integers(g.get_shape(model)[2:])
     ends = g.op.Shape(model, start=2) if sizes is None else int_vector(sizes)

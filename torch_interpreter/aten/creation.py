@@ -25,9 +25,9 @@ from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..writing.symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
 from .operands import FLOAT, INT64, cast, const, sample, shape_of
 
-# torch names the device, the layout and other properties ONNX does not have
+# torch gives the device, the layout and other properties that ONNX does not have
 Ignored = Any
-#: ConstantOfShape only has them since opset 20
+#: types ConstantOfShape only accepts since opset 20
 _FILLED_BY_A_CAST = frozenset(
     {TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2}
 )
@@ -42,7 +42,7 @@ _FILLED_BY_A_CAST = frozenset(
     "aten.type_as.default",
 )
 def copy_or_cast(g: GraphWriter, x: str, *args: Ignored, **kwargs: Ignored) -> str:
-    """A cast when an argument is a type, or the tensor that has it; nothing otherwise."""
+    """A cast when an argument is a type or the tensor that has it, the tensor itself otherwise."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.dtype):
             return cast(g, x, to_onnx_type(value))
@@ -60,9 +60,9 @@ def convert_element_type(g: GraphWriter, x: str, dtype: torch.dtype) -> str:
 def constant_of_shape(
     g: GraphWriter, sizes: Sequence[Size] | Tensor, value: Operand, itype: int
 ) -> str:
-    """A tensor filled with one value; a known small shape gives a constant folded later.
+    """A tensor filled with one value; a known small shape gives a constant, folded later.
 
-    Types ConstantOfShape lacks in old opsets are given by a Cast.
+    A Cast follows for types that ConstantOfShape lacks in old opsets.
     """
     shape = sizes if isinstance(sizes, str | np.ndarray) else shape_tensor(g, sizes)
     if isinstance(value, str):
@@ -75,7 +75,7 @@ def constant_of_shape(
 
 
 def _dtype(dtype: torch.dtype | None, expected: OutputFacts, value: Operand | None = None) -> int:
-    """The type asked, the one torch found, or the default one."""
+    """The requested type, the one torch found, or the default one."""
     if dtype is not None:
         return to_onnx_type(dtype)
     if expected.type:
@@ -84,7 +84,7 @@ def _dtype(dtype: torch.dtype | None, expected: OutputFacts, value: Operand | No
 
 
 def _dtype_like(g: GraphWriter, x: str, dtype: torch.dtype | None) -> int:
-    """The type asked, or the one of another tensor."""
+    """The requested type, or the one of another tensor."""
     return g.get_type(x) if dtype is None else to_onnx_type(dtype)
 
 
@@ -171,7 +171,7 @@ aten("aten.zero.default")(_filled_like(0))
 
 @aten("aten.fill.Scalar", "aten.fill.Tensor")
 def fill(g: GraphWriter, x: str, value: Operand) -> str:
-    """The shape and the type of x, another content."""
+    """A tensor with the shape and the type of x, filled with one value."""
     return constant_of_shape(g, shape_of(g, x), value, g.get_type(x))
 
 
@@ -231,7 +231,7 @@ def arange(
 
 @cache
 def _casts_bounds() -> bool:
-    """Tells if torch casts bounds to int64 before it counts, as 2.13 does; 2.15 counts with doubles
+    """Whether torch casts bounds to int64 before it counts, as 2.13 does; 2.15 counts with doubles
     first, as all do for the other integers."""
     return torch.arange(0.0, 0.5, dtype=torch.int64).numel() == 0
 
@@ -274,7 +274,7 @@ def eye(
     expected: OutputFacts = UNKNOWN_OUTPUTS,
     **_: Ignored,
 ) -> str:
-    """The identity matrix; onnxruntime has few kernels."""
+    """The identity matrix, cast from a type onnxruntime has a kernel of EyeLike for."""
     itype = _dtype(dtype, expected)
     made = itype if itype in (FLOAT, TensorProto.DOUBLE, INT64, TensorProto.INT32) else FLOAT
     zeros = constant_of_shape(g, [n, n if m is None else m], 0, made)
@@ -282,7 +282,7 @@ def eye(
 
 
 def _triangle_indices(fct: Callable[[int, int, int], torch.Tensor]) -> Callable[..., str]:
-    """A constant."""
+    """A converter whose result is a constant, for known sizes."""
 
     def convert(
         g: GraphWriter,
@@ -377,7 +377,7 @@ def randint_between(
     expected: OutputFacts = UNKNOWN_OUTPUTS,
     **_: Ignored,
 ) -> str:
-    """The floor of a RandomUniform of doubles: every integer below 2**53 is one of them."""
+    """The floor of a RandomUniform of doubles; every integer below 2**53 is a double."""
     bounds = {"low": float(low), "high": float(high)}
     numbers = drawn(g, "RandomUniform", size, TensorProto.DOUBLE, **bounds)
     return g.op.Cast(g.op.Floor(numbers), to=_dtype(dtype, expected))

@@ -1,6 +1,6 @@
-"""Functions onnxruntime has no kernel for with 64 bits, written with those it has.
+"""Functions that onnxruntime has no kernel for in 64 bits, written with other operators.
 
-The angles start from 32 bits and are corrected once; the other formulas are those of the DLMF
+The angles are computed in 32 bits and corrected once; the other formulas are those of the DLMF
 (https://dlmf.nist.gov/4), 4.24, 4.28 and 4.37, with Kahan's logarithm of 1 + x.
 """
 
@@ -16,7 +16,7 @@ from .operands import f64
 
 
 def _atan(g: GraphWriter, x: str) -> str:
-    """y + tan(atan x - y): what is neglected is the cube of an error below 1e-7."""
+    """y + tan(atan x - y); the neglected term is the cube of an error below 1e-7."""
     y = g.op.Cast(g.op.Atan(g.op.Cast(x, to=TensorProto.FLOAT)), to=TensorProto.DOUBLE)
     sine, cosine = g.op.Sin(y), g.op.Cos(y)
     gap = g.op.Sub(g.op.Mul(x, cosine), sine)
@@ -51,12 +51,12 @@ def _cosh(g: GraphWriter, x: str) -> str:
 
 
 def _sinh(g: GraphWriter, x: str) -> str:
-    """tanh x cosh x: no difference of close numbers."""
+    """tanh x cosh x, which avoids a difference of close numbers."""
     return g.op.Mul(g.op.Tanh(x), _cosh(g, x))
 
 
 def _log1p(g: GraphWriter, x: str) -> str:
-    """x log(u) / (u - 1) with u = 1 + x, rounded: its error vanishes in the quotient."""
+    """x log(u) / (u - 1) with u = 1 + x, rounded; its error vanishes in the quotient."""
     one = f64(1)
     u = g.op.Add(x, one)
     gap = g.op.Sub(u, one)
@@ -67,7 +67,7 @@ def _log1p(g: GraphWriter, x: str) -> str:
 
 
 def _signed(g: GraphWriter, size: str, x: str) -> str:
-    """The sign of x, 0 and nan are themselves."""
+    """A size with the sign of x; 0 and nan are themselves."""
     return g.op.Mul(size, g.op.Sign(x))
 
 
@@ -121,7 +121,7 @@ _FUNCTIONS: dict[str, Callable[[GraphWriter, str], str]] = {
 
 
 def function(g: GraphWriter, op_type: str, x: str) -> str:
-    """An operator of one float tensor, or what it is for doubles.
+    """An operator of one float tensor, or its definition for doubles.
 
     :param g: the graph
     :param op_type: operator type

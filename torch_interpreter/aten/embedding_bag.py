@@ -58,7 +58,7 @@ def embedding_bag(
 
 
 def _kept(g: GraphWriter, indices: str, padding_idx: int) -> str:
-    """A column, False for the indices that count for nothing."""
+    """A column of booleans, False for the indices equal to the padding index."""
     if padding_idx < 0:
         shape = shape_tensor(g, [dim_of(g, indices, 0), 1])
         return g.op.Expand(const(True, BOOL), shape)
@@ -67,7 +67,7 @@ def _kept(g: GraphWriter, indices: str, padding_idx: int) -> str:
 
 
 def _bags(g: GraphWriter, indices: str, offsets: str) -> str:
-    """The bag of each index: how many begin at its position or before, less one."""
+    """The bag of each index, which is the number of bags that begin at or before it, less one."""
     count: Tensor = scalar0d(g, dim_of(g, indices, 0), INT64)
     positions = g.op.Range(const(0, INT64), count, const(1, INT64))
     begun = g.op.LessOrEqual(offsets, g.op.UnsqueezeAnyOpset(positions, _ONE))

@@ -37,8 +37,8 @@ def flash_attention_for_cpu(
 ) -> list[str | None]:
     """The attention and the logarithm of the sum of the exponentials of the scores.
 
-    Only the gradient reads the second result. It is 0, as the attention is, for a query which sees
-    nothing.
+    Only the gradient reads the second result. It is 0 for a query that sees
+    nothing, and so is the attention.
     """
     _refuse_dropout(dropout_p)
     if not expected.is_used(1):

@@ -1,4 +1,4 @@
-"""Fourier transforms: DFT, which reads and makes both parts of complex numbers as we hold them."""
+"""Fourier transforms with DFT, whose complex numbers have the same layout as ours."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .complex_tensors import as_complex, conj, part
 from .operands import INT64, axis_of, cast, const
 from .view import MAX_INT
 
-#: norm of torch -> power of the number of elements a transform is divided by, its inverse
+#: norm of torch -> (transform, inverse): power of the number of elements it is divided by
 _POWERS = {None: (0.0, 1.0), "backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
-#: the same as the number torch keeps after decompositions
+#: the same for the number that decompositions use instead
 _NORMALIZATIONS = (0.0, 0.5, 1.0)
 
 
 def _dft(
     g: GraphWriter, x: str, axis: int, inverse: bool = False, power: float = 0.0, **kwargs: int
 ) -> str:
-    """One transform; *power* is the one of the number of elements the result is divided by.
+    """One transform, divided by the number of elements raised to *power*.
 
     onnxruntime divides an inverse by a number of 32 bits: numbers of 64 bits take the conjugate of
     the transform of the conjugates.
@@ -51,7 +51,7 @@ def _halved(g: GraphWriter, n: Size, more: int) -> Size:
 
 
 def _resized(g: GraphWriter, x: str, axis: int, n: Size | None) -> str:
-    """The first *n* elements along an axis, zeros after the last one if there are less."""
+    """The first *n* elements along an axis, then zeros if there are less."""
     size = dim_of(g, x, axis)
     if n is None or size == n:
         return x
@@ -67,12 +67,12 @@ def _resized(g: GraphWriter, x: str, axis: int, n: Size | None) -> str:
 
 
 def _real(g: GraphWriter, x: str, itype: int) -> str:
-    """Real numbers as DFT reads them, with one part."""
+    """Real numbers with one part, as DFT reads them."""
     return g.op.UnsqueezeAnyOpset(cast(g, x, itype), int_vector([-1]))
 
 
 def _half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float, itype: int) -> str:
-    """The first half of the transform of real numbers, the other one is its conjugate."""
+    """The first half of the transform of real numbers; the rest is its conjugate."""
     return _dft(g, _resized(g, _real(g, x, itype), axis, n), axis, power=power, onesided=1)
 
 
@@ -100,7 +100,7 @@ def _sizes(n: Size | Sequence[Size] | None, count: int) -> list[Size | None]:
 
 
 def _along(row: tuple[str, Any]) -> Converter:
-    """A function of ``torch.fft``: what it does, the axes it takes if none is given."""
+    """A converter of a function of ``torch.fft``, from its transform and its default axes."""
     kind, default = row
     inverse = kind in ("complex inverse", "from half")
 
@@ -146,7 +146,7 @@ _OTHER_NORMS = {None: "forward", "backward": "forward", "forward": "backward", "
 
 
 def _hermitian(row: tuple[str, bool]) -> Converter:
-    """hfft is irfft of the conjugates, not divided; ihfft gives the conjugates of rfft, divided."""
+    """A converter of hfft, irfft of the conjugates, or of ihfft, the conjugates of rfft."""
     name, reads_conjugates = row
     transform, default = _along(_ROWS[name]), _ROWS[name][1]
 
@@ -173,7 +173,7 @@ _HERMITIAN = {
     for suffix in ("", "2", "n")
 }
 aten_table(_hermitian, _HERMITIAN, "complex.aten.{}.default")
-# real numbers are what irfft and hfft give: none is complex if they read real numbers too
+# irfft and hfft return real numbers: a call that reads real numbers has no complex tensor
 aten_table(_along, {k: v for k, v in _ROWS.items() if "irfft" in k}, "aten.{}.default")
 aten_table(_hermitian, {k: v for k, v in _HERMITIAN.items() if "_hfft" in k}, "aten.{}.default")
 
@@ -216,7 +216,7 @@ def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim
 
 
 def _rolled(odd: int) -> Converter:
-    """Both halves of an axis in the other order, *odd* tells if the first one is the longer."""
+    """A converter that exchanges both halves of an axis; *odd* says if the first is the longer."""
 
     def convert(g: GraphWriter, x: str, dim: int | Sequence[int] | None = None) -> str:
         for axis in _axes(dim, g.get_rank(x) - 1, None):

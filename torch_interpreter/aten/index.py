@@ -24,7 +24,7 @@ def slice_(
     end: Size | None = None,
     step: Size = 1,
 ) -> str:
-    """Slice, nothing if everything is kept."""
+    """A Slice, or the tensor itself when everything is kept."""
     start = 0 if start is None else start
     end = MAX_INT if end is None else end
     axis = axis_of(dim, g.get_rank(x))
@@ -80,7 +80,7 @@ def gather(g: GraphWriter, x: str, dim: int, index: str, *, sparse_grad: bool = 
 
 @aten("aten.take.default")
 def take(g: GraphWriter, x: str, index: str) -> str:
-    """Gather in the flat tensor."""
+    """A Gather in the flat tensor."""
     return g.op.Gather(g.op.Reshape(x, int_vector([-1])), index, axis=0)
 
 
@@ -110,7 +110,10 @@ def one_hot(g: GraphWriter, x: str, num_classes: Size = -1) -> str:
 
 @aten("aten.nonzero.default", "aten.argwhere.default")
 def nonzero(g: GraphWriter, x: str) -> str:
-    """NonZero has one row per dimension, torch one column; a scalar has no dimension."""
+    """NonZero transposed: it has one row per dimension, torch one column per dimension.
+
+    A scalar has no dimension.
+    """
     found = x if g.get_type(x) in (BOOL, FLOAT, INT64) else cast(g, x, BOOL)
     columns = g.op.Transpose(g.op.NonZero(vector(g, found)), perm=[1, 0])
     if g.get_rank(x):
@@ -135,7 +138,7 @@ def masked_select(g: GraphWriter, x: str, mask: str) -> str:
 
 
 def positions(g: GraphWriter, indices: Sequence[str | None]) -> list[str | None]:
-    """Replaces boolean masks by the positions of what they keep."""
+    """Replaces boolean masks by the positions they keep."""
     found: list[str | None] = []
     for index in indices:
         if index is None:
@@ -174,7 +177,7 @@ class IndexPlan:
         self.place = self.axes[0] if consecutive else 0
 
     def result_permutation(self) -> list[int]:
-        """From (index dimensions, other dimensions) to the order of torch."""
+        """The permutation from (index dimensions, other dimensions) to the order of torch."""
         k = self.index_rank
         head = list(range(k, k + self.place))
         tail = list(range(k + self.place, k + len(self.others)))

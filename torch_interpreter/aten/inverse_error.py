@@ -1,4 +1,4 @@
-"""The inverse of the error function, computed with 64 bits.
+"""The inverse of the error function, computed in 64 bits.
 
 The polynomials are those of M. Giles ("Approximating the erfinv function", GPU Computing Gems 2,
 2010), in ``w = -log((1 - x) (1 + x))``: three of them, for x from 0 to the last number below 1.

@@ -1,4 +1,4 @@
-"""Linear systems, triangular and orthogonal factors: one Loop over the columns.
+"""Linear systems, triangular and orthogonal factorizations, as one Loop over the columns.
 
 The algorithms are those of G. Golub and C. Van Loan, "Matrix Computations" (4th edition):
 Gauss-Jordan elimination with the highest pivot of each column (3.4), Cholesky by columns (4.2),
@@ -21,7 +21,7 @@ from .view import MAX_INT, matrix_transpose
 
 INT32 = TensorProto.INT32
 _TYPES: dict[int, str] = {FLOAT: "float", TensorProto.DOUBLE: "double"}
-#: what the bodies share: they are given the number k of a column of the matrices m
+#: beginning of every body; its inputs are the number k of a column and the matrices m
 _CONSTANTS = """
     more = Identity (go)
     first = Constant <value_int = 0> ()
@@ -45,8 +45,8 @@ _INFO = """
     number = CastLike (next, info)
     found = Where (new, number, info)
 """
-#: the row of the highest value of column k comes first, the column becomes the one of the identity;
-#: info is one more than the first column without pivot
+#: swaps row k and the row of the highest value of column k, then makes the column the one of the
+#: identity; info is one more than the first column without pivot
 _ELIMINATION = """
 eliminate (int64 k, bool go, {type}[] m, int32[] info)
     => (bool more, {type}[] reduced, int32[] found) {{
@@ -78,7 +78,7 @@ eliminate (int64 k, bool go, {type}[] m, int32[] info)
     {info}
 }}
 """
-#: column k of the factor is what remains of the one of the matrix, over the root of its first value
+#: column k of the factor is the rest of the column of the matrix over the root of its first value
 _CHOLESKY = """
 cholesky (int64 k, bool go, {type}[] m, {type}[] factor, int32[] info)
     => (bool more, {type}[] same, {type}[] made, int32[] found) {{
@@ -101,7 +101,7 @@ cholesky (int64 k, bool go, {type}[] m, {type}[] factor, int32[] info)
     {info}
 }}
 """
-#: what is below the diagonal of column k vanishes, nothing is done if it is already null
+#: clears column k below its diagonal, does nothing if it is already zero
 _HOUSEHOLDER = """
 reflect (int64 k, bool go, {type}[] m, {type}[] q)
     => (bool more, {type}[] reduced, {type}[] turned) {{
@@ -145,7 +145,7 @@ reflect (int64 k, bool go, {type}[] m, {type}[] q)
 
 
 def _loop(g: GraphWriter, text: str, trips: Tensor, *states: str) -> tuple[str, ...]:
-    """The states after all columns."""
+    """The states after the last column."""
     kind = _TYPES[g.get_type(states[0])]
     body = parser.parse_graph(text.format(type=kind, constants=_CONSTANTS, info=_INFO))
     return several(g, "Loop", len(states), trips, np.array(True), *states, body=body)
@@ -156,7 +156,7 @@ def _columns(g: GraphWriter, x: str) -> Tensor:
 
 
 def _no_info(g: GraphWriter, x: str) -> str:
-    """One null integer for each matrix."""
+    """One zero integer for each matrix."""
     return constant_of_shape(g, _batch(g, x), 0, INT32)
 
 
@@ -165,7 +165,7 @@ def _batch(g: GraphWriter, x: str) -> list[Size]:
 
 
 def _solved(g: GraphWriter, a: str, b: str) -> list[str]:
-    """The solution of a x = b, and where a pivot is missing."""
+    """The solution of a x = b, and the columns where a pivot is missing."""
     rank, size = g.get_rank(a), dim_of(g, a, -1)
     wide = g.op.Concat(a, b, axis=rank - 1)
     wide, info = _loop(g, _ELIMINATION, _columns(g, a), wide, _no_info(g, a))
@@ -174,12 +174,12 @@ def _solved(g: GraphWriter, a: str, b: str) -> list[str]:
 
 
 def _transposed(g: GraphWriter, x: str, rank: int) -> str:
-    """Matrices transposed; what a Loop gives has no known rank."""
+    """Transposes matrices whose rank is given, since the result of a Loop has no known rank."""
     return g.op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
 def _identity(g: GraphWriter, x: str) -> str:
-    """The identity matrices of the size of the rows of some matrices."""
+    """Identity matrices of the size of the rows of some matrices."""
     rows = dim_of(g, x, -2)
     filled = constant_of_shape(g, [*_batch(g, x), rows, rows], 0, g.get_type(x))
     ones = g.op.EyeLike(constant_of_shape(g, [rows, rows], 0, g.get_type(x)))
@@ -199,7 +199,7 @@ def inv(g: GraphWriter, x: str) -> str:
 
 
 def _same_batch(g: GraphWriter, a: str, b: str) -> tuple[str, str]:
-    """Matrices with the same first dimensions."""
+    """Expands two batches of matrices to the same batch dimensions."""
     if g.get_shape(a)[:-2] == g.get_shape(b)[:-2]:
         return a, b
     both = [g.op.Shape(x, start=0, end=-2) for x in (a, b)]
@@ -237,7 +237,7 @@ def solve_triangular(
     left: bool = True,
     unitriangular: bool = False,
 ) -> str:
-    """Only one half of *a* is read, its diagonal counts as ones if it is unitriangular."""
+    """Solves a triangular system; one half of *a* is read, with a unit diagonal if asked."""
     half = (triu if upper else tril)(g, a, int(unitriangular) * (1 if upper else -1))
     if unitriangular:
         half = g.op.Add(half, _identity(g, a))
@@ -249,7 +249,7 @@ def solve_triangular(
 def cholesky_ex(
     g: GraphWriter, x: str, *, upper: bool = False, check_errors: bool = False
 ) -> list[str]:
-    """The lower factor, or its transposed: the other half of the matrix is not read."""
+    """The lower factor, or its transpose; the other half of the matrix is not read."""
     m = matrix_transpose(g, x) if upper else x
     factor = constant_of_shape(g, shape_of(g, x), 0, g.get_type(x))
     _, factor, info = _loop(g, _CHOLESKY, _columns(g, x), m, factor, _no_info(g, x))
@@ -258,13 +258,13 @@ def cholesky_ex(
 
 @aten("aten.cholesky.default")
 def cholesky(g: GraphWriter, x: str, upper: bool = False) -> str:
-    """The factor alone."""
+    """The Cholesky factor alone."""
     return cholesky_ex(g, x, upper=upper)[0]
 
 
 @aten("aten.cholesky_solve.default")
 def cholesky_solve(g: GraphWriter, b: str, factor: str, upper: bool = False) -> str:
-    """Two triangular systems."""
+    """Solves two triangular systems."""
     lower = tril(g, matrix_transpose(g, factor) if upper else factor)
     lower, b = _same_batch(g, lower, b)
     y = _solved(g, lower, b)[0]
@@ -273,7 +273,7 @@ def cholesky_solve(g: GraphWriter, b: str, factor: str, upper: bool = False) -> 
 
 @aten("aten.cholesky_inverse.default")
 def cholesky_inverse(g: GraphWriter, factor: str, upper: bool = False) -> str:
-    """The inverse of the matrix that has this factor."""
+    """The inverse of the matrix with this Cholesky factor."""
     return cholesky_solve(g, _identity(g, factor), factor, upper)
 
 

@@ -13,7 +13,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _reduced(g: GraphWriter, x: str, reduction: int) -> str:
-    """0 nothing, 1 mean, 2 sum."""
+    """Reduces a loss: 0 is none, 1 is mean, 2 is sum."""
     if reduction == 0:
         return x
     if reduction == 1:
@@ -114,7 +114,7 @@ def cross_entropy_loss(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> str:
-    """A log softmax, then the likelihood of the target, a class or the probability of each class.
+    """A log softmax, then the likelihood of the target: a class or probabilities of the classes.
 
     Label smoothing takes a part of every target and shares it between the classes.
     """
@@ -143,7 +143,7 @@ def _by_class(g: GraphWriter, logs: str, weight: str | None) -> str:
 def _of_probabilities(
     g: GraphWriter, logs: str, target: str, weight: str | None, reduction: int, smoothing: float
 ) -> str:
-    """-sum(target * logs), averaged over all but the classes."""
+    """-sum(target * logs), averaged over every dimension except the classes."""
     rank, itype = g.get_rank(logs), g.get_type(logs)
     axis = min(rank - 1, 1)
     target = cast(g, target, itype)
@@ -176,7 +176,7 @@ def _shared_loss(
 
 
 def _weights_of(g: GraphWriter, target: str, ignored: str, weight: str | None, itype: int) -> str:
-    """The weight of each target, 1 without weights, 0 for an ignored one."""
+    """The weight of each target: 1 without weights, 0 for an ignored target."""
     if weight is None:
         return g.op.Cast(g.op.Not(ignored), to=itype)
     weights = g.op.Gather(weight, g.op.Where(ignored, const(0, INT64), target), axis=0)
@@ -223,7 +223,7 @@ def binary_cross_entropy_with_logits(
 def multilabel_margin_loss(g: GraphWriter, x: str, target: str, reduction: int = 1) -> str:
     """The mean over classes i, the sum over targets j, of max(0, 1 - x[j] + x[i]), i not a target.
 
-    The targets of a row end at the first -1: torch's own decomposition adds those after it.
+    The targets of a row end at the first -1, while torch's own decomposition adds later ones.
     """
     itype = g.get_type(x)
     if g.get_rank(x) < 2:

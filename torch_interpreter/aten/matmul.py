@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def linear(g: GraphWriter, x: str, weight: str, bias: str | None = None) -> str:
     "aten.dot.default",
 )
 def matmul(g: GraphWriter, x: str, y: str) -> str:
-    """MatMul, which has numpy's rules as torch's matmul."""
+    """MatMul, which follows the rules of numpy as torch's matmul does."""
     itype = common_type(g, x, y)
     return g.op.MatMul(cast(g, x, itype), cast(g, y, itype))
 
@@ -52,7 +52,7 @@ def _scaled(g: GraphWriter, x: str, factor: Operand) -> str:
     "aten.addmv.default",
 )
 def addmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
-    """beta * x + alpha * a @ b; a null beta ignores x, even its nan."""
+    """beta * x + alpha * a @ b; a zero beta ignores x, even its nan."""
     product = _scaled(g, g.op.MatMul(a, b), alpha)
     if not isinstance(beta, str) and beta == 0:
         return product
@@ -61,7 +61,7 @@ def addmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: O
 
 @aten("aten.addbmm.default")
 def addbmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
-    """beta * x + alpha * the sum of the products of a batch; a null beta ignores x."""
+    """beta * x + alpha * the sum of the products of a batch; a zero beta ignores x."""
     product = _scaled(g, reduce(g, "ReduceSum", g.op.MatMul(a, b), 0, False), alpha)
     if not isinstance(beta, str) and beta == 0:
         return product
@@ -76,7 +76,7 @@ def outer(g: GraphWriter, x: str, y: str) -> str:
 
 @aten("aten.addr.default")
 def addr(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
-    """beta * x + alpha * outer(a, b); a null beta ignores x, even its nan."""
+    """beta * x + alpha * outer(a, b); a zero beta ignores x, even its nan."""
     product = outer(g, a, b)
     if isinstance(alpha, str) or alpha != 1:
         product = mul(g, product, alpha)
@@ -214,12 +214,12 @@ def grouped_mm(
 
 
 def _lengths(g: GraphWriter, x: str, ends: str, axis: int) -> str:
-    """How many rows, or columns, each group has, and how many come after the last group."""
+    """The numbers of rows, or columns, of each group and after the last group."""
     starts = g.op.Concat(int_vector([0]), ends, axis=0)
     return g.op.Sub(g.op.Concat(ends, vector1d(g, dim_of(g, x, axis)), axis=0), starts)
 
 
 @aten("transformers.grouped_mm_fallback.default")
 def grouped_mm_fallback(g: GraphWriter, x: str, weights: str, offs: str) -> str:
-    """The same operator, written by transformers."""
+    """The version of grouped_mm that transformers defines."""
     return grouped_mm(g, x, weights, offs)

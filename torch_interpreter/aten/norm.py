@@ -114,7 +114,7 @@ def _batch_norm_inference(
 def _batch_norm_training(
     g: GraphWriter, x: str, weight: Weight, bias: Weight, eps: float
 ) -> list[str]:
-    """Statistics of the batch: the result, the mean and the inverse of the deviation."""
+    """Normalizes with the statistics of the batch, returns also mean and inverse deviation."""
     rank = g.get_rank(x)
     axes = [i for i in range(rank) if i != 1]
     centered, inverse = _standardized(g, x, axes, eps)
@@ -140,7 +140,7 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> str:
-    """BatchNormalization; with the statistics of the batch when the model is training."""
+    """BatchNormalization, with the statistics of the batch in training mode."""
     if training or running_mean is None or running_var is None:
         return _batch_norm_training(g, x, weight, bias, eps)[0]
     return _batch_norm_inference(g, x, weight, bias, running_mean, running_var, eps)
@@ -173,7 +173,7 @@ def batch_norm_no_stats(
     momentum: float,
     eps: float,
 ) -> list[str]:
-    """Always the statistics of the batch."""
+    """Always uses the statistics of the batch."""
     return _batch_norm_training(g, x, weight, bias, eps)
 
 
@@ -198,7 +198,7 @@ def instance_norm(
 
 
 def _in_groups(g: GraphWriter, x: str, groups: int) -> str:
-    """One row for each group of channels; all sizes are written if one of them is null."""
+    """One row for each group of channels; sizes are all explicit if one of them is zero."""
     sizes = integers(g.get_shape(x))
     if sizes is None or 0 not in sizes:
         return g.op.Reshape(x, int_vector([0, groups, -1]))
@@ -249,7 +249,7 @@ def native_group_norm(
 
 @aten("aten.dropout.default")
 def dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
-    """Nothing at inference; Dropout in training mode, null if everything is dropped."""
+    """Identity at inference; Dropout in training mode, zeros if everything is dropped."""
     if not train or p == 0:
         return x
     if p == 1:
@@ -268,7 +268,7 @@ def feature_dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
 
 @aten("aten.alpha_dropout.default", "aten.feature_alpha_dropout.default")
 def alpha_dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
-    """Nothing at inference."""
+    """Identity at inference, refused in training mode."""
     if train and p > 0:
         raise ValueError("alpha dropout in training mode has no equivalent in ONNX")
     return x

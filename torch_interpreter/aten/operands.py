@@ -1,4 +1,4 @@
-"""What every family of converters needs: operands of the right type, axes, reshapes."""
+"""Helpers shared by all converters: operands of the right type, axes, reshapes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def const(value: Any, itype: int) -> Array:
 
 
 def f64(value: float | Sequence[float]) -> Array:
-    """One double, or several."""
+    """A constant of one double, or of several."""
     return const(value, TensorProto.DOUBLE)
 
 
 def operand(g: GraphWriter, x: Operand, itype: int) -> Tensor:
-    """Returns *x* as a tensor of type *itype*; symbolic scalars keep their shape ``(1,)``.
+    """*x* as a tensor of type *itype*; symbolic scalars keep their shape ``(1,)``.
 
     Use :func:`scalar_like` when the other operand may have no dimension.
     """
@@ -50,14 +50,14 @@ def scalar_like(g: GraphWriter, x: Operand, itype: int, rank: int) -> Tensor:
 
 
 def sample(g: GraphWriter, x: Operand) -> Any:
-    """What :func:`torch_interpreter.common.types.promote` needs to know about an operand."""
+    """A pair or a number that stands for an operand in :func:`torch_interpreter.common.types.promote`."""
     if isinstance(x, SymScalar):
         return x.sample
     return (g.get_type(x), g.get_rank(x)) if isinstance(x, str) else x
 
 
 def common_type(g: GraphWriter, *operands: Operand) -> int:
-    """The type torch gives to the operands before computing."""
+    """The type torch promotes the operands to."""
     return promote(*(sample(g, x) for x in operands))
 
 
@@ -106,8 +106,7 @@ def reshape(
     dims: Sequence[int | str],
     result_shape: Shape | None = None,
 ) -> str:
-    """Reshapes *x*; *dims* mixes ints and symbolic ints, *result_shape* is what torch computed.
-
+    """Reshapes *x*; *dims* mixes ints and symbolic ints, *result_shape* is the result's shape.
     The known result helps to write a constant shape: a symbolic dimension which stays at its
     place is 0 (copied), a single other one is -1. When this could be ambiguous for an empty
     tensor, the shape is computed by the graph.
@@ -125,7 +124,7 @@ def reshape(
 def _may_become_zero(
     g: GraphWriter, x: str, dims: Sequence[int | str], result_shape: Shape | None
 ) -> bool:
-    """True if a computed dimension may be null while the one of the input is not.
+    """Whether a computed dimension may be zero while the one of the input is not.
 
     ONNX copies the dimension of the input in that case unless allowzero is set, and allowzero
     forbids -1.
@@ -143,7 +142,7 @@ def _may_become_zero(
 def constant_shape(
     g: GraphWriter, x: str, dims: Sequence[int | str], result_shape: Shape | None
 ) -> tuple[list[int], bool] | None:
-    """Returns ``(shape, allowzero)`` for a constant Reshape, None if there is none."""
+    """``(shape, allowzero)`` of a constant Reshape, None if no constant is right."""
     known = result_shape if result_shape is not None else tuple(dims)
     sizes = integers(known)
     if sizes is not None and all(d >= 0 for d in sizes):
@@ -185,17 +184,17 @@ def size_product(g: GraphWriter, x: str, axes: Sequence[int]) -> Size:
 
 
 def choose(g: GraphWriter, mask: str, x: Tensor, y: Tensor, itype: int) -> str:
-    """Where(mask, x, y); onnxruntime has no kernel for booleans, it is And and Or for them."""
+    """Where(mask, x, y), written with And and Or for booleans, which have no kernel."""
     if itype != BOOL:
         return g.op.Where(mask, x, y)
     return g.op.Or(g.op.And(mask, x), g.op.And(g.op.Not(mask), y))
 
 
 def vector(g: GraphWriter, x: str) -> str:
-    """A scalar as a vector of one value, another tensor as it is."""
+    """A scalar as a vector of one value, any other tensor as it is."""
     return g.op.Reshape(x, int_vector([1])) if g.get_rank(x) == 0 else x
 
 
 def identity(g: GraphWriter, x: str) -> str:
-    """Returns *x* itself: several fx nodes may be the same result."""
+    """*x* itself: several fx nodes may share one result."""
     return x

@@ -10,7 +10,7 @@ from ..writing.symbols import Size, SymScalar, dims_of, int_vector
 from .operands import reshape
 from .view import permute
 
-# the types DepthToSpace has a kernel for, casts around included
+# the types for which DepthToSpace has a kernel, with casts if needed
 _DEPTH_TO_SPACE = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -30,7 +30,7 @@ def _divided(g: GraphWriter, size: Size, factor: int) -> Size:
 def pixel_shuffle(
     g: GraphWriter, x: str, upscale_factor: int, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> str:
-    """DepthToSpace for images of floats, which it has kernels for; a transposition otherwise."""
+    """DepthToSpace for images of floats, which have a kernel; a transposition otherwise."""
     r, rank = upscale_factor, g.get_rank(x)
     if rank == 4 and g.get_type(x) in _DEPTH_TO_SPACE:
         return g.op.DepthToSpace(x, blocksize=r, mode="CRD")
@@ -46,7 +46,7 @@ def pixel_shuffle(
 def pixel_unshuffle(
     g: GraphWriter, x: str, downscale_factor: int, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> str:
-    """The inverse of pixel_shuffle: blocks go in the channels."""
+    """The inverse of pixel_shuffle, which moves blocks to channels."""
     r = downscale_factor
     *batch, c, h, w = dims_of(g, x)
     n, rows, columns = len(batch), _divided(g, h, r), _divided(g, w, r)

@@ -43,10 +43,11 @@ def _max_attributes(
 
 
 def _ends(attributes: dict[str, Any], sizes: Sequence[int]) -> tuple[list[int], list[bool]]:
-    """What the last window of each dimension needs after the end, and if torch forgets one.
+    """The padding the last window of each dimension needs after the end, and whether it is dropped.
 
-    A window that starts in the padding of the end is forgotten. A negative number counts what
-    no window reads.
+    torch drops a window that starts in the padding of the end. A negative number counts
+    elements that no window reads.
+
     """
     ends, late = [], []
     for i, size in enumerate(sizes):
@@ -63,10 +64,10 @@ def _ends(attributes: dict[str, Any], sizes: Sequence[int]) -> tuple[list[int], 
 def _without_late_windows(
     attributes: dict[str, Any], sizes: Sequence[int] | None
 ) -> dict[str, Any]:
-    """The inference of onnx does not forget the windows torch and onnxruntime do.
+    """Changes attributes so that onnx's shape inference drops the windows torch drops.
 
-    ceil_mode is not needed if nothing else goes over the padding; otherwise, the padding of a
-    maximum stops where the last windows do.
+    onnxruntime drops them too. ceil_mode is not needed if nothing else goes over the padding;
+    otherwise, the padding of a maximum stops where the last windows do.
     """
     if not attributes["ceil_mode"] or sizes is None:
         return attributes
@@ -80,8 +81,10 @@ def _without_late_windows(
 
 
 def _cut_before_late_windows(g: GraphWriter, x: str, attributes: dict[str, Any], n: int) -> str:
-    """The same for a mean, which does not count what goes over the padding: only the dimensions
-    with a forgotten window stop where the one before does, inside the image perhaps.
+    """Cuts the input of a mean, which does not count values beyond the padding.
+
+    Only the dimensions with a dropped window are cut, at the end of the window before, which may be
+    inside the image.
     """
     sizes, pads = integers(g.get_shape(x)[-n:]), attributes["pads"][:n]
     if not attributes["ceil_mode"] or sizes is None:
@@ -106,7 +109,7 @@ def _max_pool(n: int) -> Callable[..., str]:
 
 
 def _max_pool_with_indices(n: int) -> Callable[..., list[str]]:
-    """torch's indices are flat in each channel, ONNX's in the whole tensor."""
+    """A converter of max_pool: torch's indices are flat in each channel, ONNX's in the tensor."""
 
     def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> list[str]:
         attributes = _max_attributes(n, *args, **kwargs)
@@ -153,8 +156,8 @@ def _avg_pool(n: int) -> Callable[..., str]:
 def _sum_of_whole_windows(
     g: GraphWriter, x: str, attributes: dict[str, Any], n: int, divisor: int
 ) -> str:
-    """A sum divided by a number: zeros are added so that no window goes over the end, which
-    would be divided by what it covers.
+    """A sum over windows divided by a number. Added zeros keep windows from going over the end,
+    since such a window would be divided by the number of elements it covers.
 
     The last window needs up to stride - 1 zeros after the padding, and starts before them all.
     """
@@ -178,7 +181,7 @@ def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> l
 
 
 def _adaptive(n: int, pool: str, reduction: str) -> Callable[..., str]:
-    """A reduction for an output of size 1, a pooling when the sizes are multiples."""
+    """A converter: a reduction for an output of size 1, a pooling when sizes are multiples."""
 
     def convert(
         g: GraphWriter,
@@ -213,7 +216,7 @@ def _adaptive(n: int, pool: str, reduction: str) -> Callable[..., str]:
 def _adaptive_by_axis(
     g: GraphWriter, x: str, axes: Sequence[int], targets: Sequence[int | str], reduction: str
 ) -> str:
-    """One dimension after the other, one reduction per output position if they are known."""
+    """Pools one dimension after the other, one reduction per output position if known."""
     for axis, target in zip(axes, targets, strict=True):
         size = g.get_shape(x)[axis]
         if size == target:
@@ -236,16 +239,16 @@ def _adaptive_by_axis(
 def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reduction: str) -> str:
     """An adaptive pooling along one dimension only known when the model runs.
 
-    A matrix tells which elements each window reads, from ``i * size // target`` to
-    ``ceil((i + 1) * size / target)``, what it selects is reduced: what is infinite stays in its
-    windows, a product with the matrix would make NaN of the others.
+    A matrix says which elements each window reads, from ``i * size // target`` to
+    ``ceil((i + 1) * size / target)``. The selected elements are reduced, so an infinite value stays
+    in its windows; a product with the matrix would make NaN of the others.
     """
     windows = windows_of(g, dim_of(g, x, axis), target)
     row, (start, end) = windows.element, adaptive_bounds(g, windows)
     inside = g.op.And(g.op.GreaterOrEqual(row, start), g.op.LessOrEqual(row, end))
     itype, at_end, is_mean = g.get_type(x), g.get_rank(x) - 1, reduction == "ReduceMean"
     wide = g.op.UnsqueezeAnyOpset(transpose(g, x, axis, at_end), int_vector([at_end]))
-    # torch pools floating point numbers only
+    # torch only pools floating point numbers
     selected = g.op.Where(inside, wide, const(0 if is_mean else -float("inf"), itype))
     found = reduce(g, "ReduceSum" if is_mean else reduction, selected, [at_end + 1], False)
     if is_mean:
@@ -271,7 +274,7 @@ class Windows:
 
 
 def windows_of(g: GraphWriter, size: int | str, count: int | str) -> Windows:
-    """So many windows over so many elements, sizes may be known when the model runs only."""
+    """Windows over a dimension; both sizes may be known only when the model runs."""
     elements, places = vector1d(g, size), vector1d(g, count)
     row = _range(g, elements)
     column = g.op.UnsqueezeAnyOpset(_range(g, places), int_vector([1]))
@@ -287,17 +290,17 @@ def adaptive_bounds(g: GraphWriter, windows: Windows) -> tuple[str, str]:
 
 
 def _range(g: GraphWriter, size: Tensor) -> str:
-    """0, 1... before a size."""
+    """The integers 0, 1, ... below a size."""
     return g.op.Range(const(0, INT64), g.op.Reshape(size, int_vector([])), const(1, INT64))
 
 
 def _flat(g: GraphWriter, x: str) -> str:
-    """The values of a column."""
+    """The values of a column as a vector."""
     return g.op.Reshape(x, int_vector([-1]))
 
 
 def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
-    """The indices are computed only if the sizes are multiples."""
+    """A converter of adaptive max pooling, with indices only if the sizes are multiples."""
     values_only = _adaptive(n, "MaxPool", "ReduceMax")
     with_indices = _max_pool_with_indices(n)
 

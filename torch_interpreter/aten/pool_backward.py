@@ -1,8 +1,8 @@
-"""The gradients of poolings and paddings: the backward graphs of torch.compile have them.
+"""Gradients of poolings and paddings, found in the backward graphs of torch.compile.
 
-A mean over windows is a product by a matrix along each dimension: one row for each window, one
-column for each element, what the element weighs in the window. Its gradient is the product by the
-transposed one. The matrix is a constant when the sizes are known.
+A mean over windows is a product by a matrix along each dimension, with one row for each window and
+one column for each element. An entry is the weight of the element in the window. The gradient is
+the product by the transposed matrix, which is a constant when the sizes are known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .view import transpose
 
 
 def _spread(g: GraphWriter, grad: str, axis: int, weights: str) -> str:
-    """A product by a matrix, (windows, elements), along a dimension."""
+    """The product by a matrix, (windows, elements), along a dimension."""
     last = g.get_rank(grad) - 1
     if axis == last - 1:
         return g.op.MatMul(transpose(g, weights, 0, 1), grad)
@@ -34,7 +34,7 @@ def _windows(g: GraphWriter, grad: str, x: str, axis: int) -> Windows:
 def _weights(
     g: GraphWriter, row: Windows, start: str, end: str, length: str | None, itype: int
 ) -> str:
-    """1 / length, or 1 without a length, from *start* to before *end*, 0 elsewhere."""
+    """Weights of elements: 1 / length, or 1, from *start* to before *end*, 0 elsewhere."""
     inside = g.op.And(g.op.GreaterOrEqual(row.element, start), g.op.Less(row.element, end))
     counted = cast(g, inside, itype)
     return counted if length is None else g.op.Div(counted, cast(g, length, itype))
@@ -89,7 +89,7 @@ def _adaptive_avg_pool_backward(n: int) -> Callable[..., str]:
 
 
 def _replication_pad_backward(n: int) -> Callable[..., str]:
-    """Every element gets the gradients of its copies; the padding starts with the last axis."""
+    """A converter: every element gets the gradients of its copies; the last axis is first."""
 
     def convert(g: GraphWriter, grad: str, x: str, padding: Sequence[int]) -> str:
         rank, itype = g.get_rank(x), g.get_type(grad)
@@ -117,7 +117,7 @@ def _max_pool_backward(n: int) -> Callable[..., str]:
         ceil_mode: bool,
         indices: str,
     ) -> str:
-        """The gradient of a window goes to its largest element; windows may share it."""
+        """The gradient of a window goes to its largest element, and windows may share it."""
         dims = dims_of(g, x)
         rows: Size = product(g, dims[:-n])
         zeros = constant_of_shape(g, [rows, product(g, dims[-n:])], 0, g.get_type(grad))

@@ -1,4 +1,4 @@
-"""Powers of integers by squares and products: Pow goes through floats, which neither wrap, nor hold
+"""Powers of integers by repeated squaring. Pow goes through floats, which neither wrap nor hold
 64 bits."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..writing.symbols import Operand
 from .operands import INT64, cast, const, same_type
 from .view import broadcast_tensors
 
-#: one bit of the exponents n at a time, as long as one of them is not 0
+#: body that reads one bit of the exponents n at a time, while one of them is not 0
 _SQUARES = """
 squares (int64 i, bool go, int64[] r, int64[] b, int64[] n)
     => (bool more, int64[] product, int64[] square, int64[] rest) {
@@ -65,6 +65,6 @@ def power_of_integers(g: GraphWriter, x: Operand, y: Operand, itype: int) -> str
 
 
 def _tensors(g: GraphWriter, *operands: Operand) -> list[str]:
-    """Operands of 64 bits, numbers are constants of the graph."""
+    """Operands as tensors of 64 bits, numbers become constants of the graph."""
     values = same_type(g, *operands, itype=INT64)
     return [v if isinstance(v, str) else g.op.Identity(v) for v in values]

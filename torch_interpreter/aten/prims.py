@@ -1,4 +1,4 @@
-"""The primitives torch decomposes everything into: same functions, without promotion."""
+"""The primitives torch decomposes into: the same functions without type promotion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import activation, binary, compare, creation, reduce, unary, view  # noqa
 from .operands import common_type, identity, reshape
 from .view import permute
 
-# primitive: operator doing the same thing
+# primitive -> operator that computes the same
 ALIASES = {
     **{n: f"{n}.default" for n in (*unary.FLOAT_FUNCTIONS, *unary.SAME_TYPE_FUNCTIONS)},
     **{n: f"{n}.default" for n in ("ceil", "floor", "round", "trunc", "rsqrt", "log1p", "expm1")},
@@ -43,7 +43,7 @@ for _name, _target in ALIASES.items():
 
 @aten("prims.div.default")
 def div(g: GraphWriter, x: Operand, y: Operand) -> str:
-    """The division of integers is an integer."""
+    """Division where the quotient of integers is an integer."""
     return binary.div_mode(g, x, y, "trunc" if is_integer(common_type(g, x, y)) else None)
 
 
@@ -90,7 +90,7 @@ def transpose(g: GraphWriter, x: str, permutation: Sequence[int]) -> str:
 def reshape_to_result(
     g: GraphWriter, x: str, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> str:
-    """The shape torch computed is the one to reach: the elements stay in order."""
+    """Reshapes to the shape torch computed, since the elements stay in order."""
     shape = expected.shape
     if shape is None or sum(isinstance(d, str) for d in shape) > 1:
         raise ValueError("more than one dynamic dimension, decompose the operator less")
@@ -101,7 +101,7 @@ def reshape_to_result(
 def broadcast_in_dim(
     g: GraphWriter, x: str, shape: Sequence[Size], broadcast_dimensions: Sequence[int]
 ) -> str:
-    """Adds dimensions, then Expand."""
+    """Adds dimensions, then expands."""
     missing = [int(i) for i in np.setdiff1d(np.arange(len(shape)), broadcast_dimensions)]
     wide = g.op.UnsqueezeAnyOpset(x, int_vector(missing)) if missing else x
     return g.op.Expand(wide, shape_tensor(g, shape))

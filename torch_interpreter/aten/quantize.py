@@ -19,7 +19,7 @@ _FIRST_OPSET: dict[int, int] = {TensorProto.INT16: 21, TensorProto.UINT16: 21}
 
 
 def _parameter(g: GraphWriter, value: str | float, itype: int, by_channel: bool) -> Tensor:
-    """A scale or a zero point: a vector for an axis, otherwise no dimension."""
+    """A scale or a zero point: a vector when there is an axis, a scalar otherwise."""
     if not isinstance(value, str):
         return const(value, itype)
     value = cast(g, value, itype)
@@ -87,5 +87,5 @@ aten_table(_dequantize, _NAMES, "quantized_decomposed.dequantize_per_{}")
 
 @aten("aten._int_mm.default")
 def int_mm(g: GraphWriter, x: str, y: str) -> str:
-    """A product of bytes in integers of 32 bits."""
+    """A product of 8-bit matrices in 32-bit integers."""
     return g.op.MatMulInteger(x, y)

@@ -106,7 +106,7 @@ def meshgrid(g: GraphWriter, tensors: Sequence[str], *, indexing: str = "ij") ->
 
 @aten("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(g: GraphWriter, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1) -> str:
-    """The diagonal of two dimensions comes last: gathered in the merged dimensions."""
+    """The diagonal of two dimensions, moved last, gathered in the merged dimensions."""
     rank = g.get_rank(x)
     a, b = axis_of(dim1, rank), axis_of(dim2, rank)
     others = [i for i in range(rank) if i not in (a, b)]
@@ -120,7 +120,7 @@ def diagonal(g: GraphWriter, x: str, offset: int = 0, dim1: int = 0, dim2: int =
 def _diagonal_positions(
     g: GraphWriter, rows: Size, columns: Size, start: tuple[int, int]
 ) -> Tensor:
-    """Where the diagonal that begins at *start* is in the merged dimensions."""
+    """The positions, in the merged dimensions, of the diagonal that begins at *start*."""
     if not isinstance(rows, str) and not isinstance(columns, str):
         count = max(min(rows - start[0], columns - start[1]), 0)
         return int_vector([(start[0] + i) * columns + start[1] + i for i in range(count)])
@@ -145,7 +145,7 @@ def as_strided(
     *,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
-    """Gathers in the storage: every axis adds its steps."""
+    """Gathers in the storage; each axis adds its steps to the positions."""
     flat, offset = _storage(g, x, storage_offset, expected.node)
     return g.op.Gather(flat, _positions(g, size, stride, offset), axis=0)
 
@@ -205,7 +205,7 @@ def _storage(
 
 
 def _distance(view: torch.Tensor, node: torch.fx.Node | None) -> int:
-    """An offset in a view: torch counts from the beginning of the storage."""
+    """The offset of a view, which torch counts from the beginning of the storage."""
     absolute = node.args[3] if node is not None and len(node.args) > 3 else None
     known = absolute.meta["val"] if isinstance(absolute, torch.fx.Node) else absolute
     if not isinstance(known, int | torch.SymInt):
@@ -234,7 +234,7 @@ def diagonal_scatter(
 
 
 def _steps(g: GraphWriter, n: Size, step: Size) -> str:
-    """0, step, 2 * step, ... n numbers."""
+    """The *n* numbers 0, step, 2 * step, ..."""
     zero, one = np.array(0, np.int64), np.array(1, np.int64)
     counts = g.op.Range(zero, scalar0d(g, n, INT64), one)
     return g.op.Mul(counts, scalar0d(g, step, INT64))

@@ -11,7 +11,7 @@ from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten_table
 from ..writing.symbols import int_vector
 
-#: function of torch -> operator, place in torch of each gate of ONNX, attributes
+#: function of torch -> operator, position in torch of each gate of ONNX, attributes
 _LAYERS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     "lstm": ("LSTM", (0, 3, 1, 2), {}),
     "gru": ("GRU", (1, 0, 2), {"linear_before_reset": 1}),
@@ -30,7 +30,7 @@ def _gates(g: GraphWriter, x: str, order: Sequence[int]) -> str:
 
 
 def _stacked(g: GraphWriter, values: Sequence[str]) -> str:
-    """One value for each direction."""
+    """Concatenates one tensor for each direction."""
     wide = [g.op.UnsqueezeAnyOpset(v, int_vector([0])) for v in values]
     return wide[0] if len(wide) == 1 else g.op.Concat(*wide, axis=0)
 

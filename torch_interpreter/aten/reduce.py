@@ -15,12 +15,12 @@ from ..writing.symbols import Number, int_vector
 from .operands import BOOL, INT64, as_float, axes_of, axis_of, cast, const, operand, size_product
 
 Dims = int | Sequence[int] | None
-# the reductions that change a single value
+# the reductions that change even a single value
 _NORMS = {"ReduceL1": "Abs", "ReduceL2": "Abs"}
 
 
 def reduce(g: GraphWriter, op_type: str, x: str, dim: Dims, keepdim: bool) -> str:
-    """One reduction of ONNX, with axes that are not negative.
+    """One reduction of ONNX, with non-negative axes.
 
     onnxruntime returns the shape of its input when it reduces an empty tensor along a negative
     axis. A scalar has nothing to combine. The mean of nothing is 0, see :func:`mean_of`.
@@ -56,7 +56,7 @@ def _of_scalar(g: GraphWriter, op_type: str, x: str) -> str:
 
 
 def _summed_type(g: GraphWriter, x: str, dtype: torch.dtype | None) -> int:
-    """A sum of integers or booleans is int64."""
+    """The type of a sum: int64 for integers and booleans."""
     if dtype is not None:
         return to_onnx_type(dtype)
     itype = g.get_type(x)
@@ -97,7 +97,7 @@ def mean(
 
 
 def _extremum(op_type: str) -> Callable[..., str]:
-    """ReduceMax and ReduceMin accept booleans from opset 20."""
+    """A converter of maximum or minimum; booleans are accepted from opset 20."""
 
     def convert(g: GraphWriter, x: str, dim: Dims = None, keepdim: bool = False) -> str:
         if g.get_type(x) != BOOL:
@@ -154,26 +154,26 @@ aten("aten.min.dim")(_extremum_with_index(amin, argmin))
 
 
 def _any(g: GraphWriter, x: str, dim: Dims, keepdim: bool) -> str:
-    """A sum of booleans: unlike a maximum, it is defined when there is nothing to reduce."""
+    """Any, as a sum of booleans, which unlike a maximum is defined on an empty dimension."""
     integers = cast(g, x, TensorProto.INT32)
     return cast(g, reduce(g, "ReduceSum", integers, dim, keepdim), BOOL)
 
 
 @aten("aten.any.default", "aten.any.dim", "aten.any.dims")
 def any_(g: GraphWriter, x: str, dim: Dims = None, keepdim: bool = False) -> str:
-    """True if one value is not zero."""
+    """Whether one value is not zero."""
     return _any(g, cast(g, x, BOOL), dim, keepdim)
 
 
 @aten("aten.all.default", "aten.all.dim", "aten.all.dims")
 def all_(g: GraphWriter, x: str, dim: Dims = None, keepdim: bool = False) -> str:
-    """True if no value is zero."""
+    """Whether no value is zero."""
     return g.op.Not(_any(g, g.op.Not(cast(g, x, BOOL)), dim, keepdim))
 
 
 @aten("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
 def count_nonzero(g: GraphWriter, x: str, dim: Dims = None) -> str:
-    """The sum of what is not zero."""
+    """The number of values that are not zero."""
     return reduce(g, "ReduceSum", cast(g, cast(g, x, BOOL), INT64), dim, False)
 
 
@@ -201,7 +201,7 @@ def variance(g: GraphWriter, x: str, dim: Dims, correction: Number | None, keepd
 
 
 def _deviation(finish: str | None) -> Callable[..., str]:
-    """All overloads of var (finish=None) and std (finish="Sqrt")."""
+    """A converter of all overloads of var (finish=None) or std (finish="Sqrt")."""
 
     def convert(
         g: GraphWriter,
@@ -222,7 +222,7 @@ def _deviation(finish: str | None) -> Callable[..., str]:
 
 
 def _with_mean(deviation: Callable[..., str]) -> Callable[..., list[str]]:
-    """The mean is the second result."""
+    """A converter with the mean as a second result."""
 
     def convert(
         g: GraphWriter,
@@ -289,7 +289,7 @@ def nansum(
     *,
     dtype: torch.dtype | None = None,
 ) -> str:
-    """The sum of what is not nan."""
+    """The sum of values that are not nan."""
     x = cast(g, x, _summed_type(g, x, dtype))
     if is_float(g.get_type(x)):
         x = g.op.Where(g.op.IsNaN(x), const(0, g.get_type(x)), x)

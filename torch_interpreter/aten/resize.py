@@ -24,7 +24,7 @@ from .operands import BOOL, FLOAT, INT64, cast, const, integers
 from .reduce import reduce
 from .view import MAX_INT
 
-# the weight of a point at some distance
+# interpolation -> the weight of a point at some distance
 Window = Callable[[GraphWriter, str], str]
 _COORDINATES = {True: "align_corners", False: "half_pixel"}
 
@@ -38,7 +38,7 @@ def _resize(
     coordinates: str,
     **attributes: Any,
 ) -> str:
-    """Resize to a size, or with scales: torch uses the scales it is given to place points."""
+    """Resizes to a size, or with scales, since torch places the points with scales if given."""
     head = [dim_of(g, x, 0), dim_of(g, x, 1)]
     attributes |= {"mode": mode, "coordinate_transformation_mode": coordinates}
     known = [s for s in scales or () if s is not None]
@@ -51,9 +51,9 @@ def _resize(
 
 
 def _resize_by(g: GraphWriter, x: str, scales: Sequence[float], attributes: dict[str, Any]) -> str:
-    """Resize with scales: torch rounds the size in float64, Resize in float32.
+    """Resizes with scales: torch rounds the size in float64, Resize in float32.
 
-    What a dynamic dimension has in excess is removed.
+    The excess of a dynamic dimension is cut.
     """
     sizes = [dim_of(g, x, axis + 2) for axis in range(len(scales))]
     pairs = list(zip(sizes, scales, strict=True))
@@ -71,12 +71,12 @@ def _resize_by(g: GraphWriter, x: str, scales: Sequence[float], attributes: dict
 
 
 def _is_short(scale: float) -> bool:
-    """True if the product of a size and this number is the same in float32 and float64."""
+    """Whether the product of any size and this number is the same in float32 and float64."""
     return float(scale * 1024).is_integer()
 
 
 def _float32_scale(size: Size, scale: float) -> np.float32 | None:
-    """A float32 which gives the size torch gives, None if the size says as much as the scale."""
+    """A float32 scale with the size torch gives, None if the size says as much as the scale."""
     found = np.float32(scale)
     if isinstance(size, str) or _gives(found, size, scale):
         return found
@@ -87,7 +87,7 @@ def _float32_scale(size: Size, scale: float) -> np.float32 | None:
 
 
 def _gives(candidate: np.float32, size: int, scale: float) -> bool:
-    """True if the sizes computed in float32 and in float64 are the one of torch."""
+    """Whether the size computed in float32 and in float64 is the one of torch."""
     return int(np.float32(size) * candidate) == int(size * float(candidate)) == int(size * scale)
 
 
@@ -111,7 +111,7 @@ def _nearest(n: int) -> Callable[..., str]:
 
 
 def _flat_scales(scales: Sequence[Any], n: int) -> list[float | None] | None:
-    """The overload *vec* has a list, the other one a number per dimension."""
+    """The scales as a list; the overload *vec* has a list, the others a number per dimension."""
     if len(scales) == 1 and isinstance(scales[0], list | tuple):
         return list(scales[0])
     return list(scales[:n]) if len(scales) >= n else None
@@ -126,7 +126,7 @@ def _linear(n: int, mode: str, **options: Any) -> Callable[..., str]:
         *scales: Any,
         **_: Any,
     ) -> str:
-        # with align_corners the scales only decide the size
+        # with align_corners the scales only set the size
         flat = None if align_corners and output_size else _flat_scales(scales, n)
         coordinates = _COORDINATES[bool(align_corners)]
         return _resize(g, x, output_size, flat, mode, coordinates, **options)
@@ -153,8 +153,9 @@ def _cubic(g: GraphWriter, distance: str) -> str:
 
 
 def _filter_matrix(g: GraphWriter, before: Size, after: Size, window: Window) -> str:
-    """What every point of a resized axis takes from those before, as torch places them with
-    aligned corners: the ratio is the one of the corners, the centers are in the pixels.
+    """The matrix of the weights of the source points in every point of a resized axis.
+
+    Torch places points by the ratio of the corners, and centers them in the pixels.
     """
     one, half = const([1], FLOAT), const([0.5], FLOAT)
     sizes = [g.op.Cast(vector1d(g, n), to=FLOAT) for n in (before, after)]
@@ -173,7 +174,10 @@ def _counting(g: GraphWriter, n: Size) -> str:
 
 
 def _antialiased(resize: Callable[..., str], window: Window) -> Callable[..., str]:
-    """Resize does not average with aligned corners as torch does: two products of matrices."""
+    """A converter of antialiased resizing with aligned corners, as two products of matrices.
+
+    Resize does not average as torch does in that case.
+    """
 
     def convert(
         g: GraphWriter,
@@ -204,7 +208,7 @@ for _n, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
 aten("aten.upsample_bicubic2d.default", "aten.upsample_bicubic2d.vec")(
     _linear(2, "cubic", cubic_coeff_a=-0.75)
 )
-# an antialiased filter is normalized over the image, and torch has another cubic filter
+# an antialiased filter is normalized over the image, and torch uses another cubic filter
 aten("aten._upsample_bilinear2d_aa.default", "aten._upsample_bilinear2d_aa.vec")(
     _antialiased(_linear(2, "linear", antialias=1, exclude_outside=1), _triangle)
 )
@@ -214,7 +218,7 @@ aten("aten._upsample_bicubic2d_aa.default", "aten._upsample_bicubic2d_aa.vec")(
 
 
 def _onnx_pads(pad: Sequence[Size], rank: int) -> list[Size]:
-    """torch gives (begin, end) from the last dimension, ONNX all begins then all ends."""
+    """Pads in the order of ONNX: torch lists (begin, end) from the last dimension."""
     begins: list[Size] = [0] * rank
     ends: list[Size] = [0] * rank
     for i in range(len(pad) // 2):
@@ -224,13 +228,13 @@ def _onnx_pads(pad: Sequence[Size], rank: int) -> list[Size]:
 
 
 def pad_tensor(g: GraphWriter, x: str, pad: Sequence[Size], mode: str, value: Operand = 0) -> str:
-    """Pad; a negative number removes values."""
+    """Pads; a negative number removes values."""
     itype = g.get_type(x)
     if not any(isinstance(p, str) for p in pad) and not any(pad):
         return x
     known = integers(pad)
     if mode != "constant" and known is not None and min(known) < 0:
-        # what is removed counts for the values at the ends
+        # the values removed count for the values at the ends
         padded = pad_tensor(g, x, [max(p, 0) for p in known], mode)
         return pad_tensor(g, padded, [min(p, 0) for p in known], "constant")
     pads = shape_tensor(g, _onnx_pads(pad, g.get_rank(x)))
@@ -257,7 +261,7 @@ def pad(
     mode: str = "constant",
     value: Operand | None = None,
 ) -> str:
-    """Pad; torch's replicate is edge, its circular is wrap (opset 19)."""
+    """Pads; torch's replicate is edge, its circular is wrap (opset 19)."""
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode == "circular" and (g.main_opset < 19 or min(integers(pad) or [0]) < 0):
         return _circular_pad(g, x, pad)
@@ -265,7 +269,7 @@ def pad(
 
 
 def _circular_pad(g: GraphWriter, x: str, pad: Sequence[Size]) -> str:
-    """The end is copied before the beginning and the beginning after the end.
+    """Copies the end before the beginning and the beginning after the end.
 
     A negative number removes values first.
     """

@@ -1,4 +1,4 @@
-"""Running extrema and sums of exponentials: one Scan."""
+"""Running extrema and log-sum-exp, as one Scan."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .operands import FLOAT, INT64, as_float, axis_of, cast, const
 from .sort import const_index
 from .view import MAX_INT
 
-#: types the body of the loop has kernels for, with the names of its text
+#: types the bodies have kernels for, with their names in the text
 _BODY_TYPES: dict[int, str] = {
     FLOAT: "float",
     TensorProto.DOUBLE: "double",
     INT64: "int64",
     TensorProto.INT32: "int32",
 }
-#: the last of equal values is kept, the last nan too
+#: keeps the last of equal values, the last nan too
 _EXTREMUM = """
 extremum ({type}[] best, int64[] at, {type}[] x, int64 i)
     => ({type}[] found, int64[] place, {type}[] row, int64[] rank) {{
@@ -65,7 +65,7 @@ log_sum ({type}[] best, {type}[] x) => ({type}[] found, {type}[] row) {{
 
 
 def _worst(itype: int, largest: bool) -> float:
-    """What every value is as good as."""
+    """The value that every other value is at least as good as."""
     if is_float(itype):
         return -float("inf") if largest else float("inf")
     info = torch.iinfo(to_torch_type(itype))
@@ -73,7 +73,7 @@ def _worst(itype: int, largest: bool) -> float:
 
 
 def _scan(g: GraphWriter, text: str, x: str, axis: int, worst: float, numbered: bool) -> list[str]:
-    """The rows a body makes of those of *x*, and of their numbers.
+    """Scans the rows of *x*, and their numbers, with a body.
 
     A first row of the worst values is added, then removed: the dimension may be empty. The rows
     are moved first, onnxruntime stops on empty ones if Scan does it.
@@ -95,7 +95,7 @@ def _scan(g: GraphWriter, text: str, x: str, axis: int, worst: float, numbered: 
 
 def _running(op_type: str) -> Callable[..., list[str]]:
     def convert(g: GraphWriter, x: str, dim: int) -> list[str]:
-        """The extrema so far, and where they are."""
+        """The extrema so far and their positions."""
         itype = g.get_type(x)
         if g.get_rank(x) == 0:
             return [x, const_index(g)]
@@ -116,7 +116,7 @@ aten_table(_running, {"cummax": "Greater", "cummin": "Less"}, "aten.{}.default")
 
 @aten("aten.logcumsumexp.default")
 def logcumsumexp(g: GraphWriter, x: str, dim: int) -> str:
-    """The logarithms of the sums of exponentials so far, the highest one is factored."""
+    """The logarithms of running sums of exponentials, with the highest one factored out."""
     if g.get_rank(x) == 0:
         return as_float(g, x)
     itype = g.get_type(x)

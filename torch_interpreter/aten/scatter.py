@@ -81,7 +81,7 @@ def scatter_add(g: GraphWriter, x: str, dim: int, index: str, src: str) -> str:
 
 
 def _neutral(reduce: str, itype: int) -> float | int:
-    """The value which does not change a reduction."""
+    """The neutral element of a reduction."""
     if reduce in ("sum", "prod"):
         return 0 if reduce == "sum" else 1
     if itype == BOOL:
@@ -116,12 +116,12 @@ def scatter_reduce(
 
 
 def _counts(g: GraphWriter, x: str, include_self: bool) -> str:
-    """How many values each element of x has before it receives others."""
+    """The number of values each element of x has before it receives others."""
     return constant_of_shape(g, shape_of(g, x), int(include_self), INT64)
 
 
 def _mean(g: GraphWriter, total: str, counts: str) -> str:
-    """A quotient, rounded down for integers; what received nothing stays as it is."""
+    """The quotient, rounded down for integers; an element that received nothing is unchanged."""
     counts = g.op.Max(counts, const(1, INT64))
     return div_mode(g, total, cast(g, counts, g.get_type(total)), _rounding(g, total))
 
@@ -133,7 +133,7 @@ def _rounding(g: GraphWriter, x: str) -> str | None:
 def _scatter_slices(
     g: GraphWriter, x: str, axis: int, index: Tensor, src: str, **kwargs: str
 ) -> str:
-    """Writes whole slices of x: the dimension is moved first for ScatterND."""
+    """Writes whole slices of x; the dimension is moved first for ScatterND."""
     if g.get_rank(x) == 0:
         written = _scatter_slices(g, vector(g, x), 0, index, src, **kwargs)
         return g.op.Reshape(written, int_vector([]))
@@ -194,7 +194,7 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> str:
-    """x[start:end:step] = src: what is before, src, and what is after."""
+    """x[start:end:step] = src, as a concatenation of the part before, src and the part after."""
     axis = axis_of(dim, g.get_rank(x))
     src = cast(g, src, g.get_type(x))
     start = 0 if start is None else start
@@ -236,7 +236,9 @@ def select_scatter(g: GraphWriter, x: str, src: str, dim: int, index: Size) -> s
 
 @aten("aten.masked_scatter.default")
 def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
-    """The values of source, in order, where the mask is true: x and the mask broadcast.
+    """Puts the values of source, in order, where the mask is true; x and the mask broadcast.
+
+    One zero follows the values, for an empty source and an empty mask.
 
     A zero comes after the values, for an empty source and an empty mask.
     """

@@ -43,7 +43,7 @@ def const_index(g: GraphWriter) -> str:
 
 @aten("aten.sort.default")
 def sort(g: GraphWriter, x: str, dim: int = -1, descending: bool = False) -> list[str]:
-    """A TopK of everything."""
+    """TopK of the whole dimension."""
     if g.get_rank(x) == 0:
         return [x, const_index(g)]
     axis = axis_of(dim, g.get_rank(x))
@@ -85,7 +85,7 @@ def searchsorted(
 def bucketize(
     g: GraphWriter, x: str, boundaries: str, *, out_int32: bool = False, right: bool = False
 ) -> str:
-    """How many boundaries come before each value; all of them come before nan."""
+    """The number of boundaries before each value; all of them are before nan."""
     wide = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x)]))
     rank = g.get_rank(boundaries)
     if rank > 1:
@@ -117,7 +117,7 @@ def unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> list[str | None]:
-    """Keeps the values, or the slices of a dimension, different from the one before."""
+    """Keeps values, or slices along a dimension, that differ from the one before."""
     moved = g.op.Reshape(x, int_vector([-1])) if dim is None else x
     axis = 0 if dim is None else axis_of(dim, g.get_rank(x))
     kept = _changes(g, moved, axis)
@@ -135,7 +135,7 @@ def unique_consecutive(
 
 
 def _changes(g: GraphWriter, x: str, axis: int) -> str:
-    """Tells for each place of a dimension if it is the first or not what comes before it."""
+    """For each position of a dimension, whether it is the first or differs from the one before."""
     axes = int_vector([axis])
     after = g.op.Slice(x, int_vector([1]), int_vector([MAX_INT]), axes)
     before = g.op.Slice(x, int_vector([0]), int_vector([-1]), axes)
@@ -145,7 +145,7 @@ def _changes(g: GraphWriter, x: str, axis: int) -> str:
         counts = g.op.Cast(differ, to=INT64)
         differ = g.op.Cast(reduce(g, "ReduceSum", counts, others, False), to=BOOL)
     all_places = g.op.Concat(const([True], BOOL), differ, axis=0)
-    # nothing is the first of an empty dimension
+    # an empty dimension has no first element
     size = vector1d(g, dim_of(g, x, axis))
     return g.op.Slice(all_places, int_vector([0]), size, int_vector([0]))
 
@@ -159,8 +159,8 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> list[str | None]:
-    """The different slices of a dimension, or values of the flat tensor without one; the inverse
-    positions, the counts."""
+    """The distinct slices of a dimension, or values of the flat tensor without one, the inverse
+    positions and the counts."""
     axis = {} if dim is None else {"axis": axis_of(dim, g.get_rank(x))}
     values, _, inverse, counts = several(g, "Unique", 4, x, **axis, sorted=1)
     if return_inverse and dim is None:
@@ -182,7 +182,7 @@ def unique(
 
 @aten("aten.kthvalue.default")
 def kthvalue(g: GraphWriter, x: str, k: Size, dim: int = -1, keepdim: bool = False) -> list[str]:
-    """The last of the k lowest values, and its position."""
+    """The k-th smallest value and its position."""
     if g.get_rank(x) == 0:
         return [x, const_index(g)]
     axis = axis_of(dim, g.get_rank(x))
@@ -215,7 +215,7 @@ def median_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[
 
 @aten("aten.nanmedian.dim")
 def nanmedian_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[str]:
-    """The median of what is not nan, which is sorted after it; nan if there is nothing else."""
+    """The median of values that are not nan, which sort before nan; nan if all of them are."""
     itype, rank = g.get_type(x), g.get_rank(x)
     if rank == 0 or not is_float(itype):
         return median_dim(g, x, dim, keepdim)
@@ -233,7 +233,7 @@ def nanmedian_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> li
 def _with_place(
     g: GraphWriter, x: str, value: str, axis: int, keepdim: bool, first: bool
 ) -> list[str]:
-    """Values found along an axis, of size 1, and the first or the last place they are at."""
+    """Values found along an axis, of size 1, and their first or last position."""
     marks = g.op.Cast(g.op.Equal(x, value), to=TensorProto.INT32)
     place = g.op.ArgMax(marks, axis=axis, keepdims=1, select_last_index=int(not first))
     if keepdim:
@@ -243,7 +243,7 @@ def _with_place(
 
 @aten("aten.nanmedian.default")
 def nanmedian(g: GraphWriter, x: str) -> str:
-    """The median of what is not nan in the flat tensor."""
+    """The median of values that are not nan in the flat tensor."""
     if 0 in g.get_shape(x):
         return median(g, x)
     return nanmedian_dim(g, g.op.Reshape(x, int_vector([-1])), 0)[0]
@@ -251,7 +251,7 @@ def nanmedian(g: GraphWriter, x: str) -> str:
 
 @aten("aten.mode.default")
 def mode(g: GraphWriter, x: str, dim: int = -1, keepdim: bool = False) -> list[str]:
-    """The lowest of the most frequent values and its last place: every pair is compared."""
+    """The smallest of the most frequent values and its last position; compares every pair."""
     itype, rank = g.get_type(x), g.get_rank(x)
     if rank == 0:
         return [x, const_index(g)]
@@ -270,7 +270,7 @@ def mode(g: GraphWriter, x: str, dim: int = -1, keepdim: bool = False) -> list[s
 
 
 def _empty_median(itype: int) -> float | int:
-    """What torch gives without values: nan, the lowest integer."""
+    """The result of torch for no value: nan, or the lowest integer."""
     return float("nan") if is_float(itype) else torch.iinfo(to_torch_type(itype)).min
 
 
@@ -336,7 +336,7 @@ def histc(g: GraphWriter, x: str, bins: int = 100, min: float = 0, max: float = 
 
 @aten("aten.repeat_interleave.Tensor")
 def repeat_interleave(g: GraphWriter, repeats: str, *, output_size: Size | None = None) -> str:
-    """The position i is repeated repeats[i] times: how many runs end before each place."""
+    """Repeats position i repeats[i] times, as the number of runs that end before each place."""
     repeats = cast(g, repeats, INT64)
     ends = g.op.CumSum(repeats, const(0, INT64))
     total = g.op.ReduceSum(repeats, keepdims=0)

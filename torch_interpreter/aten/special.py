@@ -14,7 +14,7 @@ from .operands import INT64, cast, common_type, const, f64, float_type, same_typ
 from .view import broadcast_tensors
 
 DOUBLE = TensorProto.DOUBLE
-#: Lanczos' coefficients for g = 7 and n = 9, by P. Godfrey ("A note on the computation of the
+#: Lanczos's coefficients for g = 7 and n = 9, by P. Godfrey ("A note on the computation of the
 #: convergent Lanczos complex Gamma approximation", 2001): the relative error is below 1e-14
 _LANCZOS = (
     0.99999999999980993,
@@ -28,14 +28,14 @@ _LANCZOS = (
     1.5056327351493116e-7,
 )
 _LANCZOS_G = 7.0
-#: log y - 1/2y + the sum of -B(2k) / 2k y^2k is digamma (DLMF 5.11.2), Bernoulli numbers
+#: digamma is log y - 1/2y + the sum of -B(2k) / 2k y^2k (DLMF 5.11.2), Bernoulli numbers
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-#: digamma and its derivative are shifted by that many integers before their asymptotic series
+#: number of integers by which digamma and its derivative are shifted before their series
 _SHIFT = 10
 
 
 def in_double(fct: Callable[[GraphWriter, str], str]) -> Callable[[GraphWriter, str], str]:
-    """A function of doubles for every type."""
+    """Computes a function in doubles for every type."""
 
     def convert(g: GraphWriter, x: str) -> str:
         return cast(g, fct(g, cast(g, x, DOUBLE)), float_type(g, x))
@@ -45,13 +45,13 @@ def in_double(fct: Callable[[GraphWriter, str], str]) -> Callable[[GraphWriter, 
 
 
 def _mirrored(g: GraphWriter, x: str) -> tuple[str, str]:
-    """True for what is below 1/2, and x or 1 - x, which is not."""
+    """The mask of values below 1/2, and x or 1 - x, whichever is not below."""
     low = g.op.Less(x, f64(0.5))
     return low, g.op.Where(low, g.op.Sub(f64(1), x), x)
 
 
 def _turn(g: GraphWriter, x: str) -> str:
-    """pi (x - the closest integer): the angle of which the period is removed first."""
+    """pi (x - the closest integer), an angle from which the period is removed first."""
     return g.op.Mul(g.op.Sub(x, g.op.Round(x)), f64(math.pi))
 
 
@@ -165,7 +165,7 @@ def frexp(g: GraphWriter, x: str) -> list[str]:
     return [cast(g, mantissa, itype), g.op.Cast(exponent, to=TensorProto.INT32)]
 
 
-#: Euclid's algorithm on all pairs, as long as one of the remainders is not 0
+#: Euclid's algorithm on all pairs, while one of the remainders is not 0
 _EUCLID = """
 euclid (int64 i, bool go, int64[] a, int64[] b) => (bool more, int64[] divisor, int64[] rest) {
     left = Cast <to = 9> (b)

@@ -38,7 +38,7 @@ def split(
     *,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> list[str]:
-    """Pieces of equal size, the last one may be smaller; torch fixed their number."""
+    """Pieces of equal size, the last one may be smaller; torch has fixed their number."""
     axis = axis_of(dim, g.get_rank(x))
     size = dim_of(g, x, axis)
     if isinstance(size, int) and isinstance(split_size, int):
@@ -68,7 +68,7 @@ def chunk(
     *,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> list[str]:
-    """As split, the size is the ceiling of dim / chunks."""
+    """Splits in pieces whose size is the ceiling of dim / chunks."""
     axis = axis_of(dim, g.get_rank(x))
     size = dim_of(g, x, axis)
     if isinstance(size, int):
@@ -80,7 +80,7 @@ def chunk(
 
 @aten("aten.tensor_split.sections")
 def tensor_split(g: GraphWriter, x: str, sections: int, dim: int = 0) -> list[str]:
-    """The first pieces have one more element when the size is not a multiple."""
+    """Splits in pieces; the first ones have one more element when sizes are not multiples."""
     axis = axis_of(dim, g.get_rank(x))
     size = g.get_shape(x)[axis]
     if not isinstance(size, int):
@@ -94,7 +94,7 @@ def tensor_split(g: GraphWriter, x: str, sections: int, dim: int = 0) -> list[st
 def tensor_split_indices(
     g: GraphWriter, x: str, indices: Sequence[Size], dim: int = 0
 ) -> list[str]:
-    """Cuts at the given positions."""
+    """Splits at the given positions."""
     bounds = list(itertools.pairwise([0, *indices, MAX_INT]))
     return _slices(g, x, axis_of(dim, g.get_rank(x)), bounds)
 

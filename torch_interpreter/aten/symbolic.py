@@ -20,7 +20,7 @@ from .operands import BOOL, INT64
 
 DOUBLE = TensorProto.DOUBLE
 
-# what python operators are between tensors, in the graphs torch.compile gives to a backend
+# the operators python's operators become between tensors, in the graphs torch.compile gives
 _BETWEEN_TENSORS = {
     "operator.add": "aten.add.Tensor",
     "operator.sub": "aten.sub.Tensor",
@@ -39,7 +39,7 @@ _BETWEEN_TENSORS = {
 
 
 def tensor_form(name: str, operands: Sequence[Any]) -> str:
-    """The name of the operator torch calls: python's operators also work on tensors."""
+    """The operator torch calls for a python operator, which also works on tensors."""
     if any(isinstance(x, str) and not isinstance(x, SymScalar) for x in operands):
         return _BETWEEN_TENSORS.get(name, name)
     return name
@@ -54,7 +54,7 @@ def _vectors(g: GraphWriter, kind: type, *operands: Operand) -> list[Tensor]:
 
 
 def _wider(*operands: Operand) -> type:
-    """bool counts as int in python arithmetic."""
+    """The widest python type of some operands; bool counts as int."""
     return float if any(_kind(x) is float for x in operands) else int
 
 
@@ -118,7 +118,7 @@ def truediv(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
 def floordiv(
     g: GraphWriter, x: Operand, y: Operand, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> SymScalar:
-    """x // y; ONNX's division rounds towards zero, it is the same for positive sizes."""
+    """x // y; ONNX's division rounds towards zero, which is the same for sizes."""
     kind = _wider(x, y)
     a, b = _vectors(g, kind, x, y)
     if kind is float:
@@ -130,7 +130,7 @@ def floordiv(
 
 
 def _is_size(operand: Any) -> bool:
-    """True if torch knows that an operand is not negative."""
+    """Whether torch knows that an operand is not negative."""
     value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
     if isinstance(value, int):
         return value >= 0

@@ -37,9 +37,9 @@ FLOAT_FUNCTIONS = {
     "tan": "Tan",
     "tanh": "Tanh",
 }
-# the type does not change
+# the type is kept
 SAME_TYPE_FUNCTIONS = {"abs": "Abs", "neg": "Neg", "relu": "Relu"}
-# no effect on integers
+# integers are unchanged
 ROUNDINGS = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 # f(scale * g(x)): one factor and two operators
 SCALED_LOGS = {"log2": 1 / math.log(2), "log10": 1 / math.log(10)}
@@ -94,7 +94,7 @@ aten_table(_scaled_exp, SCALED_EXPS, "aten.{}.default")
 
 @aten("aten.sign.default", "aten.sgn.default")
 def sign(g: GraphWriter, x: str) -> str:
-    """Sign; the one of nan is 0 in torch, the one of a boolean is itself."""
+    """Sign; it is 0 for nan as in torch, and a boolean is its own sign."""
     itype = g.get_type(x)
     if itype == BOOL:
         return x
@@ -181,7 +181,7 @@ def bitwise_not(g: GraphWriter, x: str) -> str:
 
 @aten("aten.isnan.default")
 def isnan(g: GraphWriter, x: str) -> str:
-    """Only a float may be nan."""
+    """IsNaN; other types become floats, which are never nan."""
     return g.op.IsNaN(as_float(g, x))
 
 
@@ -238,7 +238,7 @@ def nan_to_num(
 
 
 def negative_sign(g: GraphWriter, x: Tensor, itype: int) -> str:
-    """True for negative floats and for -0.0, seen through its reciprocal."""
+    """True for negative floats and for -0.0, recognized by its reciprocal."""
     zero = const(0, itype)
     return g.op.Or(g.op.Less(x, zero), g.op.Less(g.op.Reciprocal(x), zero))
 

@@ -1,4 +1,4 @@
-"""Shapes: views, permutations, expansions, concatenations, splits."""
+"""Views, permutations, expansions and concatenations."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def ravel(g: GraphWriter, x: str) -> str:
 
 @aten("aten.squeeze.default")
 def squeeze(g: GraphWriter, x: str) -> str:
-    """Removes the dimensions equal to 1 when the model was exported."""
+    """Removes the dimensions that are 1 when the model is exported."""
     axes = [i for i, d in enumerate(g.get_shape(x)) if d == 1]
     return g.op.SqueezeAnyOpset(x, int_vector(axes)) if axes else x
 
 
 @aten("aten.squeeze.dim", "aten.squeeze.dims")
 def squeeze_dims(g: GraphWriter, x: str, dim: int | Sequence[int]) -> str:
-    """Removes some dimensions, only the ones equal to 1."""
+    """Removes the dimensions among some that are equal to 1."""
     shape = g.get_shape(x)
     listed = [dim] if isinstance(dim, int) else dim
     axes = [a for a in axes_of(listed, len(shape)) if shape[a] == 1] if listed else []
@@ -170,7 +170,7 @@ def matrix_transpose(g: GraphWriter, x: str) -> str:
 def movedim(
     g: GraphWriter, x: str, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> str:
-    """Moves dimensions, the others keep their order."""
+    """Moves dimensions; the others keep their order."""
     rank = g.get_rank(x)
     sources = [axis_of(d, rank) for d in ([source] if isinstance(source, int) else source)]
     targets = [
@@ -192,7 +192,7 @@ def expand(
     implicit: bool = False,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
-    """Expand; -1 keeps a dimension, which is what a 1 does in ONNX."""
+    """Expand; -1 keeps a dimension, as 1 does in ONNX."""
     if expected.shape is not None and g.has_shape(x) and g.get_shape(x) == expected.shape:
         return x
     dims = [1 if not isinstance(d, str) and d == -1 else d for d in size]
@@ -236,7 +236,7 @@ def repeat(g: GraphWriter, x: str, repeats: Sequence[Size]) -> str:
 
 @aten("aten.tile.default")
 def tile(g: GraphWriter, x: str, dims: Sequence[Size]) -> str:
-    """As repeat, missing repetitions are 1."""
+    """Tile; missing repetitions are 1."""
     missing = max(g.get_rank(x) - len(dims), 0)
     return repeat(g, x, [*[1] * missing, *dims])
 
@@ -251,7 +251,7 @@ def repeat_interleave(
     output_size: Size | None = None,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
-    """Repeats every value: one dimension is added, expanded, and merged."""
+    """Repeats every value, by adding, expanding and merging one dimension."""
     if dim is None:
         x = g.op.Reshape(x, int_vector([-1]))
     rank = g.get_rank(x)
@@ -268,7 +268,8 @@ def repeat_interleave(
 
 @aten("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
 def cat(g: GraphWriter, tensors: Sequence[str], dim: int = 0) -> str:
-    """Concat, after promotion; torch ignores empty vectors of one dimension."""
+    """Concat after promotion; torch ignores empty vectors of one dimension."""
+
     ranks = [g.get_rank(x) for x in tensors]
     rank = max(ranks)
     kept = [x for x, r in zip(tensors, ranks, strict=True) if r == rank]

@@ -1,4 +1,4 @@
-"""Weights a model was exported without: inputs of the ONNX model, until they are given."""
+"""Weights a model was exported without. They are inputs of the model until they are given."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import UnbufferedFile
 from xbuilder.files.tensor_sources import TensorSource, make_source
 
-#: the documentation of an input which is a weight, its name in torch comes after it
+#: prefix of the documentation of an input which is a weight, its name in torch comes after it
 WEIGHT = "weight without data: "
 
 
 class _Weight:
-    """One value of a dictionary, asked for when it is needed and not kept."""
+    """One value of a dictionary, read when it is needed and not kept."""
 
     def __init__(self, weights: Mapping[str, Any], declared: ValueInfoProto) -> None:
         tensor = declared.type.tensor_type
@@ -61,12 +61,12 @@ def _name(declared: ValueInfoProto) -> str:
 def add_weights(model: ModelProto, weights: Mapping[str, Any]) -> ModelContainer:
     """Gives its weights to a model exported without them (``ExportOptions(fake=True)``).
 
-    They are asked for one by one when the result is saved, and not kept: *weights* may read a
-    file each time.
+    They are read one by one when the result is saved, and not kept, so *weights* may read a file
+    each time.
 
     :param model: the model, it is not modified
     :param weights: tensors by name, those the model does not need are ignored
-    :return: what saves the model: ``add_weights(...).save("model.onnx")``
+    :return: the container that saves the model: ``add_weights(...).save("model.onnx")``
     :raises OptionError: a weight is missing, or the model expects none
 
     ::

@@ -1,4 +1,4 @@
-"""Compares an ONNX model with torch, at the sizes of the export and at other ones."""
+"""Compares an ONNX model with torch, at the sizes of the export and at larger ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compare(expected: Sequence[Any], got: Sequence[Any], tolerance: float = 1e-4
     :param expected: tensors or numbers, None are skipped
     :param got: tensors, arrays or numbers
     :param tolerance: absolute and relative, for floats; 20 times more for 16 bits
-    :return: what differs, empty if nothing does
+    :return: the difference, empty if there is none
     """
     kept = [e for e in expected if e is not None]
     found = [e for e in got if e is not None]
@@ -76,7 +76,7 @@ def feeds_of(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> dict[str, n
 def other_sizes(
     inputs: Sequence[ModelInput], leaves: Sequence[Any], specs: Sequence[Any], increment: int
 ) -> list[Any] | None:
-    """Makes every dynamic dimension larger, None when it is not possible to do it simply.
+    """The leaves with every dynamic dimension larger, None when it is not simple to make them.
 
     Only dimensions which are one symbol are changed, the content is repeated.
     """
@@ -121,7 +121,7 @@ def validate(
     :param inputs: the leaves of the arguments
     :param specs: specifications of the dynamic dimensions
     :param tolerance: absolute and relative
-    :param verbose: prints what is compared
+    :param verbose: prints the comparisons
     :raises ValidationError: the results differ
     """
     leaves, tree = torch.utils._pytree.tree_flatten((args, kwargs))

@@ -1,4 +1,4 @@
-"""The options of the export: what is asked to torch.export."""
+"""The options of the export: how torch.export is called."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ExportOptions:
     )
 
     def __post_init__(self) -> None:
-        """Applies the strategy and refuses what is not supported."""
+        """Applies the strategy and refuses unsupported values."""
         if self.strategy is not None:
             if self.strategy not in self.STRATEGIES:
                 raise OptionError(

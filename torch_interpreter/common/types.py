@@ -37,7 +37,7 @@ COMPLEXES = frozenset({TensorProto.COMPLEX64, TensorProto.COMPLEX128})
 
 
 def to_onnx_type(dtype: torch.dtype | type) -> int:
-    """Returns the ONNX element type of a torch dtype or of a python type.
+    """The ONNX element type of a torch dtype or of a python type.
 
     Raises ``TypeError`` when ONNX has no such type.
     """
@@ -49,12 +49,12 @@ def to_onnx_type(dtype: torch.dtype | type) -> int:
 
 
 def to_torch_type(itype: int) -> torch.dtype:
-    """Returns the torch dtype of an ONNX element type."""
+    """The torch dtype of an ONNX element type."""
     return _ONNX_TO_TORCH[itype]
 
 
 def to_numpy_type(itype: int) -> np.dtype:
-    """Returns the numpy dtype of an ONNX element type (ml_dtypes for bfloat16)."""
+    """The numpy dtype of an ONNX element type (ml_dtypes for bfloat16)."""
     return tensor_dtype_to_np_dtype(itype)
 
 
@@ -64,12 +64,12 @@ def default_float() -> int:
 
 
 def is_float(itype: int) -> bool:
-    """True for float16, bfloat16, float32 and float64."""
+    """Whether a type is float16, bfloat16, float32 or float64."""
     return itype in FLOATS
 
 
 def is_integer(itype: int) -> bool:
-    """True for signed and unsigned integers, not for booleans."""
+    """Whether a type is a signed or unsigned integer, booleans excluded."""
     return itype != TensorProto.BOOL and itype not in FLOATS and itype not in COMPLEXES
 
 

@@ -1,4 +1,4 @@
-"""The element types ONNX accepts: a node it has no definition for is refused when it is made."""
+"""Checks new nodes against the element types that ONNX accepts for each operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Parameters = tuple[tuple[frozenset[str], ...], bool]
 
 @functools.cache
 def _accepted(op_type: str, opset: int) -> tuple[Parameters, Parameters]:
-    """The types of each input, of each output, and whether the last one may be repeated."""
+    """The types of each input and of each output, and whether the last one is variadic."""
     schema = onnx.defs.get_schema(op_type, opset)
     return _types_of(schema.inputs), _types_of(schema.outputs)
 
@@ -28,12 +28,12 @@ def _types_of(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> Param
 
 @functools.cache
 def _type_name(itype: int) -> str:
-    """How ONNX writes an element type: ``float``, ``int64``, ``bool``."""
+    """The ONNX name of an element type: ``float``, ``int64``, ``bool``."""
     return str(TensorProto.DataType.Name(itype)).lower()
 
 
 def check_types(graph: Graph, size: int) -> None:
-    """Checks the types of what the nodes added to a graph read and make. Cost: O(edges added).
+    """Checks the element types of the inputs and outputs of new nodes. Cost: O(edges added).
 
     :param graph: the graph
     :param size: number of nodes it had before

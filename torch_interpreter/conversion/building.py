@@ -1,4 +1,4 @@
-"""From a graph to a builder: names of inputs, outputs and dimensions, then the nodes."""
+"""Builds a GraphBuilder from a program: names inputs, outputs and dimensions, converts nodes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def build(
     :param dispatcher: converters of the user
     :param verbose: shows a progress bar
     :param allow_untyped: accepts outputs without known type
-    :param plan: what becomes a local function
+    :param plan: the nodes that become local functions
     :param cpu_kernels: casts around the operators without kernel on CPU
     :raises OptionError: the names do not fit
     """
@@ -88,7 +88,7 @@ def build(
 
 
 def _named_dimensions(program: Program, verbose: int) -> DimensionNamer:
-    """The names of the dimensions of the inputs; tells what torch assumed of their sizes."""
+    """Names the dimensions of the inputs and prints the conditions torch assumed on their sizes."""
     namer = DimensionNamer()
     named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
     specs = program.specs or [None] * len(named)
@@ -107,7 +107,7 @@ def _named_dimensions(program: Program, verbose: int) -> DimensionNamer:
 def _weight(
     interpreter: Interpreter, made: dict[str, str], name: str, tensor: torch.Tensor
 ) -> Callable[[], str]:
-    """Adds a weight when it is needed; a parameter with two placeholders is added once."""
+    """A function adding a weight when it is needed; two placeholders of one parameter share it."""
 
     def make() -> str:
         if name not in made:
@@ -120,7 +120,7 @@ def _weight(
 
 
 def _output_names(outputs: Sequence[Any], output_names: Sequence[str] | None) -> list[str]:
-    """The names of the outputs which are not None; None keeps its place among the default ones."""
+    """The names of the outputs which are not None. None still counts in the default numbering."""
     if not output_names:
         return [f"output_{i}" for i, output in enumerate(outputs) if output is not None]
     count = sum(output is not None for output in outputs)
@@ -132,7 +132,7 @@ def _output_names(outputs: Sequence[Any], output_names: Sequence[str] | None) ->
 
 
 def _no_value(name: str, output: torch.fx.Node) -> str:
-    """Says which result of which node is missing."""
+    """The message of an error: which result of which node is missing."""
     node, what = output, "its result"
     if output.target is operator.getitem and isinstance(output.args[0], torch.fx.Node):
         node, what = output.args[0], f"its result {output.args[1]}"
@@ -145,7 +145,7 @@ def _no_value(name: str, output: torch.fx.Node) -> str:
 def _reserve_outputs(
     interpreter: Interpreter, outputs: Sequence[Any], names: Sequence[str]
 ) -> None:
-    """A result which is an output has the name of the output as soon as it is computed."""
+    """Reserves the names of the outputs; a result gets its final name when it is computed."""
     for output, name in zip(outputs, names, strict=True):
         reserved = interpreter.g.unique_name(name)
         if reserved != name:

@@ -1,6 +1,6 @@
-"""Higher order operators: the nodes of an fx graph that own other graphs.
+"""Converters of higher-order operators: nodes of an fx graph that own subgraphs.
 
-A subgraph is built by its own builder; it captures the results of the outer graph, so weights are
+A subgraph is built by its own builder. It captures the results of the outer graph, so weights are
 shared. Numbers go through loops as tensors of shape ``(1,)``.
 """
 
@@ -23,7 +23,7 @@ from .conversion import Conversion, Handler
 
 
 def _wrap(position: int) -> Handler:
-    """A region run in another mode (no_grad, autocast): its nodes come in the main graph."""
+    """Inlines a region that runs in another mode (no_grad, autocast) in the main graph."""
 
     def handle(
         conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
@@ -44,10 +44,10 @@ def _attribute(name: str, graph: GraphProto) -> AttributeProto:
 def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: bool) -> GraphProto:
     """Declares the outputs of a subgraph.
 
-    :param child: what converts the subgraph
-    :param results: what it returns
-    :param prefix: fx node it belongs to
-    :param vectors: numbers keep their shape (1,), they lose it otherwise
+    :param child: the interpreter of the subgraph
+    :param results: the values it returns
+    :param prefix: name of the fx node that owns it
+    :param vectors: numbers keep their shape (1,), they become scalars otherwise
     :raises ConversionError: one of them is None
     """
     for i, value in enumerate(results):
@@ -66,7 +66,7 @@ def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: boo
 def _cond(
     conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
-    """torch.cond: an If, the branches capture their arguments. What both return None is None."""
+    """torch.cond: an If whose branches capture their arguments. A value None in both stays None."""
     predicate, true_graph, false_graph, operands = args
     g, prefix = conversion.g, conversion.short_name(node)
     branches = []
@@ -92,7 +92,7 @@ def _cond(
 
 
 def _recorded(conversion: Conversion, node: torch.fx.Node, fakes: Any, results: Any) -> list[Any]:
-    """Sets types and shapes; a rank-0 number becomes a symbolic scalar again."""
+    """Records types and shapes of the results; a rank-0 number becomes a symbolic scalar again."""
     recorded = []
     for fake, name in zip(_listed(fakes), _listed(results), strict=True):
         kind = SYM_KINDS.get(type(fake))
@@ -115,7 +115,7 @@ def _body_input(child: Conversion, prefix: str, fake: Any) -> str:
 
 
 def _initial(g: GraphWriter, value: Any) -> str:
-    """The value of a loop variable before the loop."""
+    """The initial value of a loop variable."""
     if isinstance(value, str):
         return str(value)
     return g.make_initializer("", vector1d(g, value, KIND_TYPES[type(value)]))
@@ -173,8 +173,8 @@ def _associative_scan(
 ) -> list[Any]:
     """associative_scan: a Scan whose first step keeps the first elements as they are.
 
-    They are the initial state too, which that step does not read: onnxruntime has no Scan over
-    nothing, one over the other elements would be if there is one element.
+    The first elements are the initial state too, which that step does not read. A Scan over the
+    other elements would be empty if there is only one, and onnxruntime refuses an empty Scan.
     """
     combine_graph, xs, captured = args
     g, fakes, count = conversion.g, _listed(node.meta["val"]), len(xs)
@@ -189,7 +189,7 @@ def _associative_scan(
         for x, y in zip(inside[count:], combined, strict=True)
     ]
     never = child.g.make_initializer("", np.array(False))
-    # a state is a result too, with another name
+    # a state is also a result, under another name
     copies = [child.g.op.Identity(r) for r in results]
     body = _finish(child, [child.g.op.Identity(never), *results, *copies], name, True)
     zero = np.array(0, dtype=np.int64)

@@ -1,7 +1,4 @@
-"""What converts a graph, as seen by what converts its subgraphs and its functions.
-
-:class:`.interpreter.Interpreter` is the one.
-"""
+"""The interface of Interpreter that converters of subgraphs and functions use."""
 
 from __future__ import annotations
 
@@ -19,11 +16,11 @@ from .function_plan import FunctionPlan, Group
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The graph nodes belong to.
+    """A graph and the nodes to convert in it.
 
     :param module: the owner of the graph
     :param live: the nodes to convert
-    :param wanted: the nodes needed outside, beside those other live nodes use
+    :param wanted: nodes needed outside of the graph, besides those that live nodes use
     """
 
     module: torch.fx.GraphModule
@@ -36,8 +33,8 @@ class Conversion(Protocol):
 
     * *g*, *root*: receives the nodes, receives the local functions
     * *namer*: prints the dimensions
-    * *plan*: what becomes a local function
-    * *prefix*: in a function, what the names in the model start with
+    * *plan*: the nodes that become local functions
+    * *prefix*: in a function, the prefix of the names in the model
     """
 
     g: GraphBuilder
@@ -52,13 +49,13 @@ class Conversion(Protocol):
         """Converts some nodes of a graph in order."""
 
     def inline(self, module: torch.fx.GraphModule, args: Iterable[Any]) -> Any:
-        """Converts the graph of a submodule at this place."""
+        """Inlines the graph of a submodule at this place."""
 
     def child(self) -> Conversion:
-        """Converts a subgraph, which sees the results of this graph."""
+        """An interpreter for a subgraph, which sees the results of this graph."""
 
     def for_function(self, builder: GraphBuilder, group: Group) -> Conversion:
-        """Converts the body of a function, which sees nothing of this graph."""
+        """An interpreter for the body of a function, which sees nothing of this graph."""
 
     def initializer(self, name: str, value: torch.Tensor) -> str:
         """Adds a weight or a constant."""
@@ -70,7 +67,7 @@ class Conversion(Protocol):
         """The name of a node, without number in a function."""
 
     def record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
-        """Sets types and shapes of the results."""
+        """Records types and shapes of the results."""
 
     def declare_output(
         self,

@@ -1,4 +1,4 @@
-"""Results without values: a constant says everything of them, whatever onnxruntime checks."""
+"""Replaces results without elements by constants, whatever onnxruntime would check."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 
 
 def empty_results(node: torch.fx.Node, fake: Any) -> list[torch.Tensor] | torch.Tensor | None:
-    """The results of an operator of torch when torch knows that all of them are empty.
+    """The results of an operator when torch knows that all of them are empty.
 
-    :param node: the node, which has no other effect
+    :param node: the node, which must have no side effect
     :param fake: its fake tensors
-    :return: as many tensors, None if one may have a value
+    :return: as many tensors, None if one may have an element
     """
     if not isinstance(node.target, torch._ops.OpOverload):
         return None

@@ -1,4 +1,4 @@
-"""Which nodes of an fx graph become local functions: calls of modules, chosen operators."""
+"""Chooses the nodes of an fx graph that become local functions: modules and chosen operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEFAULT_OPERATORS = (
 
 
 def get_default_aten_as_function() -> set[str]:
-    """The operators that ``ExportOptions(aten_as_function=True)`` keeps as local functions.
+    """The operators that ``ExportOptions(aten_as_function=True)`` converts into local functions.
 
     ::
 
@@ -41,13 +41,13 @@ def get_default_aten_as_function() -> set[str]:
 
 @dataclass(slots=True)
 class Group:
-    """Nodes that become the body of one function.
+    """Nodes that become the body of one local function.
 
     :param nodes: consecutive nodes, in the order of the graph
     :param name: name of the function
-    :param domain: its domain, empty for the one of the options
+    :param domain: its domain, empty to use the domain of the options
     :param path: path of the module in the model, empty for an operator
-    :param depth: where the modules called by this one are in the stack of modules of a node,
+    :param depth: position, in the stack of modules of a node, of the modules this one calls;
         None if nothing inside can be a function
     """
 
@@ -60,7 +60,7 @@ class Group:
 
 @dataclass(slots=True)
 class _Call:
-    """One call of one module: *key* is different for two calls of the same module."""
+    """One call of one module: two calls of the same module have different *key*."""
 
     key: str
     path: str
@@ -74,7 +74,7 @@ class FunctionPlan:
 
     :param types: qualified names of the classes that become functions, None for all
     :param operators: names of the operators that become functions
-    :param options: domain of the functions, what happens to the weights
+    :param options: domain of the functions, and what happens to the weights
     """
 
     types: frozenset[str] | None = frozenset()
@@ -84,13 +84,13 @@ class FunctionPlan:
     def steps(
         self, nodes: Sequence[torch.fx.Node], depth: int | None
     ) -> list[torch.fx.Node | Group]:
-        """Returns the nodes in order, those of a function replaced by a :class:`Group`.
+        """The nodes in order, those of a function replaced by a :class:`Group`.
 
         A node that no module owns and that falls between those of a function is moved before it,
         unless it needs its results: the function is then cut in two. Cost: linear.
 
         :param nodes: the nodes to convert
-        :param depth: how many modules of the stack of a node are functions already; None if
+        :param depth: number of modules of the stack of a node which are functions already; None if
             nothing becomes a function
         """
         if depth is None:
@@ -118,7 +118,7 @@ class FunctionPlan:
         return steps
 
     def _call(self, node: torch.fx.Node, depth: int) -> _Call | None:
-        """The first call of a module to keep as a function, among those a node comes from."""
+        """The outermost call of a module to keep as a function, among the calls of a node."""
         stack = list((node.meta.get("nn_module_stack") or {}).items())
         for position, (key, entry) in enumerate(stack[depth:], start=depth):
             if not isinstance(entry, tuple):
@@ -159,13 +159,13 @@ def make_plan(
     aten_as_function: bool | Collection[str] | None,
     function_options: FunctionOptions | None,
 ) -> FunctionPlan | None:
-    """Returns what becomes a local function, None if nothing does.
+    """The plan of local functions, None if nothing becomes one.
 
     :param mod: the model, to check the classes are there
     :param export_modules_as_functions: True for all submodules, or a set of classes
     :param aten_as_function: True for the default operators, or names of operators
     :param function_options: domain of the functions, what happens to the weights
-    :raises OptionError: what is given is not a set of classes, or no submodule has a class
+    :raises OptionError: the option is not a set of classes, or no submodule is an instance of one
     """
     types: frozenset[str] | None = frozenset()
     if export_modules_as_functions is True:

@@ -2,10 +2,10 @@
 
 Invariants:
 
-* every result of the outer graph the nodes need is an input of the function, made when it is first
-  needed; the weights come last, under their name in the module: two modules of one class with
-  different weights share one function,
-* every result something outside needs is an output,
+* every result of the outer graph that the nodes need is an input of the function, created when it
+  is first needed; the weights come last, under their name in the module, so two modules of one
+  class with different weights share one function,
+* every result needed outside is an output,
 * a number stays a tensor of shape ``(1,)`` when it goes through.
 """
 
@@ -30,9 +30,9 @@ Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
 
 
 class Values(dict[torch.fx.Node, Any]):
-    """What every fx node is; placeholders are created when they are first needed.
+    """Maps every fx node to its result; placeholders are created when they are first needed.
 
-    :param lazy: what creates the placeholders
+    :param lazy: functions that create the placeholders
     :param weights: name and tensor of the placeholders which are weights
     """
 
@@ -50,11 +50,11 @@ class Values(dict[torch.fx.Node, Any]):
 
 
 class BodyValues(dict[torch.fx.Node, Any]):
-    """What every fx node is inside a function, an input when it is a result of the outer graph.
+    """Maps fx nodes to results inside a function; a result of the outer graph becomes an input.
 
-    :param outer: what the nodes are outside
-    :param conversion: what converts the outer graph
-    :param body: what converts the function
+    :param outer: the results of the nodes outside
+    :param conversion: the interpreter of the outer graph
+    :param body: the interpreter of the function
     :param threshold: weights below this size in bytes are constants of the function
     """
 
@@ -70,7 +70,7 @@ class BodyValues(dict[torch.fx.Node, Any]):
         self.parameters: dict[str, str] = {}
 
     def __missing__(self, node: torch.fx.Node) -> Any:
-        """Gives to the function something made outside."""
+        """Passes a result of the outer graph to the function."""
         name, tensor = self.weights.get(node, ("", None))
         prefix = self.body.prefix
         is_small = tensor is not None and tensor.nbytes < self.threshold
@@ -102,7 +102,7 @@ class BodyValues(dict[torch.fx.Node, Any]):
         return Complex(known) if isinstance(value, Complex) else known
 
     def finish(self) -> list[str]:
-        """Puts the weights after the other inputs, returns what a call gives."""
+        """Puts the weights after the other inputs and returns the arguments of a call."""
         order = [*self.inputs.values(), *self.parameters.values()]
         specs = {spec.name: spec for spec in self.body.g.input_specs}
         self.body.g.input_specs[:] = [specs[name] for name in order]
@@ -117,7 +117,7 @@ def convert_group(
     :param conversion: converts the graph that calls the function
     :param region: the graph the nodes belong to
     :param group: the nodes
-    :param values: what the nodes are, completed with those needed after the group
+    :param values: results of the nodes, completed with those needed after the group
     """
     root, members = conversion.root, set(group.nodes)
     body = conversion.for_function(GraphBuilder(dict(root.opsets), as_function=True), group)
@@ -146,7 +146,7 @@ def convert_group(
 
 
 def _received(conversion: Conversion, added: list[str]) -> list[str]:
-    """The initializers of a function that became its inputs go where it is called."""
+    """Moves the initializers that became inputs of the function to the graph that calls it."""
     root, g = conversion.root, conversion.g
     if g.graph.scope is root.graph.scope:
         return added
@@ -159,9 +159,9 @@ def _received(conversion: Conversion, added: list[str]) -> list[str]:
 def _returned(
     conversion: Conversion, body: Conversion, node: torch.fx.Node, value: Any
 ) -> list[str | None]:
-    """Declares the outputs of the function holding a node, returns their names outside.
+    """Declares the outputs of the function for a node and returns their names outside.
 
-    None stands for what is no result, a python number.
+    None stands for a python number, which is not a result.
     """
     g, names = body.g, conversion.allocate(node, node.meta.get("val"))
     found: list[str | None] = []
@@ -181,7 +181,7 @@ def _returned(
 def _outer_value(
     conversion: Conversion, node: torch.fx.Node, inner: Any, names: list[str | None]
 ) -> Any:
-    """What a node is after the call."""
+    """The value of a node after the call."""
     if not isinstance(inner, list):
         return conversion.record(node, node.meta.get("val"), names[0] or inner)
     values = [v if name is None else name for v, name in zip(inner, names, strict=True)]

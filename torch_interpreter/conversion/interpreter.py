@@ -2,9 +2,8 @@
 
 Invariants:
 
-* only the nodes some output needs are converted, so a dead branch or a runtime assertion never
-  stops a conversion,
-* torch's metadata gives type and shape of every result, the interpreter sets them,
+* only live nodes are converted, so a dead branch or a runtime assertion never stops a conversion,
+* torch's metadata gives type and shape of every result, the interpreter records them,
 * a weight becomes an initializer without copy, the first time it is needed.
 """
 
@@ -51,7 +50,7 @@ _COMPLEX_EDGE = "The {} {!r} is complex, give torch.view_as_real of it to the mo
 
 @contextlib.contextmanager
 def _explained(explain: Callable[[], str], by_user: bool = False) -> Iterator[None]:
-    """Says which node failed; what the code of a user raises arrives as it is, with a note."""
+    """Adds the failing node to errors; an error raised by the user's code only gets a note."""
     try:
         yield
     except Exception as e:
@@ -71,7 +70,7 @@ class Interpreter:
     :param namer: prints the dimensions
     :param dispatcher: the user's converters, they come first
     :param progress: wraps the iteration over the nodes
-    :param plan: what becomes a local function, nothing by default
+    :param plan: the nodes that become local functions, none by default
     :param cpu_kernels: casts around the operators without kernel on CPU
     """
 
@@ -94,7 +93,7 @@ class Interpreter:
         self.plan = plan or FunctionPlan()
         # the first module of the stack of a node is the model itself
         self.depth: int | None = 1 if plan is not None else None
-        # in a function, what the names in the model start with; it is removed from the names, and
+        # in a function, the prefix of the names in the model; it is removed from the names, and
         # numbers are too, so that two functions doing the same are equal
         self.prefix = ""
         self.output_names: dict[tuple[torch.fx.Node, int | None], str] = {}
@@ -107,12 +106,12 @@ class Interpreter:
         values: dict[torch.fx.Node, Any],
         outputs: Iterable[Any] | None = None,
     ) -> Any:
-        """Converts a graph whose placeholders are already in *values*.
+        """Converts a graph whose placeholders already have a value.
 
         :param module: the module owning the graph
-        :param values: what each placeholder is, completed with every node converted
-        :param outputs: what to compute, everything the graph returns by default
-        :return: what the output node returns, fx nodes being replaced by results
+        :param values: value of each placeholder, completed with every node converted
+        :param outputs: the nodes to compute, the outputs of the graph by default
+        :return: the outputs, fx nodes being replaced by results
         """
         outputs = None if outputs is None else list(outputs)
         live = live_nodes(module.graph, outputs)
@@ -141,7 +140,7 @@ class Interpreter:
         return None
 
     def inline(self, module: torch.fx.GraphModule, args: Iterable[Any]) -> Any:
-        """Converts the graph of a submodule at this place, with the given arguments."""
+        """Inlines the graph of a submodule at this place, with the given arguments."""
         placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         return self.run(module, dict(zip(placeholders, args, strict=True)))
 
@@ -155,7 +154,7 @@ class Interpreter:
         """An interpreter for the body of a function, which sees nothing of this graph.
 
         :param builder: receives the body
-        :param group: what the body is made of
+        :param group: the nodes of the body
         """
         body = self._with(builder)
         body.root, body.depth, body.prefix = self.root, group.depth, f"{group.path}."
@@ -175,7 +174,7 @@ class Interpreter:
         return value
 
     def initializer(self, name: str, value: torch.Tensor) -> str:
-        """Adds a weight or a constant under its own name when it is free."""
+        """Adds a weight or a constant, under its own name when that name is free."""
         held = real_tensor(value.detach())
         made = self.g.make_initializer(
             name, held, parameter_name=name, give_unique=True, allow_empty=True
@@ -241,9 +240,9 @@ class Interpreter:
         return self.initializer(self.short_name(node), values)
 
     def _arguments(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any]) -> list[Any]:
-        """The results a node reads.
+        """The results that a node reads.
 
-        :raises ConversionError: the storage it reads is not one of them
+        :raises ConversionError: the storage belongs to a tensor outside of its function
         """
         args = storage_arguments(node)
         try:
@@ -258,9 +257,9 @@ class Interpreter:
     def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
         """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.
 
-        Those of complex tensors have their own names.
+        Converters of complex tensors have their own names.
 
-        :raises FunctionNotFoundError: there is none
+        :raises FunctionNotFoundError: no converter is found
         """
         name, is_method = canonical_name(node.target), node.op == "call_method"
         known = f"method.{name}" if is_method else tensor_form(name, args)
@@ -295,7 +294,7 @@ class Interpreter:
     # -- outputs -------------------------------------------------------------------------
 
     def allocate(self, node: torch.fx.Node, fake: Any) -> list[str]:
-        """Chooses the names of the results, an output of the model gets its final name."""
+        """Chooses the names of the results; an output of the model gets its final name."""
         prefix = self.short_name(node)
         if not isinstance(fake, list | tuple):
             found = self.output_names.get((node, None))
@@ -320,7 +319,7 @@ class Interpreter:
         return OutputFacts(types, shapes, node, names)
 
     def record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
-        """Sets types and shapes of what a converter returned."""
+        """Records types and shapes of the results a converter returned."""
         if isinstance(fake, list | tuple):
             results = list(result) if isinstance(result, list | tuple) else [result]
             if len(results) != len(fake):
@@ -342,7 +341,7 @@ class Interpreter:
     # -- inputs and outputs of the model -------------------------------------------------
 
     def declare_input(self, name: str, fake: Any) -> Callable[[], Any]:
-        """Declares an input of the model and returns what gives its result."""
+        """Declares an input of the model and returns a function giving its result."""
         if is_complex(fake):
             raise ConversionError(_COMPLEX_EDGE.format("input", name))
         if isinstance(fake, torch.Tensor):
@@ -374,7 +373,7 @@ class Interpreter:
         :param name: name of the output
         :param value: a result or a python number
         :param allow_untyped: accepts an output whose type is unknown
-        :param shape: what the model declares, the known shape by default
+        :param shape: the declared shape, the known one by default
         """
         g = self.g
         if isinstance(value, Complex):

@@ -1,8 +1,8 @@
-"""Operators onnxruntime has no CPU kernel for with some element types.
+"""Casts around operators that onnxruntime has no CPU kernel for with some element types.
 
-They are computed in a wider type, with casts around: the table of kernels says which ones, the
-schemas of onnx say what no runtime may accept. A type without a wider one which is exact stays as
-it is.
+They are computed in a wider type. The table of kernels lists the types onnxruntime runs, the
+schemas of onnx list the types no runtime may accept. A type without an exact wider one is
+unchanged.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 INT8, INT16, UINT8 = TensorProto.INT8, TensorProto.INT16, TensorProto.UINT8
 UINT16, UINT32 = TensorProto.UINT16, TensorProto.UINT32
 
-# the types holding every value of another one, the first with a kernel is taken
+# for each type, those that represent its values exactly; the first one with a kernel is taken
 WIDER: dict[int, tuple[int, ...]] = {
     BFLOAT16: (FLOAT,),
     FLOAT16: (FLOAT,),
     **dict.fromkeys((BOOL, INT8, INT16, UINT8, UINT16), (INT32, INT64)),
     **dict.fromkeys((INT32, UINT32), (INT64,)),
 }
-# functions of onnx run without a kernel, not with these types: what they are made of has none
+# functions of onnx without a kernel of their own; a node of their body lacks one with these types
 _NOT_EXPANDED: dict[str, frozenset[int]] = {
     "Relu": frozenset({INT16}),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), frozenset({UINT32})),
@@ -44,7 +44,7 @@ _NOT_REDUCED = frozenset({"ScatterElements", "ScatterND"})
 
 
 def has_kernel(op_type: str, opset: int, index: int, itype: int) -> bool:
-    """Tells if onnxruntime runs an operator on CPU when its input *index* has a type its schema
+    """Whether onnxruntime runs an operator on CPU when its input *index* has a type its schema
     accepts. It casts float16 where it has no kernel."""
     if itype == FLOAT16:
         return True
@@ -60,13 +60,13 @@ def has_kernel(op_type: str, opset: int, index: int, itype: int) -> bool:
 
 @functools.cache
 def computed_in(op_type: str, opset: int, index: int, itype: int, cpu: bool = True) -> int:
-    """The type an operator is computed in when its input *index* has some type, often the same.
+    """The type in which an operator is computed, given the type of its input *index*.
 
     :param op_type: operator type
     :param opset: main opset
     :param index: which input
     :param itype: its type
-    :param cpu: the type needs a kernel on CPU, not only a place in the schema
+    :param cpu: the type must have a CPU kernel, not only be in the schema
     """
     if itype not in WIDER or not onnx.defs.has(op_type, opset, ""):
         return itype
@@ -84,10 +84,10 @@ def _parameter(op_type: str, opset: int, index: int) -> onnx.defs.OpSchema.Forma
 
 
 class KernelWriter:
-    """A graph whose operators all have a kernel: :class:`.graph_writer.GraphWriter`.
+    """A :class:`.graph_writer.GraphWriter` that casts operands where a kernel is missing.
 
     :param g: receives the nodes
-    :param cpu: on CPU, otherwise only what the schemas of onnx refuse is cast
+    :param cpu: for CPU; otherwise, only types that the schemas of onnx refuse are cast
     """
 
     def __init__(self, g: GraphBuilder, cpu: bool = True) -> None:
@@ -105,7 +105,7 @@ class KernelWriter:
         return self.g.main_opset
 
     def has_type(self, name: str) -> bool:
-        """Tells if the element type of a result is known."""
+        """Whether the element type of a result is known."""
         return self.g.has_type(name)
 
     def get_type(self, name: str) -> int:
@@ -113,7 +113,7 @@ class KernelWriter:
         return self.g.get_type(name)
 
     def has_shape(self, name: str) -> bool:
-        """Tells if the shape of a result is known."""
+        """Whether the shape of a result is known."""
         return self.g.has_shape(name)
 
     def get_shape(self, name: str) -> Shape:
@@ -153,7 +153,7 @@ class _CastAround:
         return cast_around
 
     def _changed(self, name: str, inputs: tuple[Tensor | None, ...]) -> dict[str, tuple[int, int]]:
-        """The types to change, by type parameter of the schema: from and to."""
+        """The types to change by type parameter of the schema, as pairs (from, to)."""
         changed: dict[str, tuple[int, int]] = {}
         for i, x in enumerate(inputs):
             itype = self._type(x)
@@ -164,7 +164,7 @@ class _CastAround:
         return changed
 
     def _reduced(self, name: str, inputs: tuple[Tensor | None, ...]) -> dict[str, tuple[int, int]]:
-        """The types of a scatter with a reduction, which has no kernel for float16."""
+        """The types to change for a scatter with a reduction, which has no kernel for float16."""
         if name not in _NOT_REDUCED or self._type(inputs[0]) != FLOAT16:
             return {}
         return {_parameter(name, self.g.main_opset, 0).type_str: (FLOAT16, FLOAT)}
@@ -186,7 +186,7 @@ class _CastAround:
         return np.asarray(x).astype(to_numpy_type(types[1]))
 
     def _restored(self, name: str, made: Any, changed: dict[str, tuple[int, int]]) -> Any:
-        """The results in the type they have without the casts."""
+        """Casts the results back to the type they have without the casts."""
         parameters = onnx.defs.get_schema(name, self.g.main_opset).outputs
         results = [made] if isinstance(made, str) else list(made)
         for i, result in enumerate(results):

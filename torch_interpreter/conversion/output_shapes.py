@@ -17,13 +17,13 @@ from ..writing.fx_nodes import fake_value
 def name_output_dimensions(
     namer: DimensionNamer, outputs: Sequence[Any], names: Sequence[str], output_dynamic_shapes: Any
 ) -> dict[str, tuple[int | str, ...]]:
-    """Gives the names of the user to the dimensions of the outputs.
+    """Gives the user's names to the dimensions of the outputs.
 
     A dimension no input has (the result of nonzero) takes the name everywhere. A dimension computed
     from the inputs (``past+seq``) takes it in the declaration of the output.
 
     :param namer: prints the dimensions, the names of the inputs are known
-    :param outputs: what the model returns, None included
+    :param outputs: outputs of the model, None included
     :param names: names of the outputs which are not None
     :param output_dynamic_shapes: one specification (``{axis: name}``, list of names or None) for
         each output, as a list, a dictionary from the names of the outputs, or nested as the
@@ -61,13 +61,13 @@ def name_output_dimensions(
 def simplest_shape(
     namer: DimensionNamer, output: Any, known: Sequence[int | str]
 ) -> tuple[int | str, ...] | None:
-    """The shape to declare for an output where torch says it in a simpler way: an integer, or a
+    """The shape to declare for an output where torch knows a simpler one: an integer, or a
     dimension of an input instead of an expression, right for the sizes the export accepts.
 
     :param namer: prints the dimensions
-    :param output: what the model returns
-    :param known: what is inferred from the nodes, ``("b+min(1,b)-1", 4)``
-    :return: None if torch says nothing simpler
+    :param output: one output of the model
+    :param known: the shape inferred from the nodes, ``("b+min(1,b)-1", 4)``
+    :return: None if torch knows nothing simpler
     """
     fake = fake_value(output) if isinstance(output, torch.fx.Node) else output
     if not isinstance(fake, torch.Tensor) or fake.ndim != len(known):
@@ -101,7 +101,7 @@ def _specifications(spec: Any, outputs: Sequence[Any], names: Sequence[str]) -> 
 
 
 def _is_one(spec: Any) -> bool:
-    """True for the specification of one output."""
+    """Whether a specification describes a single output."""
     if isinstance(spec, Mapping):
         return all(isinstance(k, int) for k in spec)
     if isinstance(spec, list | tuple):
@@ -127,7 +127,7 @@ def _where(name: str, axis: Any) -> str:
 
 
 def _dimension(output: Any, axis: Any, name: str) -> torch.SymInt:
-    """The dimension to name."""
+    """The dimension that receives a name."""
     fake = fake_value(output) if isinstance(output, torch.fx.Node) else output
     where = _where(name, axis)
     if not isinstance(fake, torch.Tensor):
@@ -144,7 +144,7 @@ def _give_names(
     namer: DimensionNamer, asked: Sequence[tuple[str, Any, torch.SymInt, str]]
 ) -> dict[tuple[str, Any], str]:
     """Names the symbols first, returns the names left for expressions by output and axis."""
-    # the symbols of torch may be different for one name of the user, texts are compared
+    # torch may have several symbols for one name of the user, so texts are compared
     texts = [namer.dim(dim) for _, _, dim, _ in asked]
     owners: dict[str, int | str] = {}
     for (name, axis, dim, wanted), text in zip(asked, texts, strict=True):

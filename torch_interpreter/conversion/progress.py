@@ -8,7 +8,7 @@ from typing import Any
 
 
 def progress_bar(verbose: int, title: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """Returns a function wrapping an iterable: rich or tqdm if they are installed, else nothing.
+    """A function wrapping an iterable in a progress bar of rich or tqdm, if one is installed.
 
     :param verbose: 0 gives no bar
     :param title: text before the bar

@@ -1,4 +1,4 @@
-"""Which operators of torch can be converted as they are."""
+"""Whether an operator of torch has a converter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..aten import find_converter
 from ..writing.complex_names import COMPLEX
 from .dispatcher import Dispatcher, canonical_name
 
-#: these operators produce nothing, they only check what torch assumed
+#: operators without result that only check what torch assumed
 CHECKS = (
     "aten._assert_scalar.default",
     "aten._assert_tensor_metadata.default",
@@ -22,7 +22,7 @@ CHECKS = (
 def has_converter(
     op: torch._ops.OpOverload, dispatcher: Dispatcher | None, on_complex: bool = False
 ) -> bool:
-    """Whether an operator can be converted as it is, on complex tensors or on the others."""
+    """Whether an operator has a converter, for complex tensors or for the others."""
     if dispatcher is not None and dispatcher.handles(op):
         return True
     name = canonical_name(op)

@@ -1,4 +1,4 @@
-"""Converters given by the user, they come before the ones of the library."""
+"""Converters registered by the user, looked up before those of the library."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def canonical_name(target: Any) -> str:
 
 
 def candidate_names(target: Any) -> Iterator[Any]:
-    """All keys a Dispatcher may use for a function, the most precise first."""
+    """All keys under which a Dispatcher may register a function, the most precise first."""
     yield target
     name = canonical_name(target)
     yield name
@@ -66,7 +66,7 @@ def candidate_names(target: Any) -> Iterator[Any]:
 
 
 class UserForm:
-    """A converter of the library, called as those of the users.
+    """Adapts a converter of the library to the signature of the users' converters.
 
     :param converter: ``fct(g, *args, **kwargs)``
     """
@@ -90,7 +90,7 @@ class UserForm:
 
 
 class LibraryForm:
-    """A converter of a user, called as those of the library.
+    """Adapts a converter of a user to the signature of the library.
 
     :param converter: ``fct(g, sts, outputs, *args, **kwargs)``
     """
@@ -108,9 +108,9 @@ class LibraryForm:
 
 
 def library_form(fct: UserConverter) -> Converter:
-    """A converter given to a dispatcher, called as those of the library.
+    """Adapts a converter given to a dispatcher to the signature of the library.
 
-    It may be one of the library, for an operator of the user that does the same thing.
+    It may already be a converter of the library, registered for an equivalent operator of the user.
     """
     if isinstance(fct, UserForm):
         return fct.converter
@@ -126,7 +126,7 @@ class Dispatcher:
         the values are converters ``fct(g, sts, outputs, *args, **kwargs)``: the GraphBuilder,
         an :class:`.registry.OutputFacts`, the names to give to the results (the results of a
         converter that ignores them are renamed), then the arguments of the operator
-    :param verbose: prints every converter it gives
+    :param verbose: prints every converter it chooses
 
     ::
 
@@ -153,7 +153,7 @@ class Dispatcher:
         return set(self.registered_functions)
 
     def merge(self, other: Dispatcher) -> Dispatcher:
-        """Returns a dispatcher with both sets of functions, the other one wins."""
+        """A dispatcher with both sets of functions; the other one wins."""
         check_type("other", other, Dispatcher)
         return Dispatcher(
             {**self.registered_functions, **other.registered_functions},
@@ -169,15 +169,15 @@ class Dispatcher:
         kwargs: Mapping[str, Any],
         g: GraphBuilder,
     ) -> Converter | None:
-        """Chooses a converter: one of the user, the one of the library, the fallback.
+        """Chooses a converter: the user's, the library's, then the fallback's.
 
         :param target: the operator
-        :param is_method: it is the name of a method
+        :param is_method: whether *target* is the name of a method
         :param known: the converter of the library
         :param args: positional arguments of the node
         :param kwargs: named arguments of the node
         :param g: the GraphBuilder
-        :return: a converter as the library writes them, None if there is none
+        :return: a converter with the signature of the library, None if there is none
         """
         found = self.find_method(target) if is_method else self.find_function(target)
         if found is None and known is not None:
@@ -186,7 +186,7 @@ class Dispatcher:
         return None if found is None else library_form(found)
 
     def find_function(self, name: Any) -> UserConverter | None:
-        """Returns the converter of an operator (name, OpOverload or function), or None."""
+        """The converter of an operator (name, OpOverload or function), or None."""
         for key in candidate_names(name):
             if key is not None and (fct := self.registered_functions.get(key)) is not None:
                 if self.verbose:
@@ -195,11 +195,11 @@ class Dispatcher:
         return None
 
     def handles(self, name: Any) -> bool:
-        """True if an operator must reach this dispatcher instead of being decomposed."""
+        """Whether an operator must reach this dispatcher instead of being decomposed."""
         return self.find_function(name) is not None
 
     def find_method(self, name: str) -> UserConverter | None:
-        """Returns the converter of a tensor method, registered as ``aten_meth_<name>``."""
+        """The converter of a tensor method, registered as ``aten_meth_<name>``, or None."""
         for key in (f"aten_meth_{name}", f"meth_{name}", f"method.{name}"):
             if key in self.registered_functions:
                 return self.registered_functions[key]
@@ -208,7 +208,7 @@ class Dispatcher:
     def fallback(
         self, name: Any, fct: UserConverter | None, args: Any, kwargs: Any, builder: Any
     ) -> UserConverter | None:
-        """Called after the search, the result replaces *fct* which may be None.
+        """Called after the lookup; its result replaces *fct*, which may be None.
 
         :param name: the operator
         :param fct: the converter found by this class or by the library, in the users' form
@@ -253,7 +253,7 @@ class ForceDispatcher(Dispatcher):
         self.only_registered = only_registered
 
     def handles(self, name: Any) -> bool:
-        """The operators with a signature are not decomposed."""
+        """Whether the operator has a signature; such an operator is not decomposed."""
         return super().handles(name) or self._signature(name) is not None
 
     def _signature(self, target: Any) -> list[str] | None:
@@ -265,7 +265,7 @@ class ForceDispatcher(Dispatcher):
     def fallback(
         self, name: Any, fct: UserConverter | None, args: Any, kwargs: Any, builder: Any
     ) -> UserConverter | None:
-        """Returns a converter writing one node for an unknown operator."""
+        """A converter that writes one node for an operator without converter."""
         if fct is not None:
             return fct
         signature = self._signature(name)
@@ -307,14 +307,14 @@ class ForceDispatcher(Dispatcher):
 
 
 def _tensor_list(g: GraphBuilder, value: Any) -> list[str] | None:
-    """The names of results in an argument; a string which is no result is not a tensor."""
+    """The names of results in an argument, None if one of its strings is not a result."""
     values = list(value) if isinstance(value, list | tuple) else [value]
     known = [isinstance(v, str) and g.has_type(v) for v in values]
     return values if values and all(known) else None
 
 
 def _attribute(value: Any) -> Any:
-    """The value of an attribute, None if the argument says nothing."""
+    """The value of an attribute, None if the argument is not set."""
     converters: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
         (bool, int),
         ((int, float, str, np.ndarray), lambda v: v),

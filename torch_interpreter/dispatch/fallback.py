@@ -1,7 +1,7 @@
-"""Operators without converter, converted one by one by torch.onnx and onnxscript's library.
+"""Converts operators without converter with torch.onnx and onnxscript's library.
 
-Every such operator is exported alone by ``torch.onnx.export`` and the nodes it gives are added to
-the graph.
+Each of them is exported alone by ``torch.onnx.export`` and the resulting nodes are added to the
+graph.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..writing.registry import OutputFacts
 from ..writing.symbols import SymScalar
 from .dispatcher import Dispatcher, UserConverter, canonical_name
 
-# size of a dimension nothing is known of, in the tensors given to torch.onnx
+# size given to a dimension nothing is known about, in the tensors passed to torch.onnx
 _ANY_SIZE = 5
 
 
 class OnnxScriptDispatcher(Dispatcher):
-    """Uses onnxscript's torch library for the operators without converter.
+    """Converts the operators without converter with onnxscript's torch library.
 
     :param registered_functions: converters of the user, they come first
     :param verbose: prints the operators converted this way
@@ -50,7 +50,7 @@ class OnnxScriptDispatcher(Dispatcher):
     def fallback(
         self, name: Any, fct: UserConverter | None, args: Any, kwargs: Any, builder: Any
     ) -> UserConverter | None:
-        """Returns a converter calling torch.onnx for an operator of torch without converter."""
+        """A converter calling torch.onnx for an operator of torch without converter."""
         if fct is not None or not isinstance(name, torch._ops.OpOverload):
             return fct
         if self.verbose:
@@ -59,7 +59,7 @@ class OnnxScriptDispatcher(Dispatcher):
 
 
 class _OneOperator(torch.nn.Module):
-    """Calls one operator; its tensors are inputs, the other arguments are constants."""
+    """A module calling one operator. Its tensors are inputs, the other arguments are constants."""
 
     def __init__(self, op: torch._ops.OpOverload, args: Any, kwargs: Any) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def _example(fake: torch.Tensor) -> tuple[torch.Tensor, dict[int, Any]]:
 
 
 def _tensor_nodes(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """The tensors among the arguments of a node, in order, repeated ones included."""
+    """The tensors among the arguments of a node, in order, with repetitions."""
     leaves = torch.utils._pytree.tree_leaves((node.args, dict(node.kwargs)))
     return [n for n in leaves if isinstance(n, torch.fx.Node)]
 

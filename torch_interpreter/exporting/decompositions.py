@@ -1,4 +1,4 @@
-"""Decomposes operators of an exported program: those the options name, those without converter."""
+"""Decomposes operators of an exported program: those of the options, those without converter."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..writing.fx_nodes import fake_value, has_complex
 
 # decomposing an operator may bring others which have no converter
 _MAX_ROUNDS = 4
-#: tells if an operator has a converter, and one for complex tensors if there are some
+#: whether an operator has a converter, on complex tensors if the second argument is true
 Supported = Callable[[torch._ops.OpOverload, bool], bool]
-# in-place for the schema, without effect on a functional graph
+# in-place for the schema, without side effect on a functional graph
 _HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
 
 
 def has_inplace(graph: torch.fx.Graph) -> bool:
-    """True if an operator of the graph modifies one of its arguments."""
+    """Whether an operator of the graph modifies one of its arguments."""
     return any(
         isinstance(n.target, torch._ops.OpOverload)
         and n.target._schema.is_mutable
@@ -53,7 +53,7 @@ def decompose(
 
     :param program: exported program
     :param options: options
-    :param is_supported: tells if an operator has a converter
+    :param is_supported: whether an operator has a converter
     :param verbose: prints the operators decomposed because they have no converter
     """
     table, graphs = options.decomposition_table, _graphs(program)
@@ -81,7 +81,7 @@ def decompose(
 def _with_converters(
     program: torch.export.ExportedProgram, is_supported: Supported, verbose: int
 ) -> torch.export.ExportedProgram:
-    """Decomposes the operators without converter, but those on complex tensors."""
+    """Decomposes the operators without converter, except those on complex tensors."""
     for _ in range(_MAX_ROUNDS):
         found = dict(_decompositions_of(_missing(_graphs(program), is_supported)))
         if not found:
@@ -100,7 +100,7 @@ def _without_complex(
 ) -> torch.export.ExportedProgram:
     """Decomposes operators on complex tensors, one at a time.
 
-    torch fails on some of them: they stay as they are, and join *kept*.
+    Those torch fails to decompose are unchanged and are added to *kept*.
     """
     for op, function in sorted(_decompositions_of(ops), key=lambda pair: str(pair[0])):
         try:
@@ -113,7 +113,7 @@ def _without_complex(
 
 
 def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.export.ExportedProgram:
-    """Applies decompositions; torch fails on some operators, its own error is the cause."""
+    """Applies decompositions; the error torch raises on some operators is the cause of ours."""
     try:
         decomposed: torch.export.ExportedProgram = program.run_decompositions(table)
     except Exception as e:
@@ -130,7 +130,7 @@ def decompose_graph(module: torch.fx.GraphModule, is_supported: Supported) -> to
     """Decomposes the operators without converter of an fx graph, traced again with fake tensors.
 
     :param module: graph whose nodes know their fake values
-    :param is_supported: tells if an operator has a converter
+    :param is_supported: whether an operator has a converter
     """
     for _ in range(_MAX_ROUNDS):
         table = dict(_decompositions_of(_missing([module.graph], is_supported)))
@@ -144,14 +144,14 @@ def decompose_graph(module: torch.fx.GraphModule, is_supported: Supported) -> to
 
 
 def trace_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The operators of a graph of torch functions, as dynamo gives them to a backend.
+    """Traces a graph of torch functions, as dynamo gives to a backend, into a graph of operators.
 
     :param module: graph whose inputs know their fake values, symbolic numbers included
-    :raises ExportError: they do not
+    :raises ExportError: an input has no fake value
     """
     inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
     fakes = [fake_value(n) for n in inputs]
-    # torch gives a backend another mode than the one its graph was made with
+    # torch gives a backend another fake mode than the one its graph was made with
     modes = [v.fake_mode for v in fakes if isinstance(v, FakeTensor)]
     if not modes or any(v is None for v in fakes):
         names = [n.name for n in inputs]
@@ -178,7 +178,7 @@ def _missing(
 
 
 def _expects_a_name(decomposition: Callable[..., Any]) -> bool:
-    """True for those of the functions of torch: reduction is a name, aten gives a number."""
+    """Whether a decomposition is of a torch function: reduction is a name there, not a number."""
     parameter = inspect.signature(decomposition).parameters.get("reduction")
     return parameter is not None and parameter.annotation in (str, "str")
 
@@ -193,7 +193,7 @@ def _known_decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _all_decompositions() -> dict[Any, Callable[..., Any]]:
-    """A new dictionary: torch changes those it is given."""
+    """A new dictionary of all decompositions, since torch modifies the one it is given."""
     return {**torch.export.default_decompositions(), **_known_decompositions()}
 
 

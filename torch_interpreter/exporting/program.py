@@ -1,4 +1,4 @@
-"""From what the user gives (module, exported program, fx graph) to a graph to interpret."""
+"""Prepares a module, an exported program or an fx graph into the graph to interpret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Program:
     :param module: the graph
     :param weights: tensor and name of the placeholders which are weights
     :param inputs: the other placeholders
-    :param outputs: what the model returns: fx nodes or python values
+    :param outputs: outputs of the model, fx nodes or python values
     :param specs: dynamic dimensions of each input
     """
 
@@ -49,7 +49,7 @@ def prepare(
     dispatcher: Dispatcher | None,
     verbose: int,
 ) -> Program:
-    """Exports a model if it is not done yet, and decomposes it as the options ask.
+    """Exports a model if it is not exported yet, and decomposes it as the options ask.
 
     :param mod: module, fx graph or exported program
     :param args: positional arguments
@@ -89,7 +89,7 @@ def prepare(
 
 
 def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuses arguments forward does not take.
+    """Refuses arguments that forward does not take.
 
     :raises OptionError: one is missing, or unknown
     """
@@ -104,12 +104,12 @@ def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[s
 
 
 def _is_symbolic(value: Any) -> bool:
-    """True for a symbolic number: torch.export takes none."""
+    """Whether a value is a symbolic number, which torch.export does not take."""
     return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:
-    """True if a graph only has operators and knows its shapes: no need of torch.export."""
+    """Whether a graph only has operators and known shapes. torch.export is not needed then."""
     for node in mod.graph.nodes:
         if node.op == "call_function":
             if not _is_operator(node.target):
@@ -120,7 +120,7 @@ def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:
 
 
 def _is_operator(target: Any) -> bool:
-    """True for an operator of torch, and for a function of symbolic numbers."""
+    """Whether a target is an operator of torch or a function of symbolic numbers."""
     if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator):
         return True
     module, name = getattr(target, "__module__", ""), getattr(target, "__name__", "")
@@ -167,7 +167,7 @@ def _from_exported_program(
 
 
 def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
-    """The name ``named_parameters()`` gives to a tensor: the first one when it has several.
+    """The name ``named_parameters()`` gives to a tensor, the first one when it has several.
 
     torch.export keeps the last name of a tied parameter.
     """
@@ -178,7 +178,7 @@ def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
 
 
 def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule) -> Program:
-    """Decomposing a graph changes the names of its inputs, the original ones are kept."""
+    """The program of an fx graph. Decomposing renames the inputs, the original names are kept."""
     names = [n.name for n in original.graph.nodes if n.op == "placeholder"]
     placeholders = [n for n in mod.graph.nodes if n.op == "placeholder"]
     inputs = [

@@ -1,4 +1,4 @@
-"""Calls torch.export, one strategy after the other if needed."""
+"""Calls torch.export with one or several strategies, and validates the exported program."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def export_program(
     :param options: options
     :param dynamic_shapes: see :func:`torch_dynamic_shapes`
     :param specs: the user's specification of every leaf of the arguments
-    :param is_supported: tells if an operator has a converter, others are decomposed
+    :param is_supported: whether an operator has a converter, others are decomposed
     :param verbose: prints the strategies and the exported program (10)
     :raises ExportError: no strategy works
     """
@@ -96,7 +96,7 @@ def export_program(
 
 
 def _hints(errors: Iterable[Exception]) -> list[str]:
-    """What is known of the errors, each hint once."""
+    """The hints that apply to some errors, each once."""
     texts = [f"{type(e).__name__}: {e}" for e in errors]
     return [hint for keys, hint in _HINTS if any(k in t for k in keys for t in texts)]
 
@@ -114,7 +114,7 @@ def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
 
 
 class _Request(NamedTuple):
-    """What torch.export is asked for.
+    """The arguments of a call to torch.export.
 
     :param mod: module
     :param args: positional arguments
@@ -142,7 +142,7 @@ def _export_once(request: _Request, options: ExportOptions) -> torch.export.Expo
 
 
 def _traced(request: _Request, options: ExportOptions) -> torch.nn.Module:
-    """What torch.fx traces of a model, compared with it where there is data to run them."""
+    """The module torch.fx traces, compared with the model when there is data to run both."""
     mod, args, kwargs, shapes, _ = request
     traced = trace_module(mod, args, kwargs, options.tracing_module_leaves or (), shapes)
     if not options.fake:

@@ -1,8 +1,8 @@
-"""Symbolic tracing: a graph of the functions and modules a model calls, whatever the sizes are.
+"""Symbolic tracing: a graph of the functions and modules a model calls, for any sizes.
 
-torch.fx runs the model on placeholders, torch.export comes after it. What python decides from the
-content or the size of a tensor fails at once, nothing is kept of the arguments but the values of
-those which are no tensors.
+torch.fx runs the model on placeholders, torch.export runs after it. A decision of python that
+depends on the content or the size of a tensor fails at once. The graph keeps nothing of the
+arguments except the values of those that are not tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError
 from ..inputs.specifications import combined_arguments
 
-#: classes whose modules are not traced, with a function of the module and its name if it depends
+#: classes of modules that are not traced, with an optional condition on a module and its name
 Leaves = Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]]
 pytree = torch.utils._pytree
 
@@ -39,14 +39,14 @@ class _Tracer(torch.fx.Tracer):
         self.leaves = leaves if isinstance(leaves, Mapping) else dict.fromkeys(leaves)
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        """True if a module is called as it is."""
+        """Whether a module is called as it is instead of being traced."""
         for kind, condition in self.leaves.items():
             if isinstance(m, kind) and (condition is None or condition(m, module_qualified_name)):
                 return True
         return super().is_leaf_module(m, module_qualified_name)
 
     def proxy(self, node: torch.fx.Node) -> torch.fx.Proxy:
-        """What the model computes with, for a node."""
+        """The placeholder that stands for the result of a node while the model runs."""
         return _Proxy(node, self)
 
 
@@ -63,8 +63,8 @@ def trace_module(
     :param args: positional arguments
     :param kwargs: named arguments
     :param leaves: modules which are called as they are, beside those of ``torch.nn``
-    :param dynamic_shapes: what torch.export is given: a number it describes is not constant
-    :raises ExportError: the model takes decisions a placeholder does not know
+    :param dynamic_shapes: dynamic shapes for torch.export; a number they describe is not constant
+    :raises ExportError: the model takes a decision that a placeholder cannot answer
     """
     given = combined_arguments(mod, args, kwargs)
     parameters = inspect.signature(mod.forward).parameters
@@ -92,8 +92,8 @@ def trace_module(
 
 
 class _Traced(torch.nn.Module):
-    """The modules, the parameters and the code of a graph: torch.export runs a graph itself, and
-    gives its arguments in order, whatever their names and default values are."""
+    """A module with the modules, parameters and code of a graph. torch.export runs a graph module
+    itself and gives its arguments in order, whatever their names and default values are."""
 
     def __init__(self, graph_module: torch.fx.GraphModule) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ def _is_python(value: Any) -> bool:
 def check_traced(
     traced: torch.nn.Module, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    """Runs a model and what was traced of it on the arguments of the export.
+    """Compares a model and its traced graph on the arguments of the export.
 
     A condition such as ``isinstance(x, torch.Tensor)`` is false for a placeholder.
 

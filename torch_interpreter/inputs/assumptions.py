@@ -1,7 +1,8 @@
-"""What torch assumed of the dynamic dimensions to choose a branch: a model says it nowhere.
+"""The conditions on dynamic dimensions that torch assumed when it chose a branch.
 
-A model that does ``if x.shape[1] > 4`` becomes a graph which is right for the sizes that go the
-same way as the arguments of the export. torch keeps it as a range or as an assertion.
+A model that does ``if x.shape[1] > 4`` becomes a graph which is right only for the sizes that
+take the same branch as the arguments of the export. The ONNX model does not record that
+condition; torch keeps it as a range or as an assertion.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .dynamic_shapes import DimensionNamer, is_symbol, spec_items
 from .refused_sizes import DynamicSize, refused_size
 
 _ASSERTION = "aten._assert_scalar.default"
-#: torch takes every dimension as 2 or more, those of 0 or 1 go the same way most of the time
+#: torch assumes that every dimension is 2 or more; a size of 0 or 1 usually takes the same branch
 _USUAL = 2
 
 
@@ -25,7 +26,7 @@ def assumptions(
     module: torch.fx.GraphModule,
     namer: DimensionNamer,
 ) -> list[str]:
-    """The conditions the dynamic dimensions must follow, those a user asked for apart.
+    """The conditions that the dynamic dimensions must meet, except those the user asked for.
 
     torch.compile gives no specification: it makes another graph for the sizes out of the bounds.
 
@@ -55,7 +56,7 @@ def assumptions(
 
 
 def _sizes(dim: Any, asked: Any) -> DynamicSize:
-    """The sizes a dimension may have."""
+    """The range of sizes that a dimension may have."""
     found = dim.node.shape_env.var_to_range.get(dim.node.expr)
     least = (_integer(getattr(asked, "min", None)), _integer(getattr(found, "lower", None)), _USUAL)
     most = (_integer(getattr(asked, "max", None)), _integer(getattr(found, "upper", None)))
@@ -81,12 +82,12 @@ def _bounds(dim: Any, asked: Any, namer: DimensionNamer) -> Iterator[str]:
 
 
 def _integer(bound: Any) -> int | None:
-    """None for no bound at all."""
+    """The bound as an integer, None when there is none."""
     return int(bound) if isinstance(bound, int) or getattr(bound, "is_Integer", False) else None
 
 
 def _conditions(graph: torch.fx.Graph) -> Iterator[Any]:
-    """The conditions a graph checks when it runs."""
+    """The conditions that a graph asserts when it runs."""
     for node in graph.nodes:
         condition = node.args[0] if str(node.target) == _ASSERTION and node.args else None
         value = condition.meta.get("val") if isinstance(condition, torch.fx.Node) else None
@@ -95,7 +96,7 @@ def _conditions(graph: torch.fx.Graph) -> Iterator[Any]:
 
 
 def _remainder(expr: Any, namer: DimensionNamer) -> str:
-    """A condition about the remainder of a dimension as a text, nothing for another one."""
+    """A divisibility condition on one dimension as text, empty for any other condition."""
     if expr.func.__name__ == "Equality" and expr.args[1] == 0:
         left = expr.args[0]
         if left.func.__name__ in ("Mod", "PythonMod"):

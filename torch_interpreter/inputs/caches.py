@@ -1,4 +1,4 @@
-"""Caches of transformers among the arguments: torch.export has to know how to flatten them."""
+"""Registers the cache classes of transformers, so that torch.export can flatten them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAYER_TENSORS = ("keys", "values", "cumulative_length")
 
 
 def register_caches(*values: Any) -> list[str]:
-    """Registers the classes of caches found in some values, if transformers is in use.
+    """Registers the cache classes found in some values, if transformers is in use.
 
     A cache becomes two lists of tensors: the keys of every layer, then the values; for a static
     cache, then the number of tokens each layer holds. Nothing is imported when no argument is a
@@ -71,7 +71,10 @@ def _register_node(
     unflatten: Callable[[Any, Any], Any],
     names: Sequence[str],
 ) -> None:
-    """The parts of a cache have names: dynamic shapes are given by name or in order."""
+    """Registers a class as a pytree node with named parts.
+
+    Dynamic shapes can then be given by name or in order.
+    """
     pytree = torch.utils._pytree
 
     def with_keys(cache: Any) -> tuple[list[tuple[Any, Any]], Any]:
@@ -100,7 +103,7 @@ def _static_parts(cache: Any) -> tuple[list[Any], Any]:
 
 
 def _static_cache(parts: Any, capacities: Any) -> Any:
-    """The cache made of these tensors."""
+    """A static cache rebuilt from its tensors."""
     from transformers.cache_utils import Cache, StaticCache, StaticLayer
 
     layers: list[Any] = []

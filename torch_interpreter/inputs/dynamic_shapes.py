@@ -1,4 +1,4 @@
-"""The names of dimensions: what the user gives to torch.export, and what comes back.
+"""Names of dynamic dimensions: those the user gives to torch.export, and those in its result.
 
 torch forgets the names of the user (a Dim("batch") becomes a symbol s77) and does not accept
 strings. A :class:`DimensionNamer` keeps them and prints torch's expressions in the syntax of
@@ -17,7 +17,7 @@ _HINTS = (Dim.AUTO, Dim.DYNAMIC, Dim.STATIC)
 
 
 def make_undefined_dimension(index: int = 0) -> Any:
-    """Returns a dynamic dimension whose name does not matter, ``Dim("DYN<index>")``.
+    """A dynamic dimension whose name does not matter, ``Dim("DYN<index>")``.
 
     ::
 
@@ -58,7 +58,7 @@ def _is_constant(dim: Any) -> bool:
 def specialised_dimensions(
     placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]
 ) -> list[str]:
-    """The dimensions asked to be dynamic (Dim.AUTO) that torch made constant.
+    """The dimensions that the user asked to be dynamic (Dim.AUTO) and torch made constant.
 
     :param placeholders: name and fake value of every input
     :param specs: specification of every input
@@ -74,7 +74,7 @@ def specialised_dimensions(
 
 
 def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
-    """True if a dynamic dimension is 0 or 1 in the arguments: torch would specialise it."""
+    """Whether a dynamic dimension is 0 or 1 in the arguments. torch would specialise it."""
     for spec, value in zip(specs, values, strict=False):
         if not isinstance(value, torch.Tensor):
             continue
@@ -99,7 +99,7 @@ class DimensionNamer:
         self._opaque: dict[str, str] = {}
 
     def name_symbol(self, dim: Any, name: str) -> bool:
-        """Gives a name to the only symbol of a dimension, the first name given is kept."""
+        """Gives a name to the only symbol of a dimension; the first name is kept."""
         symbol = _only_symbol(dim)
         if symbol is None or symbol in self.names:
             return False
@@ -107,7 +107,7 @@ class DimensionNamer:
         return True
 
     def name_inputs(self, placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> None:
-        """Names the symbols of the inputs: the user's names first, then from the position.
+        """Names the symbols of the inputs after the user's names, then after their position.
 
         :param placeholders: name and fake value of every input
         :param specs: specification of every input, see :func:`.specifications.flat_specifications`
@@ -144,7 +144,7 @@ class DimensionNamer:
         return tuple(self.dim(d) for d in shape)
 
     def text(self, expr: Any) -> str:
-        """Prints a sympy expression; what has no equivalent becomes a stable opaque symbol."""
+        """Prints a sympy expression; one without equivalent becomes a stable opaque symbol."""
         if expr.is_Integer:
             return str(expr)
         if expr.is_Symbol:
@@ -158,7 +158,7 @@ class DimensionNamer:
 
 
 def is_symbol(dim: Any) -> bool:
-    """Tells if a dimension is a symbol of torch, not an expression or an integer."""
+    """Whether a dimension is a single symbol of torch, not an expression or an integer."""
     return isinstance(dim, torch.SymInt) and bool(dim.node.expr.is_Symbol)
 
 

@@ -20,9 +20,9 @@ def split_arguments(
     args: Sequence[Any] | Mapping[str, Any] | torch.Tensor | None,
     kwargs: Mapping[str, Any] | None,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Returns positional and named arguments; a dictionary of arguments is all named.
+    """Splits arguments into positional and named ones; a dictionary is all named.
 
-    :raises OptionError: an argument is given twice, or there are no arguments in what is given
+    :raises OptionError: an argument is given twice, or *args* or *kwargs* has another type
     """
     check_type("kwargs", kwargs, Mapping, "a dictionary of named arguments", optional=True)
     kinds = (Sequence, Mapping, torch.Tensor)
@@ -39,7 +39,7 @@ def split_arguments(
 
 
 def distinct_tensors(values: Any) -> Any:
-    """Copies the tensors given several times: torch.export would see only one input.
+    """Copies tensors given several times, since torch.export would see only one input.
 
     :param values: any nested python structure
     """
@@ -59,7 +59,7 @@ class ModelInput:
     """One leaf of the arguments.
 
     :param name: name of the placeholder
-    :param fake: what torch knows about it; None or a python value when it is not an input
+    :param fake: its fake value in torch, None or a python value when it is not an input
     :param node: the placeholder
     :param onnx_name: name in the model, None if torch kept the value as a constant
     """
@@ -71,14 +71,17 @@ class ModelInput:
 
 
 def is_model_input(fake: Any) -> bool:
-    """Tensors and symbolic numbers are inputs, None and python values are constants."""
+    """Whether a leaf is an input of the model: a tensor or a symbolic number.
+
+    None and python values are constants.
+    """
     return isinstance(fake, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool) and not (
         not isinstance(fake, torch.Tensor) and fake.node.expr.is_number
     )
 
 
 def name_inputs(inputs: Sequence[ModelInput], input_names: Sequence[str] | None) -> None:
-    """Gives the names of the user, the names of the arguments otherwise.
+    """Names the inputs after the user's names, or after the arguments when there are none.
 
     :param inputs: all leaves of the arguments, in order
     :param input_names: one name for each input of the model, or one for each leaf
@@ -104,7 +107,7 @@ def name_inputs(inputs: Sequence[ModelInput], input_names: Sequence[str] | None)
 
 
 def to_numpy(value: Any, itype: int | None = None) -> np.ndarray:
-    """Converts a tensor or a python number for an ONNX runtime."""
+    """Converts a tensor or a python number into an array for an ONNX runtime."""
     if isinstance(value, torch.Tensor):
         tensor = value.detach().cpu().contiguous().resolve_conj().resolve_neg()
         if tensor.dtype == torch.bfloat16:

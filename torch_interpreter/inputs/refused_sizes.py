@@ -1,4 +1,4 @@
-"""A size that makes a condition false, when the condition is too long to be read."""
+"""Finds a size that makes a condition false, when the condition is too long to be read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from torch.utils._sympy.printers import PythonPrinter
 
-#: sizes that are tried on both sides of the one of the arguments: a period of 64 is seen
+#: number of sizes tried on both sides of the size in the arguments; enough for a period of 64
 _AROUND = 64
-#: conditions that are looked at
+#: largest number of conditions considered
 _CONDITIONS = 200
 
 Check = Callable[[Mapping[str, int]], bool]
@@ -31,12 +31,12 @@ class DynamicSize(NamedTuple):
 def refused_size(
     conditions: Sequence[Any], known: Sequence[Any], sizes: Sequence[DynamicSize]
 ) -> tuple[str, int] | None:
-    """Looks for a size that makes one of some conditions false, the other dimensions being those of
+    """A size that makes one of some conditions false while the other dimensions keep the sizes of
     the arguments.
 
-    :param conditions: expressions of sympy; those about anything else than the dimensions are left
-        out, and those the arguments do not follow
-    :param known: conditions a size has to follow to be tried
+    :param conditions: expressions of sympy; those on anything else than the dimensions are ignored,
+        and so are those the arguments do not satisfy
+    :param known: conditions a size must satisfy to be tried
     :param sizes: the dimensions
     :return: symbol and size, None if there is none around the sizes of the arguments
     """
@@ -54,8 +54,10 @@ def refused_size(
 
 
 def _is_usual(expr: Any) -> bool:
-    """A result with dimensions of 0 or 1 is the same most of the time: torch takes 2 or more, and
-    says that a product, or a stride, is not another one."""
+    """Whether a condition usually holds: it differs for sizes of 0 or 1 only, or is ``a != b``.
+
+    torch assumes sizes of 2 or more, and that a product or a stride differs from another one.
+    """
     kind, args = expr.func.__name__, expr.args
     if kind == "Unequality":
         return True
@@ -64,14 +66,14 @@ def _is_usual(expr: Any) -> bool:
 
 
 def _check(expr: Any, hints: Mapping[str, int]) -> Check | None:
-    """A condition as a function of the sizes; None if it needs something else."""
+    """A condition as a function of the sizes, None if it needs something else."""
     if not {s.name for s in expr.free_symbols} <= set(hints):
         return None
     try:
         code = compile(PythonPrinter().doprint(expr), "<condition>", "eval")
         if not eval(code, {"math": math}, dict(hints)):
             return None
-    except Exception:  # torch has no Python for every function
+    except Exception:  # sympy prints no Python for some functions
         return None
 
     def check(values: Mapping[str, int]) -> bool:
@@ -84,7 +86,7 @@ def _check(expr: Any, hints: Mapping[str, int]) -> Check | None:
 
 
 def _candidates(size: DynamicSize) -> Iterator[int]:
-    """Other sizes of a dimension, near the one of the arguments."""
+    """Other sizes of a dimension, near its size in the arguments."""
     hint = size.hint or 0
     for step in range(1, _AROUND + 1):
         for value in (hint + step, hint - step):

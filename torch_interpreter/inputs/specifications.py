@@ -1,7 +1,7 @@
-"""What the user says of dynamic dimensions, completed: one specification for each leaf.
+"""Completes the user's dynamic shapes: one specification for each leaf of the arguments.
 
-torch.export wants the exact structure of the arguments, down to the last leaf. Here, what is left
-out is static, at any depth: an argument, a key of a dictionary, everything with ``{}``.
+torch.export requires the exact structure of the arguments, down to the last leaf. Here, any part
+left out is static, at any depth: an argument, a key of a dictionary, everything with ``{}``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def combined_arguments(
 ) -> dict[str, Any]:
     """The arguments by name, in the order of the inputs of the exported program.
 
-    Those ``**kwargs`` receives have their own name, those ``*args`` receives are one tuple.
+    Arguments ``**kwargs`` receives have their own name, those ``*args`` receives are one tuple.
     """
     return {**inspect.signature(mod.forward).bind_partial(*args).arguments, **kwargs}
 
@@ -34,13 +34,13 @@ def combined_arguments(
 def flat_specifications(
     dynamic_shapes: Any, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """Returns one specification for each leaf of the arguments, None when it is static.
+    """One specification for each leaf of the arguments, None when it is static.
 
     :param dynamic_shapes: the user's specification, or an object of torch that computes it
     :param mod: the model
     :param args: positional arguments
     :param kwargs: named arguments
-    :raises OptionError: it has not the structure of the arguments
+    :raises OptionError: its structure is not the one of the arguments
     """
     if dynamic_shapes is None:
         return [None] * len(pytree.tree_leaves((args, kwargs)))
@@ -70,9 +70,9 @@ def flat_specifications(
 def torch_dynamic_shapes(
     specs: Sequence[Any], mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """What torch.export takes, None if everything is static.
+    """The dynamic shapes for torch.export, None if everything is static.
 
-    Those ``**kwargs`` receives have their own name, see :func:`named_keywords`.
+    Arguments that ``**kwargs`` receives have their own name, see :func:`named_keywords`.
 
     :param specs: see :func:`flat_specifications`; a name becomes ``Dim.DYNAMIC``
     :param mod: the model
@@ -86,7 +86,7 @@ def torch_dynamic_shapes(
 
 
 def _var_keyword(mod: torch.nn.Module) -> str | None:
-    """The name of ``**kwargs`` in the signature."""
+    """The name of the parameter ``**kwargs`` in the signature."""
     parameters = inspect.signature(mod.forward).parameters.values()
     found = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD]
     return found[0] if found else None
@@ -95,7 +95,7 @@ def _var_keyword(mod: torch.nn.Module) -> str | None:
 def _with_grouped_stars(
     specs: Sequence[Any], names: Sequence[str], mod: torch.nn.Module, arguments: Arguments
 ) -> list[Any]:
-    """Groups what describes one by one the values ``*args`` receives."""
+    """Groups the specifications given one by one for the values ``*args`` receives."""
     parameters = inspect.signature(mod.forward).parameters.values()
     stars = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
     if not stars or stars[0] not in names:
@@ -124,7 +124,7 @@ def _by_name(
 
 
 def _is_static(spec: Any) -> bool:
-    """True if a specification, of a leaf or not, says nothing."""
+    """Whether a specification, of a leaf or not, asks for nothing dynamic."""
     if isinstance(spec, Mapping):
         return all(map(_is_static, spec.values()))
     if isinstance(spec, list | tuple):
@@ -151,7 +151,7 @@ def _key_name(key: Any) -> Any:
 
 
 def _leaves(path: str, value: Any, spec: Any) -> Iterator[Any]:
-    """Goes down in a value and its specification together."""
+    """Walks a value and its specification together."""
     parts = _parts(value)
     if parts is None:
         yield _leaf(path, value, spec)
@@ -207,7 +207,7 @@ def _leaf(path: str, value: Any, spec: Any) -> Any:
 
 
 def _axes(path: str, rank: int, spec: Any) -> Any:
-    """Checks the axes of a tensor, negative ones are counted from the end."""
+    """Checks the axes of a tensor; negative ones count from the end."""
     if not isinstance(spec, Mapping):
         if len(spec) != rank:
             raise OptionError(f"{path} describes {len(spec)} axes, the argument has {rank}.")
@@ -226,7 +226,7 @@ def _axes(path: str, rank: int, spec: Any) -> Any:
 
 
 def _shaped(value: Any, flat: Iterator[Any]) -> Any:
-    """Gives to specifications the structure of a value; a registered class is flattened."""
+    """Gives specifications the structure of a value; a registered class is flattened."""
     kind = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
     if kind is None:
         spec = next(flat)

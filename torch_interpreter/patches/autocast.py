@@ -1,4 +1,4 @@
-"""Regions run with autocast: torch writes their casts when it decomposes the graph."""
+"""Graphs with autocast regions. torch writes their casts when it decomposes the graph."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _TYPE_CHECK = "aten._assert_tensor_metadata.default"
 
 
 def has_autocast(graph: torch.fx.Graph) -> bool:
-    """True if a region of a graph is run with autocast."""
+    """Whether a region of a graph runs under autocast."""
     return any(str(n.target) == "wrap_with_autocast" for n in graph.nodes)
 
 
 def graph_modules(program: torch.export.ExportedProgram) -> list[torch.fx.GraphModule]:
-    """The graph of a program and those of its regions."""
+    """The graph of a program and the graphs of its regions."""
     modules = program.graph_module.modules()
     return [m for m in modules if isinstance(m, torch.fx.GraphModule)]
 
 
 def without_type_checks(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """The same program, without the types torch checks in it.
+    """A copy of the program without its assertions on element types.
 
-    Dynamo does not see the casts of the regions around: the types it expects are wrong.
+    Dynamo does not see the casts of the enclosing regions, so the types it asserts are wrong.
     """
     changed: torch.export.ExportedProgram = program._update(
         copy.deepcopy(program.graph_module), program.graph_signature

@@ -1,8 +1,8 @@
-"""Functions of torch that want an integer where a model gives a dynamic dimension.
+"""Replaces functions of torch that need an integer where a model gives a dynamic dimension.
 
-torch.export makes the dimension a constant: ``torch.linspace(-1, 1, x.shape[1])``, what
-``affine_grid`` does with the size of a picture. While a model is exported, both count positions
-with ``torch.arange``, which takes any dimension. Numbers of steps that are known stay as they are.
+torch.export makes that dimension a constant, in ``torch.linspace(-1, 1, x.shape[1])`` or when
+``affine_grid`` reads the size of a picture. While a model is exported, both functions count
+positions with ``torch.arange``, which takes any dimension. Known numbers of steps are unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-#: the functions that are replaced, modules find them in torch when they call them
+#: the functions that are replaced; modules look them up in torch when they call them
 _NAMES = ("linspace", "affine_grid_generator")
 _BOUNDS = ("start", "end", "steps")
 _UNTYPED: Any = torch
@@ -21,7 +21,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
 def _linspace(start: Any, end: Any, steps: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
-    """As torch does it: the first half goes from the start, the other one from the end."""
+    """Computes points as torch does, the first half from the start, the rest from the end."""
     position = torch.arange(steps, dtype=dtype, device=device)
     last = steps - 1
     step = (end - start) / _UNTYPED.sym_max(last, 1)
@@ -30,13 +30,13 @@ def _linspace(start: Any, end: Any, steps: Any, dtype: torch.dtype, device: Any)
 
 
 def _coordinates(size: Any, align_corners: bool, like: torch.Tensor) -> Any:
-    """Between -1 and 1, what is in the middle is 0: positions are counted twice from there."""
+    """Coordinates between -1 and 1, centred at 0. Doubled positions count from the centre."""
     twice = 2 * torch.arange(size, dtype=like.dtype, device=like.device) - (size - 1)
     return twice / (_UNTYPED.sym_max(size - 1, 1) if align_corners else size)
 
 
 def _affine_grid(theta: torch.Tensor, size: Sequence[Any], align_corners: bool) -> torch.Tensor:
-    """The coordinates of every pixel, x first, and 1, multiplied by *theta*."""
+    """The product of the homogeneous coordinates (x first, then 1) of every pixel and *theta*."""
     axes = [_coordinates(s, align_corners, theta) for s in size[2:]]
     grids = torch.meshgrid(*axes, indexing="ij")
     base = torch.stack([*reversed(grids), torch.ones_like(grids[0])], dim=-1)
@@ -72,7 +72,7 @@ def _grid_of_any_size(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def steps_of_any_size() -> Iterator[None]:
-    """``torch.linspace`` and ``affine_grid`` take a dynamic dimension in this context."""
+    """Makes ``torch.linspace`` and ``affine_grid`` take a dynamic dimension in this context."""
     functions = vars(torch)
     before = {name: functions[name] for name in _NAMES}
     made = (_linspace_of_any_steps, _grid_of_any_size)

@@ -1,7 +1,7 @@
-"""Export without data: tensors with a type and a shape, and nothing else.
+"""Export without data: fake tensors stand for the arguments and the weights.
 
-torch has two kinds of them: those of the device *meta*, and fake tensors, which say they are on
-another device. torch.export wants one kind and one device.
+torch has two kinds of tensors with a type and a shape only: those of the device *meta*, and fake
+tensors, which claim another device. torch.export needs a single kind and a single device.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ pytree = torch.utils._pytree
 
 
 def has_no_data(value: Any) -> bool:
-    """True for a tensor which has a type and a shape, and no content."""
+    """Whether a value is a tensor with a type and a shape but no content."""
     return isinstance(value, torch.Tensor) and (value.is_meta or isinstance(value, FakeTensor))
 
 
 @contextlib.contextmanager
 def without_data(mod: torch.nn.Module, values: Any) -> Iterator[Any]:
-    """Replaces arguments by fake tensors, and the weights of a model which have no data.
+    """Replaces arguments, and the weights of a model that have no data, by fake tensors.
 
-    The weights of the model come back at the end.
+    The weights of the model are restored at the end.
 
     :param mod: the model, weights with data stay as they are
     :param values: any nested python structure
@@ -51,7 +51,7 @@ def _weights(mod: torch.nn.Module) -> Iterator[tuple[dict[str, Any], str, Any]]:
 
 
 def _faker(example: FakeTensor | None) -> Callable[[Any], Any]:
-    """What makes fake tensors of one mode: the one of an example if there is one."""
+    """A function making fake tensors in one mode, the mode of an example if there is one."""
     mode = FakeTensorMode(allow_non_fake_inputs=True) if example is None else example.fake_mode
     mode.allow_non_fake_inputs = True
     made: dict[int, torch.Tensor] = {}

@@ -1,8 +1,8 @@
-"""What torch does in another way while a model is exported.
+"""Context managers that change how torch traces some functions while a model is exported.
 
-* ``associative_scan`` is unrolled for the size of the arguments: here, it stays one operator,
-* ``torch.distributions`` checks its arguments, no graph can do that: here, it does not,
-* ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal: here, it uses the mask.
+* ``associative_scan`` is unrolled for the size of the arguments; here, it stays one operator,
+* ``torch.distributions`` checks its arguments, which no graph can do; here, it does not,
+* ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan"
 
 
 def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any:
-    """What replaces the recursion of torch; *combine* runs on all elements at once, the operator
-    wants a function of two of them."""
+    """Replaces the recursion of torch. *combine* runs on all elements at once, the operator
+    needs a function of two of them."""
     vectorized = inspect.getclosurevars(combine.keywords["combine_fn"]).nonlocals["func"]
     alone = functools.partial(combine.func, **{**combine.keywords, "combine_fn": vectorized})
 
@@ -37,7 +37,7 @@ def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any
 
 @contextlib.contextmanager
 def kept_associative_scans() -> Iterator[None]:
-    """``associative_scan(combine_mode="generic")`` is one operator in this context."""
+    """Keeps ``associative_scan(combine_mode="generic")`` as one operator in this context."""
     before = _SCANS.generic_associative_scan
     _SCANS.generic_associative_scan = _one_operator
     try:
@@ -48,7 +48,7 @@ def kept_associative_scans() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unchecked_distributions() -> Iterator[None]:
-    """``torch.distributions`` does not check its arguments in this context."""
+    """Disables the checks of arguments of ``torch.distributions`` in this context."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)
     try:
@@ -59,8 +59,10 @@ def unchecked_distributions() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unread_masks() -> Iterator[None]:
-    """The layers of transformers of torch do not look for a causal mask in this context: knowing
-    that a mask is one lets torch skip it, the results are the same."""
+    """Stops the transformer layers of torch from looking for a causal mask in this context.
+
+    Knowing that a mask is causal only lets torch skip it, the results are the same.
+    """
     before = _TRANSFORMER._detect_is_causal_mask
 
     def said(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:

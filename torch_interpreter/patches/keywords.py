@@ -1,4 +1,4 @@
-"""Arguments that ``**kwargs`` receives: torch.export gives them no dynamic dimension."""
+"""Names the arguments ``**kwargs`` receives. torch.export gives them no dynamic dimension."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import torch
 
 @contextlib.contextmanager
 def named_keywords(mod: torch.nn.Module, names: Iterable[str]) -> Iterator[None]:
-    """While it lasts, the signature of ``forward`` names the arguments ``**kwargs`` receives.
+    """Makes the signature of ``forward`` name the arguments ``**kwargs`` receives in this context.
 
-    A decorator that renames an argument hides it in this way: the one of transformers does it to
+    A decorator that renames an argument hides its name. The decorator of transformers does so for
     ``past_key_values`` since 5.24.
 
-    :param mod: the model, its ``forward`` is replaced and put back
+    :param mod: the model, its ``forward`` is replaced and restored
     :param names: names of the arguments given by name
 
     >>> import torch
@@ -56,7 +56,7 @@ def named_keywords(mod: torch.nn.Module, names: Iterable[str]) -> Iterator[None]
 
 
 def _with_names(signature: inspect.Signature, names: Iterable[str]) -> inspect.Signature:
-    """A signature with other arguments given by name, before ``**kwargs``."""
+    """A signature with more keyword arguments, before ``**kwargs``."""
     kept = list(signature.parameters.values())
     stars = [p for p in kept if p.kind is Parameter.VAR_KEYWORD]
     kept = [p for p in kept if p.kind is not Parameter.VAR_KEYWORD]

@@ -1,7 +1,7 @@
-"""Recurrent layers as operators: torch.export unrolls them for the length of the arguments.
+"""Keeps recurrent layers as operators. torch.export unrolls them for the length of the arguments.
 
 While a model is exported, ``torch.nn.LSTM``, ``GRU`` and ``RNN`` call an operator of ours, which
-becomes the operator of ONNX. What ONNX has no operator for stays as torch does it: projections,
+becomes the operator of ONNX. Cases ONNX has no operator for stay as torch does them: projections,
 packed sequences, dropout between the layers, numbers of 64 bits.
 """
 
@@ -26,7 +26,7 @@ _STATES = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def _define(name: str, states: int) -> None:
-    """The operator has the signature of the function of torch, and does the same thing."""
+    """Registers an operator with the signature of a function of torch, which computes the same."""
     hx, results = ("Tensor[]", ", Tensor") if states == 2 else ("Tensor", "")
     _LIBRARY.define(f"{name}(Tensor x, {hx} hx, {_PARAMETERS}) -> (Tensor, Tensor{results})")
     _LIBRARY.impl(name, getattr(torch._C._VariableFunctions, name), "CompositeExplicitAutograd")
@@ -55,7 +55,7 @@ for _name, _count in _STATES.items():
 
 
 def _has_operator(args: Sequence[Any]) -> bool:
-    """True for a call which ONNX has an operator for."""
+    """Whether ONNX has an operator for this call."""
     x, hx, weights = args[:3]
     if not isinstance(weights, list | tuple):
         return False  # a packed sequence
@@ -78,7 +78,7 @@ def _kept(name: str) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def kept_recurrent_layers() -> Iterator[None]:
-    """The recurrent layers called in this context are one operator each."""
+    """Makes each call of a recurrent layer one operator in this context."""
     functions = vars(torch._VF)
     before = {name: functions.get(name) for name in _STATES}
     for name in _STATES:

@@ -1,4 +1,4 @@
-"""Regions torch.vmap runs, as torch.export writes them: between two calls to functorch."""
+"""Finds the regions torch.vmap runs, which torch.export writes between two functorch calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BEGIN = "_vmap_increment_nesting"
 
 
 def has_vmap(graph: torch.fx.Graph) -> bool:
-    """True if a graph has such a region: only its decomposition is made of operators.
+    """Whether a graph has such a region. Only its decomposition is made of operators.
 
     :raises ExportError: the region depends on the sizes of the arguments: ``associative_scan`` is
         unrolled for them, whatever torch says of its dynamic dimensions
@@ -30,7 +30,8 @@ def has_vmap(graph: torch.fx.Graph) -> bool:
 
 
 def _is_part(size: Any) -> bool:
-    """True for a part of a dynamic dimension: n // 2."""
+    """Whether a size is a part of a dynamic dimension, such as n // 2."""
+
     value = size.meta.get("val") if isinstance(size, torch.fx.Node) else size
     if not isinstance(value, torch.SymInt) or value.node.expr.is_number:
         return False

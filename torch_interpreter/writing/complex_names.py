@@ -1,8 +1,8 @@
-"""Complex tensors: ONNX operators compute none, a real tensor holds the two parts of each number.
+"""Names of complex tensors. ONNX has no operator on them: a real tensor holds both parts.
 
 It has one more dimension, the last one, of size 2: the real part, then the imaginary one, as
 ``torch.view_as_real`` and the operator DFT write it. Converters of complex tensors have names that
-start with :data:`COMPLEX`; they know which operands are complex from the type of their names.
+start with :data:`COMPLEX`; they recognize complex operands by the class of their names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..common.types import to_onnx_type
 from ..inputs.dynamic_shapes import DimensionNamer
 from .graph_writer import Shape
 
-#: what the name of a converter starts with when it reads or makes a complex tensor
+#: prefix of the name of a converter that reads or returns a complex tensor
 COMPLEX = "complex."
 
 
@@ -26,17 +26,17 @@ class Complex(str):
 
 
 def is_complex(fake: Any) -> bool:
-    """Tells if a fake value is a complex tensor."""
+    """Whether a fake value is a complex tensor."""
     return isinstance(fake, torch.Tensor) and fake.is_complex()
 
 
 def real_tensor(value: torch.Tensor) -> torch.Tensor:
-    """What holds a tensor in the model: itself, or both parts of the numbers."""
+    """The tensor stored in the model: the tensor itself, or both parts of a complex one."""
     return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
 
 
 def real_facts(namer: DimensionNamer, fake: torch.Tensor) -> tuple[int, Shape]:
-    """Type and shape of what holds a tensor in the model.
+    """Element type and shape of the tensor stored in the model.
 
     :param namer: prints the dimensions
     :param fake: fake tensor

@@ -1,4 +1,4 @@
-"""The fake value of an fx node, its line in the code of the user, which nodes are live."""
+"""Facts about fx nodes: their fake value, their line in the user's code, whether they are live."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def source_line(node: torch.fx.Node) -> str:
 
 
 def live_nodes(graph: torch.fx.Graph, outputs: Iterable[Any] | None = None) -> set[torch.fx.Node]:
-    """The nodes some outputs need, all the outputs of the graph by default."""
+    """The nodes that some outputs need, all the outputs of the graph by default."""
     live: set[torch.fx.Node] = set()
     if outputs is None:
         stack = [n for n in graph.nodes if n.op == "output"]
@@ -34,18 +34,18 @@ def live_nodes(graph: torch.fx.Graph, outputs: Iterable[Any] | None = None) -> s
 
 
 def fake_value(node: torch.fx.Node) -> Any:
-    """The fake tensor, symbolic number or python value a node has in torch."""
+    """The fake tensor, symbolic number or python value of a node in torch."""
     return node.meta["val"] if "val" in node.meta else node.meta.get("example_value")
 
 
 def has_complex(node: torch.fx.Node) -> bool:
-    """True if a node reads or makes a complex tensor."""
+    """Whether a node reads or returns a complex tensor."""
     fakes = [fake_value(n) for n in (node, *node.all_input_nodes)]
     return any(is_complex(v) for f in fakes for v in (f if isinstance(f, list | tuple) else [f]))
 
 
 def python_value(value: Any) -> Any:
-    """The python number of a symbolic number torch knows, None otherwise."""
+    """The value of a symbolic number if torch knows it, None otherwise."""
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):

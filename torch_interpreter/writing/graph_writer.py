@@ -1,6 +1,6 @@
-"""What a converter sees of the graph it writes: it adds nodes and asks what is known of results.
+"""The interface of the graph a converter writes: it adds nodes and asks for known facts.
 
-:class:`xbuilder.GraphBuilder` is such a graph.
+:class:`xbuilder.GraphBuilder` implements it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Shape = tuple[int | str, ...]
 
 
 class OpCall(Protocol):
-    """Adds one node: inputs are results, constants or None when they are missing."""
+    """Adds one node: inputs are results, constants or None when omitted."""
 
     def __call__(self, *inputs: Tensor | None, **attributes: Any) -> str:
-        """Returns the name of the only result, see :func:`several` for more."""
+        """Adds the node and returns the name of its only result, see :func:`several` for more."""
 
 
 class Operators(Protocol):
@@ -29,7 +29,7 @@ class Operators(Protocol):
 
 
 class GraphWriter(Protocol):
-    """The part of a graph a converter uses."""
+    """The part of a graph that a converter uses."""
 
     @property
     def op(self) -> Operators:
@@ -40,13 +40,13 @@ class GraphWriter(Protocol):
         """Opset of the main domain."""
 
     def has_type(self, name: str) -> bool:
-        """Tells if the element type of a result is known."""
+        """Whether the element type of a result is known."""
 
     def get_type(self, name: str) -> int:
         """The element type of a result."""
 
     def has_shape(self, name: str) -> bool:
-        """Tells if the shape of a result is known."""
+        """Whether the shape of a result is known."""
 
     def get_shape(self, name: str) -> Shape:
         """The shape of a result."""
@@ -59,7 +59,7 @@ class GraphWriter(Protocol):
 
 
 def op_named(g: GraphWriter, op_type: str) -> OpCall:
-    """The operator whose name comes from a table."""
+    """The operator with this name, when the name comes from a table."""
     call: OpCall = getattr(g.op, op_type)
     return call
 

@@ -1,4 +1,4 @@
-"""Results take the names of the fx nodes they come from."""
+"""Names the results after the fx nodes they come from."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .symbols import SymScalar
 
 
 def free_name(names: NameAllocator, name: str) -> str:
-    """A name nobody uses yet, which stays free: an input reserves its own name.
+    """A name nobody uses yet. It stays free, since an input reserves its own name.
 
     :param names: the names that are taken
-    :param name: what it should be, a number follows if it is taken
+    :param name: the preferred name, a number follows if it is taken
     """
     i, free = 0, name
     while free in names:
@@ -25,16 +25,16 @@ def free_name(names: NameAllocator, name: str) -> str:
 
 
 def name_results(g: GraphBuilder, size: int, results: Any, names: Sequence[str]) -> Any:
-    """Gives names to the results a converter has just made. Cost: O(what it added).
+    """Names the results a converter has just made. Cost: O(nodes it added).
 
-    A result that was there before, an input or a constant keeps its name: the fx node is this
+    An input, a constant or a result that existed before keeps its name, because the fx node is this
     result. So does a second fx node with the same result.
 
     :param g: the graph
     :param size: number of nodes of the graph before the converter was called
-    :param results: what the converter returned
+    :param results: the value the converter returned
     :param names: the names the results should have
-    :return: the same thing with the names the results have
+    :return: *results* with the names they have at the end
     """
     made = {name for record in g.store.nodes[size:] for name in record.outputs}
     renamed: dict[str, str] = {}

@@ -7,8 +7,8 @@ A converter is a function of the operands, ``fct(g, *args, **kwargs)``:
   scalar is a :class:`.symbols.SymScalar`, everything else is the python value.
 
 It returns the name of the result, or a list of names. The interpreter gives them the names of the
-fx nodes, their types and their shapes. A converter that depends on what torch knows of the results
-declares a parameter ``expected: OutputFacts = UNKNOWN_OUTPUTS``.
+fx nodes, their types and their shapes. A converter that depends on the facts of torch about the
+results declares a parameter ``expected: OutputFacts = UNKNOWN_OUTPUTS``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Registered = TypeVar("_Registered", bound=Converter)
 
 @dataclass(frozen=True, slots=True)
 class OutputFacts:
-    """What torch knows about the outputs of the node being converted.
+    """Facts torch knows about the outputs of the node being converted.
 
     :param types: ONNX element type of each output, 0 when unknown
     :param shapes: shape (int or str dimensions) of each output, None when unknown
@@ -57,7 +57,7 @@ class OutputFacts:
         return len(self.types)
 
     def is_used(self, index: int) -> bool:
-        """Tells if something reads one of several outputs."""
+        """Whether something reads one of several outputs."""
         users = [] if self.node is None else list(self.node.users)
         return any(len(u.args) > 1 and u.args[1] == index and u.users for u in users)
 
@@ -101,7 +101,7 @@ def aten_table(
     """Registers a family of converters.
 
     :param factory: makes a converter from a row
-    :param table: what makes the converter of each operator
+    :param table: for each operator, the row of its converter
     :param templates: the names to register, braces stand for the operator
 
     ::
@@ -113,17 +113,17 @@ def aten_table(
 
 
 def find_converter(name: str) -> Converter | None:
-    """Returns the converter of an operator, None if there is none."""
+    """The converter of an operator, None if there is none."""
     return _CONVERTERS.get(name)
 
 
 def is_registered(fct: Converter) -> bool:
-    """Tells if a function is one of the converters of the library."""
+    """Whether a function is one of the converters of the library."""
     return fct in _CONVERTERS.values()
 
 
 def registered_names() -> list[str]:
-    """Returns the sorted names of all operators with a converter."""
+    """The sorted names of all operators with a converter."""
     return sorted(_CONVERTERS)
 
 
@@ -134,7 +134,7 @@ def call_converter(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """Calls a converter, with what torch knows of the results if it asks for it."""
+    """Calls a converter, with the facts torch knows about the results if it asks for them."""
     if "expected" in inspect.signature(fct).parameters:
         return fct(g, *args, **kwargs, expected=expected)
     return fct(g, *args, **kwargs)

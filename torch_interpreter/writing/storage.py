@@ -1,7 +1,7 @@
-"""Operators that read the storage of a tensor: what the view they are given is a view of.
+"""Converts operators that read the storage of a tensor through one of its views.
 
-torch.export keeps views, an operator such as as_strided goes beyond the one it is given: it counts
-from the beginning of the storage.
+torch.export keeps views. An operator such as as_strided reads beyond the view it is given, because
+it counts from the beginning of the storage.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 
-# their first argument is a tensor seen as its storage, then come sizes, strides and an offset
+# their first argument is a tensor used as its storage, then come sizes, strides and an offset
 _STORAGE_READERS = ("aten.as_strided.default", "aten.as_strided_copy.default")
 _OFFSET = 3
 _MAYBE_COPIES = ("aten::contiguous", "aten::to", "aten::reshape")
 
 
 def storage_arguments(node: torch.fx.Node) -> tuple[Any, ...]:
-    """The arguments of a node; as_strided of a view becomes as_strided of what owns the storage.
+    """The arguments of a node; as_strided of a view becomes as_strided of the owner of the storage.
 
-    They do not change if the view has an offset which is no number and is not written in the node.
+    They do not change if the offset of the view is not a number and is not an argument of the node.
     """
     args = tuple(node.args)
     if str(node.target) not in _STORAGE_READERS or not isinstance(args[0], torch.fx.Node):
@@ -42,7 +42,7 @@ def _owner(node: torch.fx.Node) -> torch.fx.Node:
 
 
 def _viewed(node: torch.fx.Node) -> torch.fx.Node | None:
-    """What a node is a view of, as the schema of its operator says, None if it is no view."""
+    """The node a view is taken from, as the schema of the operator says, None if it is no view."""
     source = node.args[0] if node.args else None
     if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(source, torch.fx.Node):
         return None
@@ -54,7 +54,7 @@ def _viewed(node: torch.fx.Node) -> torch.fx.Node | None:
 
 
 def _is_copied(name: str, source: torch.fx.Node, node: torch.fx.Node) -> bool:
-    """True if an operator which copies when it has to has copied its argument."""
+    """Whether an operator that copies only when it must has copied its argument."""
     before: torch.Tensor = source.meta["val"]
     after: torch.Tensor = node.meta["val"]
     if before.dtype != after.dtype:
@@ -72,7 +72,7 @@ def known_size(size: int | torch.SymInt) -> int | None:
 
 
 def storage_order(fake: torch.Tensor) -> list[int] | None:
-    """The axes in the order of the storage, None if a tensor does not fill its storage."""
+    """The axes in the order of the storage, None if the tensor does not fill its storage."""
     strides = [known_size(s) for s in fake.stride()]
     axes = list(range(fake.ndim))
     known = [s for s in strides if s is not None]

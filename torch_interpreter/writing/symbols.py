@@ -1,7 +1,7 @@
 """Symbolic scalars: sizes and numbers that only exist when the model runs.
 
 torch writes ``sym_size``, ``item`` and python arithmetic on their results in the graph. Such a
-scalar is carried as a :class:`SymScalar`: the name of a tensor of shape ``(1,)``, which is what
+scalar is carried as a :class:`SymScalar`: the name of a tensor of shape ``(1,)``, the form that
 a Concat building a shape needs. :func:`scalar0d` gives the rank-0 form.
 """
 
@@ -47,7 +47,7 @@ class SymScalar(str):
 
 # a dimension
 Size = int | SymScalar
-# what torch calls a number only known when the model runs
+# expressions of torch for a number only known when the model runs
 SYM_KINDS: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 KIND_TYPES = {int: TensorProto.INT64, float: TensorProto.DOUBLE, bool: TensorProto.BOOL}
 
@@ -64,7 +64,7 @@ def scalar0d(g: GraphWriter, x: Number, itype: int) -> Array: ...
 @overload
 def scalar0d(g: GraphWriter, x: Operand, itype: int) -> Tensor: ...
 def scalar0d(g: GraphWriter, x: Operand, itype: int) -> Tensor:
-    """Returns a rank-0 tensor of type *itype* from a number or a symbolic scalar."""
+    """A rank-0 tensor of type *itype* from a number or a symbolic scalar."""
     if not isinstance(x, str):
         return np.array(x, dtype=to_numpy_type(itype))
     name: str = x
@@ -80,7 +80,7 @@ def vector1d(g: GraphWriter, x: Number, itype: int = INT64) -> Array: ...
 @overload
 def vector1d(g: GraphWriter, x: Operand, itype: int = INT64) -> Tensor: ...
 def vector1d(g: GraphWriter, x: Operand, itype: int = INT64) -> Tensor:
-    """Returns a tensor of shape ``(1,)`` from a number, a symbolic scalar or a rank-0 tensor."""
+    """A tensor of shape ``(1,)`` from a number, a symbolic scalar or a rank-0 tensor."""
     if not isinstance(x, str):
         return np.array([x], dtype=to_numpy_type(itype))
     name: str = x
@@ -111,7 +111,7 @@ def shape_tensor(g: GraphWriter, dims: Sequence[int | str]) -> Tensor:
 
 
 def dim_of(g: GraphWriter, x: str, axis: int) -> Size:
-    """Returns the dimension *axis* of *x*: an int when it is known, else a symbolic int."""
+    """The dimension *axis* of *x*, an int when it is known, else a symbolic int."""
     rank = g.get_rank(x)
     axis = axis + rank if axis < 0 else axis
     if g.has_shape(x) and isinstance(dim := g.get_shape(x)[axis], int):

@@ -1,4 +1,4 @@
-"""``xoptim bisect``: names the rewrite that changes the results of a model."""
+"""``xoptim bisect``: finds the rewrite that changes the results of a model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bisect(
     Exits with 1 if there is one.
     """
     check_selection(patterns)
-    # says what is wrong with the file better than onnxruntime does
+    # reports a damaged file more clearly than onnxruntime does
     load_model(model, data_roots)
     with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
         done = bisect_rewrites(
@@ -112,7 +112,7 @@ def _as_text(done: Bisection) -> str:
 
 
 def _compared(done: Bisection) -> str:
-    """What a model with every rewrite was compared on."""
+    """The text that says what the fully rewritten model was compared on."""
     told = f"{counted(done.rewrites, 'rewrite')}"
     if done.report is None:
         return told

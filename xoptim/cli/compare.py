@@ -1,4 +1,4 @@
-"""``xoptim compare``: finds the first result which is not the same in two models."""
+"""``xoptim compare``: finds the first result that differs between two models."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def compare(
     as_json: bool,
     verbose: int,
 ) -> None:
-    """Runs MODEL and OTHER node by node, names the first result that is not the same.
+    """Runs MODEL and OTHER node by node and names the first result that differs.
 
     The results with the same name are compared. Results and weights are freed as soon as no node
-    needs them: models larger than the memory can be compared. Exits with 1 if there is a
+    needs them, so models larger than the memory can be compared. Exits with 1 if there is a
     difference.
     """
     report = compare_layers(

@@ -65,7 +65,7 @@ def explain(
 
 
 def explain_nodes(graph: Graph, pattern: str, names: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Asks a pattern about nodes.
+    """Asks a pattern why it does not match some nodes.
 
     :param graph: the graph
     :param pattern: name of the pattern

@@ -1,4 +1,4 @@
-"""``xoptim kernels``: what onnxruntime can run."""
+"""``xoptim kernels``: lists the operators onnxruntime can run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .output import common_options, counted, print_json, print_list
 def kernels(op_type: str | None, processor: str, as_json: bool, verbose: int) -> None:
     """Lists the kernels of onnxruntime: operators, opsets, types.
 
-    A rewrite never writes an operator that has none for the types of the model.
+    A rewrite never writes an operator without a kernel for the types of the model.
     """
     table = kernel_table(processor)
     rows = describe_kernels(table, op_type)

@@ -66,8 +66,8 @@ main.add_command(dot)
 def start() -> None:
     """Runs the command in a process of its own.
 
-    Python looks for cycles in all there is before it ends, a tenth of the time on a small model:
-    nothing here needs it.
+    Python runs a full garbage collection before it exits, a tenth of the time on a small model.
+    Nothing here needs it.
     """
     atexit.register(gc.freeze)
     main(prog_name="xoptim")

@@ -1,4 +1,4 @@
-"""``xoptim new-pattern``: the source of a pattern that looks for nodes of a model."""
+"""``xoptim new-pattern``: writes the source of a pattern that matches nodes of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_pattern(
     as_json: bool,
     verbose: int,
 ) -> None:
-    """Writes a pattern that looks for NODES of MODEL; what replaces them is left to you.
+    """Writes a pattern that matches NODES of MODEL; the replacement is left to you.
 
     A node is given by its name or by the name of one of its results, see `xoptim print`.
     """

@@ -171,9 +171,9 @@ def optimize(
 def _only_output(
     model: Path, written: Path | None, output: Path | None, dry_run: bool
 ) -> Path | None:
-    """Returns the model to write, given by its place or with -o; None for a dry run.
+    """The model to write, given by its place or with -o; None for a dry run.
 
-    :raises click.UsageError: if there is none, or several answers
+    :raises click.UsageError: if no file or several files are given
     """
     if written is not None and output is not None:
         raise click.UsageError(
@@ -191,9 +191,9 @@ def _only_output(
 
 
 def _optimize_and_save(request: Request) -> Outcome:
-    """Writes what is asked for: the model, its statistics, reports; everything or nothing.
+    """Writes the model, its statistics and the reports: all of them or none.
 
-    :raises LateCheckError: if a weight checked when it is written is not what was expected
+    :raises LateCheckError: if the check of a weight fails when it is written
     """
     stats, html, profile = request.stats, request.html, request.profile_output
     with prints_on_stderr(request.as_json):
@@ -211,8 +211,8 @@ def _optimize_and_save(request: Request) -> Outcome:
 def run_optimization(request: Request) -> Outcome:
     """Reads, optimizes and verifies a model, writes nothing.
 
-    :param request: what to do
-    :return: what was done
+    :param request: the options of the command
+    :return: the optimized model and its statistics
     :raises XoptimError: if the model cannot be read, optimized or does not pass the verification
     """
     from ..toolkit.features import Provenance
@@ -224,7 +224,7 @@ def run_optimization(request: Request) -> Outcome:
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
     check_different(written, *data)
-    # the container of a small model costs nothing: its weights are still those of the builder
+    # the container of a small model costs nothing, because its weights are still the builder's
     container, statistics = builder.to_onnx(
         large_model=True,
         external_threshold=request.saving.threshold,
@@ -245,7 +245,7 @@ def run_optimization(request: Request) -> Outcome:
 
 
 def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelProto]:
-    """The model of the request, converted to another opset if it asks for one, and as it was."""
+    """The model of the request, converted to another opset if asked, and as it was read."""
     from xbuilder import GraphBuilder, OptimizationOptions
 
     from ..surgery.opset_conversion import convert_opset
@@ -280,8 +280,8 @@ def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelPro
 def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:
     """Compares the results of the two models.
 
-    onnxruntime reads models with external data from files: they are written beside the output,
-    where there is room for them, then removed.
+    onnxruntime reads models with external data from files. They are written in a temporary folder
+    beside the output, where there is room for them, and removed at the end.
     """
     output = Path(tempfile.gettempdir()) / "xoptim"
     if request.output is not None:

@@ -9,7 +9,7 @@ import click
 
 from xbuilder.files.model_container import ModelContainer
 
-#: each one adds an option to a command
+#: decorators, each adds an option to a command
 trust_shapes_option = click.option(
     "--trust-shapes",
     is_flag=True,
@@ -35,9 +35,9 @@ data_root_option = click.option(
 
 
 def copied_beside_its_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:
-    """A model onnxruntime reads, which follows no link out of the folder of the model.
+    """A model file for onnxruntime, without links out of the folder of the model.
 
-    :param model: its file
+    :param model: the file of the model
     :param data_roots: folders the weights may be in, beside the model's
     :param folder: where the model is copied with its weights if there are such folders
     :return: the file to give to onnxruntime

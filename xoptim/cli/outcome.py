@@ -1,4 +1,4 @@
-"""What ``xoptim optimize`` is asked for, and what it did."""
+"""The request of a user to ``xoptim optimize`` and the outcome of the optimization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Request:
-    """What the user asks for, once checked.
+    """The options of the command, once checked.
 
     :param model: file to read
     :param output: file to write, None to write nothing
@@ -41,9 +41,9 @@ class Request:
     :param seed: seed of the random inputs
     :param verbose: verbosity of the engine
     :param as_json: the standard output is for json
-    :param profile: prints where the time went
+    :param profile: prints a profile of the time
     :param profile_output: file for the profile
-    :param provenance: new nodes say which rewrites wrote them, and what they stand for
+    :param provenance: records in new nodes the rewrites that wrote them and the nodes they replace
     :param late_checks: big weights are checked when they are written
     """
 
@@ -74,16 +74,16 @@ class Request:
 
 @dataclass
 class Outcome:
-    """What an optimization did.
+    """The result of an optimization, with its statistics.
 
     :param before: the model that was read, its weights may still be in their file
     :param after: the optimized model
-    :param result: what to save: the model, or the container of a large one
+    :param result: the object to save, a model, or the container of a large one
     :param statistics: rows of the engine
     :param seconds: time to read and optimize
     :param verification: the comparison of the results, None if it was not asked for
-    :param files: what was written, rows with `path`, `bytes`
-    :param profile: where the time went, None if it was not asked for
+    :param files: the files written, rows with `path`, `bytes`
+    :param profile: a profile of the time, None if it was not asked for
     """
 
     before: ModelProto

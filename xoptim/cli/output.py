@@ -1,4 +1,4 @@
-"""What every subcommand shares: its options, its errors, the way it prints and writes."""
+"""Helpers shared by the subcommands: common options, errors, and printing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .paths import target_of
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NO_TERMINAL = 120
-#: width of a list when it is not read on a terminal: a row takes one line
+#: width of a list when the output is not a terminal, so that a row takes one line
 _WIDE = 1000
 _JSON = "xoptim.json"
 _TRACEBACK = "xoptim.traceback"
-#: argument of a function -> option that gives it on the command line
+#: argument of a function -> option of the command line that sets it
 _OPTIONS = {
     "allowed_roots": "--data-root",
     "inline=False": "--keep-functions",
@@ -53,13 +53,13 @@ class ErrorGroup(click.Group):
     """A group of commands that turns any exception into one message and an exit code.
 
     A bad option exits with 2, any other failure with 1. The traceback is shown on demand.
-    With ``--json``, what is printed on the standard output is the message as json.
+    With ``--json``, the message is printed as json on the standard output.
     """
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the subcommand; a file in its place is a model to optimize."""
+        """Finds the subcommand; a file name instead of it is a model to optimize."""
         word = args[0]
         if self.get_command(ctx, word) is None and (Path(word).suffix or os.path.exists(word)):
             args = ["optimize", *args]
@@ -71,7 +71,7 @@ class ErrorGroup(click.Group):
         :raises click.ClickException: for every failure
         """
         out = sys.stdout  # an interruption may leave it redirected
-        if "--json" in _arguments(ctx):  # known even if the options cannot be read
+        if "--json" in _arguments(ctx):  # known even if the options cannot be parsed
             ctx.meta[_JSON] = True
         try:
             with _plain_warnings():
@@ -95,7 +95,7 @@ class ErrorGroup(click.Group):
 
     @staticmethod
     def _tell(ctx: click.Context, message: str, error: BaseException, out: IO[str]) -> None:
-        # an output which is full is the error to report, and cannot hold it
+        # a full output is the error to report, and cannot receive the message
         with contextlib.suppress(OSError):
             if ctx.meta.get(_JSON):
                 told = {"ok": False, "error": message, "kind": type(error).__name__}
@@ -103,14 +103,14 @@ class ErrorGroup(click.Group):
 
 
 def _arguments(ctx: click.Context) -> list[str]:
-    """What follows the name of the command, up to `--`, not yet parsed."""
+    """The arguments after the name of the command, up to `--`, not parsed yet."""
     words = [*getattr(ctx, "_protected_args", ()), *ctx.args]
     return words[: words.index("--")] if "--" in words else words
 
 
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Shows a warning as a line for the user: where it was raised is for developers."""
+    """Shows a warning as one line, without the place in the code, which is for developers."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"Warning: {message}", err=True)
@@ -121,7 +121,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def message_of(error: Exception) -> str:
-    """Returns one clear message for an exception, expected or not.
+    """One clear message for an exception, expected or not.
 
     :param error: any exception
     :return: its message; an unexpected one is announced as such, with its type
@@ -135,9 +135,9 @@ def message_of(error: Exception) -> str:
 
 
 def with_options(message: str, command: click.Command | None) -> str:
-    """Replaces the arguments of functions a message names by the options that give them.
+    """Replaces the names of arguments in a message by the options that set them.
 
-    :param message: the message of an error, what it quotes stays
+    :param message: the message of an error, quoted text is kept
     :param command: the subcommand that failed
     :return: the message for the command line
     """
@@ -203,7 +203,7 @@ common_options = several_options(
 
 
 def console(width: int | None = None) -> Console:
-    """Returns a console on the standard output, as wide as the terminal even through a pipe.
+    """A console on the standard output, as wide as the terminal even through a pipe.
 
     :param width: number of columns when it is not a terminal, None for those of the terminal the
         command was typed in, 120 without one
@@ -215,7 +215,7 @@ def console(width: int | None = None) -> Console:
 
 
 def _has_terminal() -> bool:
-    """Tells if one of the standard streams is a terminal: the output may go to a pager."""
+    """Whether one of the standard streams is a terminal. The output may go to a pager."""
     for stream in (sys.stdout, sys.stderr, sys.stdin):
         with contextlib.suppress(AttributeError, OSError, ValueError):
             if os.get_terminal_size(stream.fileno()).columns:
@@ -224,15 +224,15 @@ def _has_terminal() -> bool:
 
 
 def html_console() -> Console:
-    """Returns a console that prints nowhere and remembers, for `export_html`."""
+    """A console that prints nothing and records its output, for `export_html`."""
     return Console(highlight=False, width=_NO_TERMINAL, record=True, file=io.StringIO())
 
 
 def print_json(value: Any, out: IO[str] | None = None) -> None:
-    """Prints a value as json; NaN and infinities, which json has not, become strings.
+    """Prints a value as json. NaN and infinities, which json does not have, become strings.
 
-    :param value: any value, what json does not know is printed as text
-    :param out: where, the standard output by default
+    :param value: any value; a part json does not know is printed as text
+    :param out: destination, the standard output by default
     """
     click.echo(json.dumps(_jsonable(value), indent=2, allow_nan=False), file=out)
 
@@ -264,7 +264,7 @@ def print_table(
 ) -> None:
     """Prints a table after an empty line.
 
-    :param out: where
+    :param out: destination
     :param title: line above the table
     :param columns: names of the columns
     :param rows: values, one sequence by row
@@ -324,7 +324,7 @@ def human_bytes(size: int) -> str:
 
 @contextlib.contextmanager
 def prints_on_stderr(condition: bool) -> Iterator[None]:
-    """Sends what is printed to the standard error, so that json stays alone on the output."""
+    """Redirects the standard output to the standard error, which leaves it to json."""
     if not condition:
         yield
         return
@@ -334,7 +334,7 @@ def prints_on_stderr(condition: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def staged_text(path: Path | None, text: str) -> Iterator[None]:
-    """Writes a text beside its destination, moves it there when the block ends without error.
+    """Writes a text to a temporary file, moved to its destination if the block ends well.
 
     :param path: destination, nothing is done if None
     :param text: the content

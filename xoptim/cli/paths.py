@@ -1,4 +1,4 @@
-"""Files on the command line: what is read, what is written, checked before anything is done."""
+"""Types of file arguments on the command line, checked before anything is done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = (
 
 
 def _kind(path: Path) -> str:
-    """What exists at a path and is neither a file nor a folder, an empty string otherwise."""
+    """The kind of thing at a path that is neither a file nor a folder, empty otherwise."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -43,7 +43,7 @@ class InputModel(click.Path):
     ) -> Path:
         """Checks the path.
 
-        :raises click.BadParameter: if it is not the one of a file
+        :raises click.BadParameter: if it is not a file
         """
         if os.fspath(value) == "-":
             self.fail("a model is not read from the standard input, give a file", param, ctx)
@@ -60,9 +60,9 @@ class InputModel(click.Path):
 class OutputFile(click.Path):
     """A file to write: it is new or a regular file, in a folder that exists.
 
-    A symbolic link is followed, :func:`target_of` gives the file it leads to: the link stays.
+    A symbolic link is followed and kept; :func:`target_of` gives the file it points to.
 
-    :param extensions: the extensions that are allowed, every one if empty
+    :param extensions: the extensions that are allowed, all if empty
     :param model: the file is a model, in a format that keeps everything
     """
 
@@ -79,7 +79,7 @@ class OutputFile(click.Path):
     ) -> Path:
         """Checks the path.
 
-        :raises click.BadParameter: if nothing can be written there
+        :raises click.BadParameter: if the path is not writable
         """
         super().convert(value, param, ctx)
         reason = self._refusal(os.fspath(value))
@@ -119,12 +119,12 @@ class OutputFile(click.Path):
 
 
 def target_of(path: Path) -> Path:
-    """Returns the file to write for an output: the one a symbolic link leads to, or itself."""
+    """The file to write for an output: the target of a symbolic link, or the path itself."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def check_link(path: Path) -> None:
-    """Refuses a link to another folder for a model with data files: they would be lost from there.
+    """Refuses a link to another folder when a model has data files, which would be lost.
 
     :param path: the model to write
     :raises OptionError: if the model and the link would not be in the same folder
@@ -139,10 +139,10 @@ def check_link(path: Path) -> None:
 
 
 def check_different(paths: Sequence[Path | None], *inputs: Path) -> None:
-    """Checks that files to write are different from each other, and from what is read.
+    """Checks that the files to write differ from each other and from the files read.
 
     :param paths: files to write, None for none
-    :param inputs: files that must stay as they are
+    :param inputs: files that must not be overwritten
     :raises click.UsageError: if one of them is refused
     """
     seen: set[str] = set()

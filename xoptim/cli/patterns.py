@@ -1,4 +1,4 @@
-"""``xoptim patterns``: the sets of patterns and what each pattern does."""
+"""``xoptim patterns``: lists the sets of patterns and the rewrites of each pattern."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ load_option = click.option(
     help="Runs a Python file of yours, its patterns are chosen by set or by name.",
 )
 
-#: tags that are no sets: a selection by precision goes through the sets
+#: tags that are not sets; a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
 
 
@@ -83,7 +83,7 @@ def patterns(
 
 
 def query_of(selection: str | None, words: str | None, before: str | None) -> RewriteDatabaseQuery:
-    """What to show.
+    """The query for the patterns to list.
 
     :param selection: a selection, None for every pattern
     :param words: words with a sign
@@ -107,7 +107,7 @@ def query_of(selection: str | None, words: str | None, before: str | None) -> Re
 
 
 def _before(query: RewriteDatabaseQuery, position: str) -> RewriteDatabaseQuery:
-    """What a query finds before a position, whatever the queries inside it are."""
+    """The part of a query before a position, whatever its inner queries are."""
     extra = [
         _before(e, position) if isinstance(e, RewriteDatabaseQuery) else e
         for e in query.extra_rewrites
@@ -129,7 +129,7 @@ def _print_patterns(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
-    """The tags of what a query finds, with what the phases are for."""
+    """Prints the tags of the selected patterns and the purpose of each phase."""
     from ..catalogue.phases import PHASES
     from ..catalogue.registry import pattern_database
 
@@ -150,7 +150,7 @@ def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
 
 
 def _print_summary(query: RewriteDatabaseQuery) -> None:
-    """The database, phase by phase, with what a query finds in each."""
+    """Prints the database phase by phase, with the selected patterns of each."""
     from ..catalogue.registry import pattern_database
 
     rows = list(pattern_database().summary_rows(query))

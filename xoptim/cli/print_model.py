@@ -1,4 +1,4 @@
-"""``xoptim print`` and ``xoptim dot``: a model as text, as a drawing."""
+"""``xoptim print`` and ``xoptim dot``: a model as text or as a drawing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IMAGES = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 
 
 def read_structure(path: Path) -> ModelProto:
-    """Loads a model to look at it: weights stored outside may be missing.
+    """Loads the structure of a model; external weights may be missing.
 
     :param path: file
     :return: the model
@@ -137,7 +137,7 @@ def draw(text: str, output: Path) -> None:
     """Draws a graph written in the language dot, with graphviz.
 
     :param text: the graph
-    :param output: image to write, the extension tells the format
+    :param output: image to write, the extension gives the format
     :raises XoptimError: if graphviz is not installed or refuses the graph
     """
     program = shutil.which("dot")

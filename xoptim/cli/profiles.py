@@ -1,4 +1,4 @@
-"""``xoptim optimize --profile``: where the time went, printed and written."""
+"""``xoptim optimize --profile``: prints and writes a profile of the time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: what `--profile` prints leaves out the lines below this share of the time
+#: `--profile` does not print the lines below this share of the time
 LEAST = 0.01
 
 
@@ -37,7 +37,7 @@ def profile_options(command: Command) -> Command:
 
 
 def new_profile(wanted: bool) -> Profile | None:
-    """A profile to attach, None if nobody wants one."""
+    """A profile to attach, None if it is not asked for."""
     if not wanted:
         return None
     from ..toolkit.profiles import Profile
@@ -46,7 +46,7 @@ def new_profile(wanted: bool) -> Profile | None:
 
 
 def profile_file_text(profile: Profile | None, path: Path | None) -> str:
-    """Renders a profile in the format the extension of a file tells.
+    """Renders a profile in the format of the extension of a file.
 
     :param profile: the profile
     :param path: the file, None gives an empty text
@@ -65,7 +65,7 @@ def profile_file_text(profile: Profile | None, path: Path | None) -> str:
 
 
 def print_profile(profile: Profile, out: Console) -> None:
-    """Prints the lines that matter."""
+    """Prints the most expensive lines of a profile."""
     from ..toolkit.profiles import profile_tree
 
     out.print()

@@ -1,4 +1,4 @@
-"""What ``xoptim optimize`` says of what it did: tables, json, rows of statistics."""
+"""Reports of ``xoptim optimize``: tables, json, rows of statistics."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from .outcome import Outcome, Request
 
 
-#: the rewrite that moves the value of a node Constant among the initializers
+#: the rewrite that turns a Constant node into an initializer
 _MOVED = "ConstantToInitializer"
-#: rows of the table of operators: a model may have thousands of local functions
+#: number of rows of the table of operators, since a model may have thousands of local functions
 _MOST_TYPES = 40
 #: the cleaning after the rewrites
 _CLEANED = "clean_after_patterns"
 
 
 def statistics_text(rows: list[dict[str, Any]], path: Path | None) -> str:
-    """Renders the rows of the engine in the format the extension of a file tells.
+    """Renders the rows of the engine in the format of the extension of a file.
 
     :param rows: rows, they do not all have the same keys
     :param path: `.csv` or `.json`, None gives an empty text
@@ -67,8 +67,8 @@ def verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | 
 def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
     """Describes an optimization with values json accepts.
 
-    :param request: what was asked for
-    :param outcome: what was done
+    :param request: the options of the command
+    :param outcome: the result
     :return: a dictionary
     """
     return {
@@ -94,7 +94,7 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
 
 
 def _node_counts(when: str, model: ModelProto) -> dict[str, int]:
-    """Number of nodes, Constant apart: a Constant that became an initializer is no gain."""
+    """Number of nodes except Constant, since turning one into an initializer is no gain."""
     counts = count_ops(model)
     constants = counts.get("Constant", 0)
     return {
@@ -104,10 +104,10 @@ def _node_counts(when: str, model: ModelProto) -> dict[str, int]:
 
 
 def html_report(request: Request, outcome: Outcome) -> str:
-    """Renders what :func:`print_outcome` prints as a page of HTML.
+    """Renders the output of :func:`print_outcome` as an HTML page.
 
-    :param request: what was asked for
-    :param outcome: what was done
+    :param request: the options of the command
+    :param outcome: the result
     :return: the page
     """
     out = html_console()
@@ -117,11 +117,11 @@ def html_report(request: Request, outcome: Outcome) -> str:
 
 
 def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
-    """Prints what an optimization did.
+    """Prints the result of an optimization.
 
-    :param request: what was asked for
-    :param outcome: what was done
-    :param out: where
+    :param request: the options of the command
+    :param outcome: the result
+    :param out: destination
     """
     info = outcome_as_dict(request, outcome)
     _print_nodes(info, out)
@@ -157,7 +157,7 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
 
 
 def _print_nodes(info: dict[str, Any], out: Console) -> None:
-    """Prints the number of nodes, Constant apart."""
+    """Prints the number of nodes except Constant."""
     n, m = info["nodes_before"], info["nodes_after"]
     change = f"{(m - n) / n:+.1%}" if n else "empty graph"
     print_line(out, f"nodes:   {n} -> {m} ({change})")
@@ -169,12 +169,12 @@ def _print_nodes(info: dict[str, Any], out: Console) -> None:
 
 
 def rewrites(applied: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Makes the rows of the table of rewrites, in the words of a user.
+    """The rows of the table of rewrites, in the words of a user.
 
-    The nodes Constant moved among the initializers are left out, and so are the nodes this leaves
-    for a moment.
+    The rewrite of Constant nodes into initializers is left out, and so are the nodes it temporarily
+    leaves.
 
-    :param applied: what :func:`xoptim.reports.model_summary.pattern_totals` returns
+    :param applied: the result of :func:`xoptim.reports.model_summary.pattern_totals`
     :return: rows: name, applications, nodes removed, nodes added, milliseconds
     """
     passing = sum(r["added"] for r in applied if r["pattern"] == _MOVED)

@@ -1,4 +1,4 @@
-"""How ``xoptim optimize`` stores the weights of the model it writes."""
+"""Storage of the weights of the model that ``xoptim optimize`` writes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FORMATS = ("auto", "one-file", "per-tensor", "embed")
 
 @dataclass(frozen=True)
 class SavingFormat:
-    """Where the weights of the written model go.
+    """Where the weights of the written model are stored.
 
     :param external: `auto` (out of the model if the source has external data or if the model
         would be too big for one file), `one-file`, `per-tensor`, `embed`
     :param threshold: bytes from which a tensor leaves the model
-    :param refer_to_source: weights which did not change stay in the data file of the source
+    :param refer_to_source: unchanged weights stay in the data file of the source
     :param max_proto_bytes: the largest model file, data excluded
     """
 
@@ -66,10 +66,10 @@ saving_options = several_options(
 
 
 def read_saving_options(ctx: click.Context, options: dict[str, Any]) -> SavingFormat:
-    """Takes the options of :func:`saving_options` out of the parameters of a command.
+    """Extracts the options of :func:`saving_options` from the parameters of a command.
 
     :param ctx: the command
-    :param options: its parameters, those of the format are removed
+    :param options: its parameters, the options of the format are removed
     :raises click.UsageError: if two of them contradict each other
     """
     chosen = SavingFormat(
@@ -87,11 +87,11 @@ def read_saving_options(ctx: click.Context, options: dict[str, Any]) -> SavingFo
 
 
 def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reason: str) -> None:
-    """Refuses options that would be ignored.
+    """Refuses options that would have no effect.
 
     :param ctx: the command
-    :param options: parameter -> option that was not expected
-    :param reason: what to tell
+    :param options: parameter -> option without effect
+    :param reason: reason to print
     :raises click.UsageError: if one of them is on the command line
     """
     for parameter, option in options.items():
@@ -100,7 +100,7 @@ def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reaso
 
 
 def data_files(model: ModelProto, path: Path) -> list[Path]:
-    """Returns the data files a model needs, each once.
+    """The data files a model needs, without repetition.
 
     :param model: the model, its external data is not read
     :param path: its file
@@ -117,11 +117,11 @@ def data_files(model: ModelProto, path: Path) -> list[Path]:
 def stored(
     container: ModelContainer, before: ModelProto, chosen: SavingFormat
 ) -> ModelProto | ModelContainer:
-    """Returns what has to be saved: the container if data goes out of the model, else a proto.
+    """The object to save: the container if data leaves the model, else a proto.
 
     :param container: the optimized model
     :param before: the model it comes from
-    :param chosen: what the user asks for
+    :param chosen: options of the user
     :raises InvalidModelError: if everything must be in one file and does not fit
     """
     external = chosen.external in {"one-file", "per-tensor"}
@@ -142,11 +142,11 @@ def stored(
 def save(
     model: ModelProto | ModelContainer, path: Path, chosen: SavingFormat
 ) -> list[dict[str, Any]]:
-    """Saves what :func:`stored` returned, atomically.
+    """Saves the object :func:`stored` returned, atomically.
 
     :param model: the model
-    :param path: where to write it
-    :param chosen: what the user asks for
+    :param path: destination
+    :param chosen: options of the user
     :return: the files, the model is the last one: rows with `path`, `bytes`
     """
     written = save_model(

@@ -1,4 +1,4 @@
-"""``xoptim tune``: what each pattern saves on the machine that runs the command."""
+"""``xoptim tune``: measures the time each pattern saves on the machine that runs the command."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tune_command(
     as_json: bool,
     verbose: int,
 ) -> None:
-    """Measures what each pattern saves on MODELS: the time of onnxruntime with it and without it.
+    """Measures the time each pattern saves on MODELS: onnxruntime runs them with and without it.
 
     Times are those of the processor. A pattern that applies nowhere is not measured. Exits with 1
     if a pattern changes the results.
@@ -99,8 +99,8 @@ def tune_command(
 
 @contextmanager
 def _progress() -> Iterator[OnStep]:
-    """A bar on the standard error, if somebody looks at it."""
-    # a tenth of the time of a command that shows no bar
+    """A progress bar on the standard error, when it is a terminal."""
+    # importing it takes a tenth of the time of a command that shows no bar
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     out = Console(file=sys.stderr)

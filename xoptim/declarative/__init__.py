@@ -1,4 +1,4 @@
-"""Rewrites given as two small graphs: equations, functions, models, tuples."""
+"""Rewrites declared as two small graphs: equations, functions, models, tuples."""
 
 from __future__ import annotations
 

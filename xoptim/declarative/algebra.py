@@ -1,4 +1,4 @@
-"""Reads a rule written as an equation: `"Max(x, 0) -> Relu(x)"`.
+"""Parses a rule written as an equation: `"Max(x, 0) -> Relu(x)"`.
 
 The text is python: :mod:`ast` parses it, names in capitals are operators, others are variables.
 
@@ -57,18 +57,18 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: lambda a, b: a / b,
     ast.Pow: lambda a, b: a**b,
 }
-#: most graphs one text may stand for
+#: largest number of graphs one text may stand for
 _MAX_ALTERNATIVES = 64
 
 
 @dataclass(frozen=True)
 class Equation:
-    """A rule as it is written.
+    """A parsed rule.
 
     :param text: the text
-    :param lefts: what is looked for, one graph for each choice
+    :param lefts: the graphs to match, one for each choice
     :param right: statements of the right-hand side, the last one is an expression; none when the
-        rule only says what to look for
+        rule only has a left-hand side
     """
 
     text: str
@@ -77,14 +77,14 @@ class Equation:
 
 
 def parse_equation(text: str, root: str = "", scalars: Iterable[str] = ()) -> Equation:
-    """Reads a rule.
+    """Parses a rule.
 
     :param text: both sides with an arrow between them, or the left one alone
     :param root: name of the result whose node the search starts from, the first result that is
         replaced by default
     :param scalars: variables that are scalar constants, with those the right-hand side uses as
         attributes
-    :return: the graphs to look for, the right-hand side as it is parsed
+    :return: the graphs to match, and the parsed right-hand side
     :raises OptionError: the text is not a rule
 
     ::
@@ -124,7 +124,7 @@ def _statements(text: str, side: str) -> list[ast.stmt]:
 
 
 def _graphs(text: str, body: list[ast.stmt], scalars: set[str], root: str) -> Iterator[SmallGraph]:
-    """One graph for each way to choose between the sides of every `|`."""
+    """One graph for each combination of the sides of every `|`."""
     pending: list[list[int]] = [[]]
     used: set[str] = set()
     texts: dict[ast.expr, str] = {}
@@ -144,7 +144,7 @@ def _graphs(text: str, body: list[ast.stmt], scalars: set[str], root: str) -> It
 
 
 def targets_of(statement: ast.stmt) -> list[ast.Name]:
-    """Names a statement defines."""
+    """The names that a statement defines."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return []
     target = statement.targets[0]
@@ -153,7 +153,7 @@ def targets_of(statement: ast.stmt) -> list[ast.Name]:
 
 
 def number_of(node: ast.expr) -> float | None:
-    """Value of an expression made of numbers only, None if it is something else."""
+    """Value of an expression made of numbers only, None otherwise."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, (int, float)) else None
     if isinstance(node, ast.Name):
@@ -172,7 +172,7 @@ def number_of(node: ast.expr) -> float | None:
 
 
 def operator_of(node: ast.Call) -> tuple[str, str]:
-    """Domain and type of the operator a call names, an empty type if it is not an operator."""
+    """Domain and type of the operator that a call names, an empty type if it is not an operator."""
     function = node.func
     names: list[str] = []
     while isinstance(function, ast.Attribute):
@@ -203,7 +203,7 @@ class _LeftReader:
         self._operations: dict[str, Operation] = {}
 
     def graph(self, body: list[ast.stmt], root: str) -> SmallGraph:
-        """The graph, for the choices this reader makes."""
+        """The graph for the alternatives this reader chooses."""
         *definitions, last = body
         for statement in definitions:
             names = tuple(t.id for t in targets_of(statement))
@@ -227,14 +227,14 @@ class _LeftReader:
         raise OptionError(f"Rule {self._text!r} is not valid: {reason}.")
 
     def _text_of(self, node: ast.expr) -> str:
-        """What makes two expressions the same, computed once for each."""
+        """The key of an expression, equal for equal expressions, computed once for each."""
         found = self._texts.get(node)
         if found is None:
             found = self._texts[node] = self._written(node)
         return found
 
     def _written(self, node: ast.expr) -> str:
-        """The usual expressions are written from their operands, :func:`ast.dump` reads them all
+        """The key of a usual expression from its operands; :func:`ast.dump` would read them all
         again."""
         if isinstance(node, ast.Name):
             return node.id
@@ -246,7 +246,7 @@ class _LeftReader:
         return ast.dump(node)
 
     def operand(self, node: ast.expr) -> Operand:
-        """What an expression stands for; the same text is the same thing."""
+        """The operand that an expression denotes; the same text gives the same object."""
         key = self._text_of(node)
         if key not in self._known:
             self._known[key] = self._operand(node)

@@ -1,4 +1,4 @@
-"""Attributes a rule expects, defaults included."""
+"""Compares the attributes of a node with those of a rule, defaults included."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .terms import Bound, Operation
 
 
 def _default_values(op_type: str, domain: str, opset: int | None = None) -> dict[str, Any]:
-    """Values of the attributes that a node does not write, empty if nobody knows the operator."""
+    """Default values of the attributes of an operator, empty for an unknown operator."""
     rows = default_attributes(op_type, domain, opset)
     return {name: attribute_value(a) for name, a in rows.items()}
 
 
 def same_value(a: Any, b: Any) -> bool:
-    """Tells if two values of an attribute are the same, floats in single precision."""
+    """Whether two values of an attribute are the same, floats in single precision."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return isinstance(a, type(b)) and a.dtype == b.dtype and np.array_equal(a, b)
     if isinstance(a, float) and isinstance(b, (float, int)):
@@ -34,9 +34,9 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def same_attributes(node: NodeProto, pattern: NodeProto) -> bool:
-    """Tells if two nodes of one type have the same attributes, defaults included.
+    """Whether two nodes of one type have the same attributes, defaults included.
 
-    An attribute that refers to the one of a function has no known value: they are not the same.
+    An attribute that refers to one of a function has no known value, so it is never the same.
     """
     if has_reference(node) or has_reference(pattern):
         return False
@@ -46,7 +46,7 @@ def same_attributes(node: NodeProto, pattern: NodeProto) -> bool:
 
 
 class AttributePattern:
-    """What the attributes of a node must be.
+    """The conditions of a rule on the attributes of a node.
 
     An attribute the rule does not mention must be missing or have its default value, unless the
     rule takes them all (`**attributes`).
@@ -54,7 +54,7 @@ class AttributePattern:
     :param operation: the operation of the rule
     :param opset: main opset
 
-    Attribute `always` tells that any valid node is accepted, `names` lists what :meth:`read` gives.
+    Attribute `always`: any valid node is accepted; `names`: the names bound by :meth:`read`.
     """
 
     def __init__(self, operation: Operation, opset: int):
@@ -70,7 +70,7 @@ class AttributePattern:
         self.always = not listed and (bare or self._others == "")
 
     def read(self, g: GraphQueries, record: NodeRecord) -> tuple[Any, ...] | None:
-        """Values of what the rule gives a name to, None if the attributes are other ones."""
+        """Values of the attributes the rule names, None if the attributes do not match."""
         node = g.store.proto(record)
         attributes = node.attribute[:]
         if not self._expected and not self._bound and self._others is not None:
@@ -106,7 +106,7 @@ class AttributePattern:
         return ""
 
     def refusal(self, g: GraphQueries, record: NodeRecord) -> str:
-        """Why :meth:`read` gives nothing."""
+        """The reason why :meth:`read` returned None."""
         node = g.store.proto(record)
         if has_reference(node):
             return "an attribute belongs to the function"

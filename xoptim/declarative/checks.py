@@ -1,4 +1,4 @@
-"""What the compiled function of a rule asks: inputs, constants, products."""
+"""Tests called by the compiled function of a rule: inputs, constants, products."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..analysis.weights.products import Product, product
 from ..authoring.queries import GraphQueries
 
 Names = tuple[str, ...]
-#: most products one after the other
+#: longest chain of products that is followed
 _MAX_ABOVE = 6
 
 
@@ -28,8 +28,8 @@ _MAX_ABOVE = 6
 
 
 def resized(inputs: Names, count: int) -> Names | None:
-    """Inputs of a node with missing ones added or taken away at the end, None if one is given
-    after the last expected one."""
+    """Inputs of a node, padded or cut to *count*, None if one is given after the last expected
+    one."""
     if len(inputs) < count:
         return (*inputs, *[""] * (count - len(inputs)))
     return None if any(inputs[count:]) else inputs[:count]
@@ -41,19 +41,21 @@ def output_at(record: NodeRecord, index: int) -> str:
 
 
 def what_gives(record: NodeRecord | None, name: str) -> str:
-    """What gives a result, for a reason."""
+    """The producer of a result, as text for a reason."""
     if record is None:
         return f"{name!r}, which is not the result of a node,"
     return f"{record.domain}::{record.op_type}" if record.domain else record.op_type
 
 
 def in_order(readers: Readers) -> Iterable[NodeRecord]:
-    """The nodes reading a result, in graph order."""
+    """The readers of a result, in graph order."""
     return readers if len(readers) < 2 else sorted(readers, key=by_order)
 
 
 def is_convex(store: GraphStore, records: Iterable[NodeRecord]) -> bool:
-    """Tells if no path leaves some nodes and comes back: replacing them would make a cycle.
+    """Whether some nodes are convex: no path leaves them and comes back.
+
+    Replacing a set that is not convex would make a cycle.
 
     Cost: O(number of nodes between the first and the last of them).
     """
@@ -78,7 +80,7 @@ def is_convex(store: GraphStore, records: Iterable[NodeRecord]) -> bool:
 
 
 class NumberCheck:
-    """A constant filled with a number that leaves the shape of the other operands as it is.
+    """A constant filled with one number, which leaves the shape of the other operands unchanged.
 
     :param value: the number; one that float16 represents exactly must be equal, another one may
         have been rounded, see :func:`xoptim.analysis.constants.same_numbers`
@@ -90,7 +92,7 @@ class NumberCheck:
             self._rounds = float(np.float16(value)) != value
 
     def accepts(self, g: GraphQueries, name: str, others: Names) -> bool:
-        """Tells if a result is that, next to other operands."""
+        """Whether a result is this constant, next to other operands."""
         found = g.graph.constants.uniform_value(name)
         if found is None or not self._is_value(found):
             return False
@@ -103,7 +105,7 @@ class NumberCheck:
         return rounds and same_numbers(np.asarray(found), self._value)
 
     def multiplies(self, tree: Product) -> bool:
-        """Tells if it is the only scalar of a product, which may divide by its inverse."""
+        """Whether this number is the only scalar factor of a product, or its inverse divides it."""
         if len(tree.scalars) != 1 or tree.divisors:
             return False
         value, divides = tree.scalars[0]
@@ -113,7 +115,7 @@ class NumberCheck:
         return bool(found == 1 / self._value) or same_numbers(value, 1 / self._value)
 
     def refusal(self, g: GraphQueries, name: str, others: Names) -> str:
-        """Why it is not accepted."""
+        """The reason why :meth:`accepts` refused."""
         shown = f"{self._value:.8g}" if isinstance(self._value, float) else str(self._value)
         if not g.is_constant(name):
             return f"{name!r} cannot be {shown}, it is not a constant"
@@ -125,19 +127,19 @@ class NumberCheck:
 
 @lru_cache(maxsize=4096, typed=True)
 def number_check(value: float) -> NumberCheck:
-    """The check of a number, made once."""
+    """The check of a number, created once."""
     return NumberCheck(value)
 
 
 def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
-    """Tells if a constant leaves the shape of what it is combined with as it is."""
+    """Whether a constant leaves the shape of the operand it is combined with unchanged."""
     shape = g.facts[name].shape
     return not shape or any(keeps_shape(g, other, shape) for other in others)
 
 
 def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
     """Value of a finite constant of one element that keeps the shape of the other operands."""
-    found = g.graph.constants.uniform_value(name)  # remembered
+    found = g.graph.constants.uniform_value(name)  # cached
     shape = g.facts[name].shape
     if found is None or found.dtype.kind == "c" or shape is None:
         return None
@@ -148,7 +150,7 @@ def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
 
 
 def why_not_scalar(g: GraphQueries, name: str, others: Names, variable: str) -> str:
-    """Why :func:`scalar_value` gives nothing."""
+    """The reason why :func:`scalar_value` returned None."""
     shape = g.get_constant_shape(name)
     if shape is None or any(d != 1 for d in shape) or not keeps_one(g, name, others):
         return f"{variable} is not a scalar constant or may change the shape"
@@ -156,15 +158,15 @@ def why_not_scalar(g: GraphQueries, name: str, others: Names, variable: str) -> 
 
 
 def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ()) -> bool:
-    """Tells if a result is a constant of a given type, equal up to the precision of this type.
+    """Whether a result is a constant of a given type, equal up to the precision of this type.
 
-    Another float type is refused: what is written instead has constants of the expected type.
+    Another float type is refused, because the constants of the replacement have the expected type.
 
     :param g: the optimizer
     :param name: the result
-    :param value: what is expected
-    :param others: what it is broadcast with: next to one that is no scalar, a constant of one
-        element may have rank 0 or 1
+    :param value: the expected value
+    :param others: the operands it is broadcast with; next to one that is no scalar, a constant of
+        one element may have rank 0 or 1
     """
     shape = g.get_constant_shape(name)
     if shape is None:
@@ -190,13 +192,13 @@ def shown(value: np.ndarray) -> str:
 
 
 class _Products(dict[NodeRecord, Product]):
-    """Products read since the graph changed: several rules look at the same ones."""
+    """Cache of the products read since the graph changed; several rules read the same ones."""
 
     generation = -1
 
 
 def read_product(g: GraphQueries, record: NodeRecord) -> Product:
-    """The factors of a Mul or a Div. Cost: O(1) when it was read since the graph changed."""
+    """The factors of a Mul or a Div. Cost: O(1) if it was read since the graph changed."""
     known: _Products | None = g.shared.get(_Products)
     if known is None or known.generation != g.store.generation:
         known = g.shared[_Products] = _Products()
@@ -208,7 +210,7 @@ def read_product(g: GraphQueries, record: NodeRecord) -> Product:
 
 
 def products_above(store: GraphStore, name: str) -> list[NodeRecord]:
-    """The nodes which may be the last one of a product with a given factor."""
+    """The nodes that may be the last one of a product with a given factor."""
     found = []
     for record in in_order(store.readers(name)):
         for _ in range(_MAX_ABOVE):
@@ -230,11 +232,11 @@ def tree_records(g: GraphQueries, tree: Product) -> list[NodeRecord]:
 def without_power(
     g: GraphQueries, names: Sequence[str], base: str, degree: int
 ) -> tuple[list[str], list[NodeRecord]] | None:
-    """Takes a power away from factors.
+    """Takes a power out of the factors of a product.
 
     :param g: the optimizer
     :param names: factors
-    :param base: what is raised to a power
+    :param base: the result raised to the power
     :param degree: the power
     :return: the other factors, the Pow nodes; None if the factors give another power
     """
@@ -261,7 +263,7 @@ def _exponent(g: GraphQueries, name: str, most: int, rank: int | None) -> int:
 
 
 def keeps_shape_of_factor(g: GraphQueries, tree: Product) -> bool:
-    """Tells if the constants of a product leave the shape of a factor as it is."""
+    """Whether the constants of a product leave the shape of a factor unchanged."""
     ranks = [g.facts[name].known_rank() for name in tree.names]
     return any(tree.keeps_shape(rank) for rank in ranks)
 
@@ -277,7 +279,7 @@ def _factor(tree: Product) -> float:
 
 
 def why_no_factor(tree: Product) -> str:
-    """Why :func:`scalar_factor` gives nothing."""
+    """The reason why :func:`scalar_factor` returned None."""
     if len(tree.scalars) != 1 or tree.divisors:
         return "the product does not have one scalar factor"
     value, divides = tree.scalars[0]

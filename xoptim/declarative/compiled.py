@@ -1,4 +1,4 @@
-"""A graph to look for, compiled once for each opset; where to look, what to refuse at once."""
+"""Compiles the graph of an equation for an opset, and finds where it may match."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .function_text import Step, compiled
 from .plan import SearchMaker, SearchWriter
 from .terms import Operation, Result, SmallGraph, operands_of
 
-#: further than any step of a search
+#: the depth of a condition, deeper than any step of a search
 AFTER_SEARCH = 1_000_000
 
 
 class Reasons:
-    """Why nothing matched: what stopped the attempt that went the furthest.
+    """The reason of the attempt that went the furthest, when nothing matched.
+
+    Text is formatted only when it is asked for.
 
     Text is made only when it is asked for.
     """
@@ -42,17 +44,17 @@ class Reasons:
 
     @property
     def is_condition(self) -> bool:
-        """Tells if the graph was found, and refused afterwards."""
+        """Whether the graph was found, then refused by a condition."""
         return self._depth == AFTER_SEARCH
 
     def best(self) -> str:
-        """The reason."""
+        """The reason, as text."""
         template, *args = self._row
         return str(template).format(*args)
 
 
 def best_of(attempts: Iterable[Reasons]) -> str:
-    """The reasons of several equations: those of the graphs that were found, all if there is
+    """The reasons of several equations: those refused by a condition, all of them if there is
     none."""
     rows = list(attempts)
     found = [r for r in rows if r.is_condition] or rows
@@ -60,26 +62,26 @@ def best_of(attempts: Iterable[Reasons]) -> str:
 
 
 class CompiledGraph:
-    """A graph to look for.
+    """A graph to match, compiled for an opset when it is first needed.
 
     :param graph: the graph
-    :param sole_use: inner results must have no other use, those the graph reads once are refused
-        while looking
+    :param sole_use: inner results must have no other use, which is tested during the search for
+        those the graph reads once
     """
 
     def __init__(self, graph: SmallGraph, sole_use: bool = True):
         self.graph = graph
         self.sole_use = sole_use
         self.keys = frozenset(o.key for o in graph.operations())
-        #: what a search calls the results that are replaced
+        #: names that a search gives to the replaced results
         self.results = tuple(f"<{i}>" for i in range(len(graph.results)))
-        #: number of its nodes, if nothing but the graph reads what is inside: all of them go
+        #: number of nodes if only the graph reads its inner results: all of them are removed
         self.whole = len(graph.sources()) if sole_use and self._is_tree() else 0
         self._loud: dict[int, SearchMaker] = {}
 
     def _is_tree(self) -> bool:
-        """Tells if each node but the root gives one result, which is read once: a search refuses
-        any other use of it."""
+        """Whether each node but the root has one result, read once. A search refuses any other use
+        of such a result."""
         graph = self.graph
         if len(graph.results) > 1 or graph.beside or graph.start is not None:
             return False
@@ -89,19 +91,19 @@ class CompiledGraph:
         )
 
     def inner_names(self) -> set[str]:
-        """Names of what is inside."""
+        """Names of the inner results."""
         inner = [o for o in self.graph.operations() if o is not self.graph.root]
         return {name for o in inner for name in o.outputs if name}
 
     def matches(
         self, g: GraphQueries, record: NodeRecord, reasons: Reasons | None = None
     ) -> Iterator[tuple[list[NodeRecord], dict[str, Any]]]:
-        """Every way to find the graph at a node of the type of its root: the nodes, and what the
-        names are bound to.
+        """Every match of the graph at a node of the type of its root: the nodes, and the values
+        bound to the names.
 
         :param g: the optimizer
-        :param record: stands for the root
-        :param reasons: receives why nothing is found
+        :param record: a candidate root
+        :param reasons: receives the reason when nothing is found
         """
         if reasons is None:
             (make,) = searches_of((self,), g.main_opset)
@@ -112,7 +114,7 @@ class CompiledGraph:
             yield records, bound
 
     def _loud_search(self, opset: int) -> SearchMaker:
-        """What looks for the graph, and says why nothing is found."""
+        """A compiled search that reports the reason when nothing is found."""
         found = self._loud.get(opset)
         if found is None:
             namespace: dict[str, Any] = {}
@@ -128,7 +130,7 @@ class CompiledGraph:
 
     @cached_property
     def first(self) -> tuple[str, ...]:
-        """Types one of which must give the first input of the root, empty for any."""
+        """Operator types, one of which must produce the first input of the root; empty for any."""
         source = self.graph.root
         if not isinstance(source, Operation) or source.commutes or not source.operands:
             return ()
@@ -136,7 +138,7 @@ class CompiledGraph:
 
     @cached_property
     def nearest(self) -> tuple[str, ...]:
-        """Types one of which must give an input of the root, empty for any."""
+        """Operator types, one of which must produce an input of the root; empty for any."""
         source = self.graph.root
         if not isinstance(source, Operation):
             return ()
@@ -144,15 +146,15 @@ class CompiledGraph:
         return next((t for t in found if t), ())
 
     def is_possible(self, store: GraphStore) -> bool:
-        """Tells if every operator of the graph is there. Cost: O(number of these operators)."""
+        """Whether the graph has every operator of this one. Cost: O(number of these operators)."""
         return self.keys <= store.bucket_keys()
 
 
 @lru_cache(maxsize=4096)
 def searches_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[SearchMaker]:
-    """What looks for graphs: one function for those that begin the same way.
+    """Compiled searches for graphs; graphs with a common prefix share one function.
 
-    :param graphs: the graphs, what is found tells the place of one of them
+    :param graphs: the graphs; a match gives the position of its graph among them
     :param opset: main opset
     """
     namespace: dict[str, Any] = {}
@@ -173,17 +175,17 @@ def _types(operand: object) -> tuple[str, ...]:
 
 
 def quiet(*_: object) -> None:
-    """Nobody listens."""
+    """Ignores a reason."""
 
 
-#: keeps the roots that a pattern does not refuse at once
+#: filters the candidate roots of a pattern
 PossibleRoots = Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]]
 
 
 def where_to_look(
     graphs: Sequence[CompiledGraph],
 ) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
-    """Roots of several graphs, then what refuses most of them before anything is called.
+    """The roots of several graphs, and cheap tests that refuse most of them.
 
     :param graphs: the graphs
     :return: `roots`, `after` and `possible_roots` of a pattern
@@ -201,8 +203,8 @@ def _union(rows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _possible_roots(graphs: Sequence[CompiledGraph]) -> PossibleRoots:
-    """A function that keeps nothing if an operator of every graph is nowhere, and the nodes one of
-    whose inputs comes from what these graphs need."""
+    """A filter of candidate roots. It keeps none if every graph lacks an operator, otherwise the
+    nodes with an input produced by an operator these graphs need."""
 
     def possible(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         nearest = [c.nearest for c in graphs if c.is_possible(store)] if records else []
@@ -216,7 +218,7 @@ def _possible_roots(graphs: Sequence[CompiledGraph]) -> PossibleRoots:
 def near(
     store: GraphStore, records: list[NodeRecord], op_types: frozenset[str]
 ) -> list[NodeRecord]:
-    """The nodes one of whose inputs comes from some operators. Cost: O(number of inputs).
+    """The nodes with an input produced by some operators. Cost: O(number of inputs).
 
     :param store: the graph
     :param records: nodes

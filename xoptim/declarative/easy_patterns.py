@@ -1,4 +1,4 @@
-"""Patterns written as the graph to find and the graph to put instead."""
+"""Patterns written as two functions: the graph to match and the graph to write."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from .written_graphs import (
 class EasyPatternOptimization(PatternOptimization):
     """A pattern given by two graphs.
 
-    A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What
-    is not an input of `match_pattern` is matched exactly: operators, constants, attributes; both
-    orders of the inputs of a commutative operator are tried; a missing optional input stays
-    missing. A constant matches a constant of its type, up to the precision of this type: a pattern
-    written with float32 constants (a python float is one) leaves float16 or double models alone,
-    those of `apply_pattern` would not have the type of the model. An argument of `match_pattern`
-    may be annotated with the element type it must have, `x: TensorProto.FLOAT`; any other
-    annotation than `str` is refused, `str | None` or the default value None lets the input be
-    missing. It is needed when only `apply_pattern` has constants. The domains of the operators that
-    are written are registered; a Split has as many results as `num_outputs` or its sizes say.
+    A subclass defines :meth:`match_pattern` and :meth:`apply_pattern`, with the same results.
+    Everything but the inputs of `match_pattern` is matched exactly: operators, constants,
+    attributes. Both orders of the inputs of a commutative operator are tried; a missing optional
+    input stays missing. A constant matches a constant of its type, up to the precision of this
+    type. A pattern written with float32 constants (a python float is one) therefore ignores
+    float16 or double models, since the constants of `apply_pattern` would not have the type of the
+    model. An argument of `match_pattern` may be annotated with the element type it must have,
+    `x: TensorProto.FLOAT`, which is needed when only `apply_pattern` has constants; `str | None` or
+    the default value None lets the input be missing; any other annotation than `str` is refused.
+    The domains of the operators that are written are registered; a Split has as many results as
+    `num_outputs` or its sizes say.
 
     ::
 
@@ -59,14 +60,14 @@ class EasyPatternOptimization(PatternOptimization):
         self._places: tuple[tuple[str, ...], tuple[str, ...], PossibleRoots] | None = None
         self._params: dict[str, Any] = {}
 
-    # -- to write
+    # -- overridden by subclasses
 
     def match_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
-        """Writes the graph to find, returns the name(s) of its results."""
+        """Writes the graph to match, returns the name(s) of its results."""
         raise NotImplementedError(f"{type(self).__name__} must define match_pattern.")
 
     def apply_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
-        """Writes the graph to put instead, with the same inputs and results."""
+        """Writes the replacement, with the same inputs and results."""
         raise NotImplementedError(f"{type(self).__name__} must define apply_pattern.")
 
     def validate_mapping(
@@ -75,7 +76,7 @@ class EasyPatternOptimization(PatternOptimization):
         deleted_nodes: list[NodeProto],
         pattern_nodes: list[NodeProto] | None = None,
     ) -> bool:
-        """Accepts or refuses what was found.
+        """Accepts or refuses a match.
 
         :param g: the optimizer
         :param deleted_nodes: nodes of the graph, in the order of the pattern
@@ -86,46 +87,46 @@ class EasyPatternOptimization(PatternOptimization):
     def validate_attribute_mapping(
         self, g: GraphQueries, deleted_nodes: list[NodeProto], pattern_nodes: list[NodeProto]
     ) -> bool:
-        """Compares attributes: they must be the same, a missing one has its default value."""
+        """Compares attributes, which must be the same; a missing one has its default value."""
         return all(same_attributes(a, b) for a, b in zip(deleted_nodes, pattern_nodes, strict=True))
 
     def post_apply_pattern(
         self, g: GraphQueries, matched_nodes: list[NodeProto], nodes: list[NodeProto]
     ) -> list[NodeProto]:
-        """Changes the new nodes before they are added, returns the ones to add."""
+        """Changes the new nodes before they are added, returns the nodes to add."""
         return nodes
 
-    # -- parameters found while validating
+    # -- parameters set by the validation
 
     def add_validate_param(self, name: str, value: Any) -> None:
-        """Remembers a value found by :meth:`validate_mapping` for `apply_pattern`."""
+        """Stores a value found by :meth:`validate_mapping` for `apply_pattern`."""
         self._params[name] = value
 
     def get_validate_param(self, name: str) -> Any:
-        """Returns a value given to :meth:`add_validate_param`.
+        """The value given to :meth:`add_validate_param`.
 
-        :raises OptionError: there is no such value
+        :raises OptionError: the value is unknown
         """
         if name not in self._params:
             raise OptionError(f"Pattern {self.name} has no value {name!r}: {list(self._params)}.")
         return self._params[name]
 
-    # -- what the engine uses
+    # -- called by the engine
 
     def _where(self) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
-        """Where to look; the graph is written the first time somebody asks."""
+        """The roots and the filters; the graph is written when they are first needed."""
         if self._places is None:
             pattern = self._pattern(max(self.min_opset, newest_opset() - 1))
             self._places = where_to_look([pattern.compiled])
         return self._places
 
-    #: the operator of the node giving the first result
+    #: the operator of the node producing the first result
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[0]))
     after: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[1]))
     possible_roots: ClassVar[Any] = property(lambda self: self._where()[2])
 
     def _pattern(self, opset: int) -> WrittenPattern:
-        """What is looked for in a graph of an opset."""
+        """The compiled graph to match, for an opset."""
         if opset not in self._patterns:
             graph = self._written("match", opset)
             self._check_match_graph(graph)
@@ -133,8 +134,8 @@ class EasyPatternOptimization(PatternOptimization):
         return self._patterns[opset]
 
     def _apply_graph(self, opset: int) -> WrittenGraph:
-        """What is put instead: written again for each match if it may depend on what was found
-        while validating."""
+        """The replacement, written again for each match if it may depend on values found by the
+        validation."""
         if opset not in self._applied:
             graph = self._written("apply", opset)
             if self._depends_on_match:
@@ -160,7 +161,7 @@ class EasyPatternOptimization(PatternOptimization):
         return method
 
     def _check_match_graph(self, graph: WrittenGraph) -> None:
-        """Checks what `match_pattern` wrote can be found, and `apply_pattern` has its inputs."""
+        """Checks that `match_pattern` can match and that `apply_pattern` has its inputs."""
         name = type(self).__name__
         reason = why_not_matchable(graph.nodes, graph.inputs, graph.outputs)
         if reason:
@@ -190,7 +191,7 @@ class EasyPatternOptimization(PatternOptimization):
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        """Looks for the graph of :meth:`match_pattern` ending at a node."""
+        """Looks for the graph of :meth:`match_pattern` with a node as its root."""
         pattern = self._pattern(g.main_opset)
         reasons = None if self.listener is None else Reasons()
         for records, bound in pattern.compiled.matches(g, g.record(node), reasons):
@@ -210,7 +211,7 @@ class EasyPatternOptimization(PatternOptimization):
         bound: dict[str, str],
         nodes: list[NodeProto],
     ) -> str:
-        """Why what was found is not a match, an empty string if it is one."""
+        """The reason why a candidate is not a match, an empty string if it is one."""
         made = {bound[o] for n in graph.nodes for o in n.output if bound.get(o)}
         results = {bound[o] for o in graph.outputs}
         if any(not g.is_used_only_by(name, *nodes) for name in made - results):
@@ -240,7 +241,7 @@ class EasyPatternOptimization(PatternOptimization):
         return MatchResult(self, [nodes[i] for i in order], apply)
 
     def apply(self, g: GraphQueries, *nodes: NodeProto) -> list[NodeProto]:
-        """The nodes of :meth:`apply_pattern`; a match holds everything that is needed."""
+        """The nodes of :meth:`apply_pattern`; the match holds everything they need."""
         raise OptionError("The match of an EasyPatternOptimization holds its own apply function.")
 
     def _new_nodes(

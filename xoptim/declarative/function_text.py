@@ -1,4 +1,4 @@
-"""The text of a function that searches: tests, local variables, loops, reasons."""
+"""Writes and compiles the text of a matcher: tests, local variables, loops, reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 #: python refuses more than twenty nested loops
 _MAX_LOOPS = 15
-#: what a function reads of a graph, once for all nodes it is called on
+#: attributes of the graph that a function reads once for all nodes it is called on
 _PRELUDE = (
     "def make(g, say):",
     "    store = g.store",
@@ -16,18 +16,20 @@ _PRELUDE = (
     "    many = store.is_used_more_than_once",
 )
 
-#: lines of a function, up to the next loop; each one has its indentation
+#: lines of a function up to the next loop, with their indentation
 Step: TypeAlias = tuple[str, ...]
 _Tree: TypeAlias = "dict[Step, _Tree]"
 
 
 def compiled(name: str, texts: Iterable[Sequence[Step]], namespace: dict[str, Any]) -> Any:
-    """What makes a function, for a graph, out of one text, or of several that begin with the same
-    steps: these run once. A loop is the last thing of what holds it: another one may follow it.
+    """Compiles one or several matchers that share a prefix into a function of a graph.
+
+    Common first steps run once. A loop is the last statement of its block, so another matcher may
+    follow it.
 
     :param name: name of the function
     :param texts: the texts
-    :param namespace: what they call
+    :param namespace: the functions they call
     """
     tree: _Tree = {}
     for steps in texts:
@@ -48,8 +50,8 @@ def _lines(tree: _Tree) -> Iterable[str]:
 class FunctionText:
     """Lines of python, from the outermost test to the innermost one.
 
-    :param namespace: what the function may call, completed with its constants
-    :param loud: the function says why an attempt ends
+    :param namespace: the names the function may use, completed with its constants
+    :param loud: the function reports why an attempt ends
     """
 
     def __init__(self, namespace: dict[str, Any], loud: bool):
@@ -64,15 +66,15 @@ class FunctionText:
         self._locals: list[str] = []
 
     def steps(self) -> list[Step]:
-        """The text, cut before each loop."""
+        """The text, split before each loop."""
         starts = [i for i, line in enumerate(self._lines) if line.lstrip().startswith("for ")]
         cuts = [0, *starts, len(self._lines)]
         return [tuple(self._lines[a:b]) for a, b in pairwise(cuts)]
 
     @property
     def may_share(self) -> bool:
-        """Tells if another function may have the same first steps: what comes after a loop runs,
-        whatever the loop finds."""
+        """Whether another function may share the first steps. The code after a loop runs whatever
+        the loop finds."""
         return self._loops > 0 and not self._parts and not self._loud
 
     def _emit(self, line: str) -> None:
@@ -111,15 +113,15 @@ class FunctionText:
         self._loops += 1
 
     def _found(self, what: str) -> None:
-        """The last line: what an attempt found."""
+        """The last line, which returns or yields a match."""
         self._emit(f"yield {what}" if self._loops else f"return (({what}),)")
 
     def _refuse_if(self, condition: str, text: str, *arguments: str, less: str = "") -> None:
-        """One test: the attempt ends if a condition holds.
+        """Emits one test, which ends the attempt if a condition holds.
 
         :param condition: the condition
         :param text: the reason
-        :param arguments: expressions, what the reason is formatted with
+        :param arguments: expressions that are the arguments of the reason
         :param less: expression, makes the reason less interesting than another one of the same test
         """
         self._steps += 1

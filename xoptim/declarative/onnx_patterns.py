@@ -1,4 +1,4 @@
-"""Patterns given by two models."""
+"""Patterns given by two models, the one to match and its replacement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .written_graphs import WrittenGraph, copy_graph, written_by_model
 
 
 def changed_operator(model: ModelProto, opset: int) -> str:
-    """The operator of the main domain that takes other inputs or attributes in another opset.
+    """The first operator of the main domain that takes other inputs or attributes in another opset.
 
     An operator onnx does not know is the same everywhere.
 
@@ -44,7 +44,7 @@ def _signature(op_type: str, opset: int) -> tuple[set[str], int] | None:
 
 
 def remove_constants_for_initializers(model: ModelProto) -> ModelProto:
-    """Returns a copy of a model whose Constant nodes became initializers, subgraphs left alone."""
+    """A copy of a model whose Constant nodes became initializers, subgraphs left alone."""
     check_type("model", model, ModelProto)
     copy = ModelProto()
     copy.CopyFrom(model)
@@ -116,18 +116,18 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
         return False
 
     def _check_match_graph(self, graph: WrittenGraph) -> None:
-        """The models were checked when they were given."""
+        """Does nothing, because the models were checked when they were given."""
 
     def _written(self, kind: str, opset: int) -> WrittenGraph:
         model = self.match_model if kind == "match" else self.apply_model
         return written_by_model(model, opset)
 
     def match_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
-        """The first model."""
+        """Writes the first model."""
         return copy_graph(g, self.match_model, inputs)
 
     def apply_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
-        """The second model."""
+        """Writes the second model."""
         return copy_graph(g, self.apply_model, inputs)
 
 

@@ -1,7 +1,7 @@
-"""What an equation needs at least, told before it is compiled.
+"""Reads the roots and the required operators of an equation before it is compiled.
 
-Most rules have nothing to look at in most graphs. The syntax tree of the left-hand side tells where
-a rule starts and which operators it cannot do without; the rest waits for a graph that has them.
+Most rules cannot match in most graphs. The syntax tree of the left-hand side gives the root of a
+rule and the operators it requires; the rest is compiled for a graph that has them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _NOTHING: frozenset[Key] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is known of an equation before it is compiled.
+    """The roots and the required operators of an equation.
 
     :param roots: types of the nodes the search starts from, as a pattern spells them
-    :param needs: operators every graph it stands for has
+    :param needs: operators required by every graph it stands for
     """
 
     roots: tuple[str, ...]
@@ -46,9 +46,9 @@ def outline_of(text: str, root: str = "") -> Outline:
 
 
 class _OutlineReader:
-    """Reads expressions.
+    """Computes the roots and the required operators of expressions.
 
-    :param statements: what gives names to results
+    :param statements: the assignments before the last expression
     """
 
     def __init__(self, statements: Sequence[ast.stmt]):
@@ -60,16 +60,16 @@ class _OutlineReader:
                     self.definitions[target.id] = statement.value
 
     def roots(self, node: ast.expr) -> Iterable[str]:
-        """Types of the nodes that may give an expression."""
+        """Types of the operators that may produce an expression."""
         if isinstance(node, ast.Name) and node.id in self.definitions:
             return self.roots(self.definitions[node.id])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return [*self.roots(node.left), *self.roots(node.right)]
-        domain, op_type = _operator(node) or ("", "Mul")  # a product starts from a Mul
+        domain, op_type = _operator(node) or ("", "Mul")  # the root of a product is a Mul
         return [f"{domain}::{op_type}" if domain else op_type]
 
     def needs(self, node: ast.expr) -> frozenset[Key]:
-        """Operators without which an expression is not there. Each expression is read once."""
+        """Operators an expression requires. Each expression is read once."""
         if node not in self._needs:
             self._needs[node] = self._read(node)
         return self._needs[node]
@@ -88,7 +88,7 @@ class _OutlineReader:
 
 
 def _operator(node: ast.expr) -> Key | None:
-    """The operator an expression is the result of, None for a product."""
+    """The operator that produces an expression, None for a product."""
     if isinstance(node, ast.BinOp):
         op_type = OPERATORS.get(type(node.op))
     elif isinstance(node, ast.Compare):
@@ -111,7 +111,7 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if not isinstance(node, ast.Call):
         return []
     operands = [a for a in node.args if not isinstance(a, (ast.Starred, ast.List))]
-    # a power among the factors of a product may be repeated factors
+    # a power among the factors of a product may be written as repeated factors
     is_product = _operator(node) is None
     return [a for a in operands if not (is_product and _is_power(a))]
 

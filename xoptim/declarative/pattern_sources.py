@@ -1,4 +1,4 @@
-"""What the author of a pattern gives, functions or models, checked before anything is matched."""
+"""Checks the functions or models that define a pattern, before anything is matched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xbuilder.tensors.checks import content_problem
 
 _NAMES: dict[str, int] = dict(TensorProto.DataType.items())
 _NUMPY_NAME = re.compile(r"(float|int|uint|complex)\d+|bool_")
-#: annotations that say nothing of a type: names of results are strings
+#: annotations that give no element type: names of results are strings
 _NEUTRAL = (inspect.Parameter.empty, None, Any, str, object)
 _NEUTRAL_TEXTS = ("str", "Any", "typing.Any", "object", "None")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -28,7 +28,7 @@ def element_type_of(annotation: Any) -> int:
     """Element type an annotation gives, 0 when it gives none.
 
     :param annotation: `TensorProto.FLOAT`, its name, `np.float32`, `float`, `str`..., or the text
-        of one of them, which is what python keeps of an annotation in most modules
+        of one of them, the form python keeps of an annotation in most modules
     :return: one of ``TensorProto.DataType``
     :raises OptionError: if the annotation means something else, a shape for example
 
@@ -121,10 +121,10 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def check_same_inputs(matched: dict[str, int], applied: dict[str, int], name: str) -> None:
-    """Checks `match_pattern` and `apply_pattern` have the same inputs.
+    """Checks that `match_pattern` and `apply_pattern` have the same inputs.
 
-    :param matched: what :func:`input_types` says of the first one
-    :param applied: what it says of the second one
+    :param matched: the result of :func:`input_types` for the first one
+    :param applied: its result for the second one
     :param name: name of the pattern
     :raises OptionError: if their numbers differ, or if a type is only given by the second one
     """
@@ -142,12 +142,12 @@ def check_same_inputs(matched: dict[str, int], applied: dict[str, int], name: st
 
 
 def check_results(outputs: Any, what: str) -> list[str]:
-    """Checks what `match_pattern` or `apply_pattern` returns.
+    """Checks the value that `match_pattern` or `apply_pattern` returns.
 
-    :param outputs: what was returned: one name, or several
+    :param outputs: the value, one name or several
     :param what: the function, for the messages
     :return: the names
-    :raises OptionError: if these are no names
+    :raises OptionError: if the value is not made of names
     """
     names = [outputs] if isinstance(outputs, str) else outputs
     right = isinstance(names, (list, tuple)) and all(isinstance(n, str) and n for n in names)
@@ -159,7 +159,7 @@ def check_results(outputs: Any, what: str) -> list[str]:
 def why_not_matchable(
     nodes: Iterable[NodeProto], inputs: Sequence[str], outputs: Sequence[str]
 ) -> str:
-    """Tells why a graph cannot be looked for.
+    """The reason why a graph cannot be matched.
 
     :param nodes: its nodes
     :param inputs: names of its inputs
@@ -181,7 +181,7 @@ def why_not_matchable(
 
 
 def captured_by(nodes: Iterable[NodeProto]) -> str:
-    """Tells which subgraph reads a result of the graph around it: no pattern supports it yet.
+    """The name of a subgraph that reads a result of the graph around it: no pattern supports it.
 
     :param nodes: nodes of a pattern
     :return: an empty string if there is none
@@ -195,9 +195,9 @@ def captured_by(nodes: Iterable[NodeProto]) -> str:
 
 
 def check_pattern_model(model: Any, what: str) -> ModelProto:
-    """Checks a model can be one side of a pattern.
+    """Checks that a model can be one side of a pattern.
 
-    :param model: what the user gives
+    :param model: the argument of the user
     :param what: which one, for the messages
     :return: the model
     :raises OptionError: if it is no model, is empty, not valid, or has functions, sparse

@@ -1,9 +1,9 @@
-"""Compiles a small graph into a python function that looks for it.
+"""Compiles the graph of an equation into a python function that matches it.
 
 The function is flat: one test per line, from the root up to the variables, on the records of the
-store. A commutative operator, or a product, is a loop over the orders of its operands: a test that
-fails goes on with the next order, which is all the backtracking there is. Every name is a local
-variable of the function: nothing is copied, nothing is undone. For `Add(Mul(x, y), 1)`::
+store. A commutative operator, or a product, is a loop over the orders of its operands. A test that
+fails continues with the next order, and there is no other backtracking. Every name is a local
+variable of the function, so nothing is copied and nothing is undone. For `Add(Mul(x, y), 1)`::
 
     def make(g, say):
         store = g.store
@@ -19,8 +19,8 @@ variable of the function: nothing is copied, nothing is undone. For `Add(Mul(x, 
                 yield [n0, n1], {'x': v_x, 'y': v_y}, 0
         return search
 
-Without a loop there is one attempt: the function returns what it found, it is not a generator.
-Graphs that begin the same way are looked for together, by one function.
+Without a loop there is one attempt: the function returns the match, it is not a generator.
+Graphs with a common prefix are matched by one function.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from .terms import (
     operands_of,
 )
 
-#: what is found: the nodes, what the names of the rule are bound to, the place of the graph among
-#: those that are looked for together
+#: a match: the nodes, the values bound to the names of the rule, the position of the graph among
+#: those that share the function
 Found: TypeAlias = tuple[list[NodeRecord], dict[str, Any], int]
-#: looks for graphs that end at a record
+#: finds the matches whose root is a record
 Search: TypeAlias = Callable[[NodeRecord], Iterable[Found]]
-#: makes it; `say(step, text, *arguments)` is told why nothing is found
+#: makes a search for a graph; `say(step, text, *arguments)` receives the reasons of failure
 SearchMaker: TypeAlias = Callable[[GraphQueries, Callable[..., None]], Search]
 
 _COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
@@ -61,14 +61,14 @@ _HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": pe
 
 
 class SearchWriter(FunctionText):
-    """Writes the function, for one opset.
+    """Writes the matching function, for one opset.
 
-    :param graph: what to look for
+    :param graph: the graph to match
     :param opset: main opset, which gives the default values of attributes
-    :param sole_use: refuses early what is used elsewhere
-    :param loud: the function says why nothing is found
-    :param place: place of the graph among those that are looked for together
-    :param namespace: shared by the functions that are compiled together
+    :param sole_use: refuses early an inner result used elsewhere
+    :param loud: the function reports why nothing is found
+    :param place: position of the graph among those that share the function
+    :param namespace: names shared by the functions compiled together
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SearchWriter(FunctionText):
     # -- operations
 
     def _operation(self, operation: Operation, record: str) -> None:
-        """Reads a record whose type is the right one."""
+        """Matches an operation with a record whose type is the right one."""
         self._records[id(operation)] = record
         name, count = repr(operation.op_type), len(operation.operands)
         if operation.exact_outputs:
@@ -148,7 +148,7 @@ class SearchWriter(FunctionText):
     def _operands(
         self, reader: Operation | Product, operands: list[Operand], names: list[str]
     ) -> None:
-        """Tests the operands: the cheapest tests first, what gives them last."""
+        """Emits the tests of the operands, the cheapest first, the producers last."""
         pairs = list(zip(operands, names, strict=True))
         before = set(self._values)
         found: list[tuple[Result, str]] = []
@@ -194,7 +194,7 @@ class SearchWriter(FunctionText):
         )
 
     def _result(self, reader: Operation | Product, result: Result, name: str) -> str:
-        """Finds the record giving an operand; returns its name if it is new."""
+        """Emits the search of the producer of an operand; returns its variable if it is new."""
         source = result.source
         if id(source) in self._records:
             known = self._output(self._records[id(source)], result.index)
@@ -223,7 +223,7 @@ class SearchWriter(FunctionText):
         return record
 
     def _is_another(self, source: Operation | Product, record: str) -> None:
-        """Two nodes of the rule are two nodes of the graph."""
+        """Emits the test that two nodes of the rule are two nodes of the graph."""
         if isinstance(source, Product):
             return
         for other in self._graph.operations():
@@ -234,7 +234,7 @@ class SearchWriter(FunctionText):
                 )
 
     def _goes_alone(self, result: Result) -> bool:
-        """Tells if a result must have one use only."""
+        """Whether a result must have one use only."""
         replaced = any(
             r.source is result.source and r.index == result.index for r in self._graph.results
         )
@@ -291,7 +291,7 @@ class SearchWriter(FunctionText):
     # -- products
 
     def _product(self, product: Product, record: str, where: str) -> None:
-        """Reads the factors of a tree of Mul and Div; *where* goes with the reasons."""
+        """Emits the tests of the factors of a tree of Mul and Div; *where* ends the reasons."""
         self._records[id(product)] = record
         tree = self._assign(f"p{record[1:]}", f"read_product(g, {record})")
         self._trees.append(f"tree_records(g, {tree})")
@@ -344,7 +344,7 @@ class SearchWriter(FunctionText):
     # -- the rest
 
     def _nodes_beside_the_root(self) -> bool:
-        """Looks for what the root does not depend on, from what it reads."""
+        """Emits the searches of the operations that do not feed the root, from shared results."""
         while True:
             left = [s for s in self._graph.sources() if id(s) not in self._records]
             if not left:
@@ -358,7 +358,7 @@ class SearchWriter(FunctionText):
             self._reader(*min(anchors, key=lambda a: isinstance(a[1], Variable)))
 
     def _reader(self, source: Operation | Product, operand: Operand) -> None:
-        """Looks for an operation among the nodes reading one of its operands."""
+        """Searches an operation among the readers of one of its operands."""
         anchor = self._known(operand)
         alone = isinstance(operand, Result) and self._goes_alone(operand)
         direct = isinstance(source, Operation)
@@ -409,7 +409,7 @@ class SearchWriter(FunctionText):
                     self._bound[name] = f"{values}[{i}]"
 
     def _results(self) -> None:
-        """Gives the results their names: `<0>` is the first one that is replaced."""
+        """Binds the results: `<0>` is the name of the first replaced one."""
         for i, result in enumerate(self._graph.results):
             output = self._output(self._records[id(result.source)], result.index)
             if isinstance(result.source, Operation) and len(result.source.outputs) > 1:
@@ -422,7 +422,7 @@ class SearchWriter(FunctionText):
 
 
 def _is_not(record: str, source: Operation | Product) -> str:
-    """A test on the type of a record."""
+    """The text of a test that a record has not the type of an operation."""
     if isinstance(source, Product):
         return f"{record}.domain or {record}.op_type not in ('Mul', 'Div')"
     domain = f"{record}.domain"

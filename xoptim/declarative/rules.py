@@ -7,10 +7,10 @@
         '''Max(X, 0) -> Relu(X), for the types Relu knows.'''
         g.require(has_kernel("Relu", g.type_of(x), g.main_opset), "Relu does not know this type")
 
-Equations are read once (see :mod:`xoptim.declarative.algebra` for the way to write them): when the
-rule is declared, or, if it belongs to a set, when a graph has the operators they need; what looks
-for them is compiled when a node may be their root. The function checks conditions, and may return
-the values that the equation does not give. The engine deduces which nodes go, as for any rewrite.
+Equations are parsed once (see :mod:`xoptim.declarative.algebra` for their syntax): when the rule
+is declared, or, if it belongs to a set, when a graph has the operators they need. The matcher is
+compiled when a node may be their root. The function checks conditions, and may return the values
+that the equation does not give. The engine deduces which nodes are removed, as for any rewrite.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from .plan import Search
 from .template import TemplateWriter
 from .terms import SmallGraph, Variable, operands_of
 
-#: conditions of a rule: takes `g` and names of the equation
+#: conditions of a rule, a function of `g` and of names of the equation
 Condition: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Side:
-    """One graph to look for, what is written instead.
+    """One graph to match and its replacement.
 
     :param text: the equation it comes from
     :param left: the graph
     :param right: the right-hand side, None if the function of the rule makes it
-    :param whole: number of nodes of the graph, if all of them go; 0 if it depends
+    :param whole: number of nodes of the graph, if all of them are removed; 0 if it depends
     """
 
     text: str
@@ -65,16 +65,16 @@ class Side:
     whole: int = 0
 
 
-#: for each group of graphs that may be there: types one of which gives the first input (empty for
-#: any), what looks for them, what is known of each
+#: for each group of graphs that may match: types one of which must produce the first input (empty
+#: for any), the compiled search, the side of each graph
 Searches: TypeAlias = list[tuple[tuple[str, ...], Search, list[Side]]]
 
 
 class RulePattern(PatternOptimization):
     """A rewrite made of equations; :func:`rule` makes subclasses.
 
-    An inner result that is used elsewhere refuses the match if `sole_use` is true; otherwise the
-    nodes it needs stay.
+    A match is refused if an inner result is used elsewhere and `sole_use` is true; otherwise the
+    nodes it needs are kept.
     """
 
     equations: ClassVar[tuple[str, ...]] = ()
@@ -85,10 +85,10 @@ class RulePattern(PatternOptimization):
     outlines: ClassVar[tuple[Outline, ...]] = ()
     line: ClassVar[int] = 0
     declared_late = True
-    is_given_nodes = False  # the search reads records, a condition is given names and values
+    is_given_nodes = False  # the search reads records, a condition receives names and values
 
     def may_match(self, keys: Set[Key]) -> bool:
-        """Tells if the operators of an equation are all there; the rule is compiled after that."""
+        """Whether the graph has all operators of one equation. The rule is compiled only then."""
         return any(outline.needs <= keys for outline in self.outlines)
 
     def match(
@@ -100,14 +100,14 @@ class RulePattern(PatternOptimization):
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
     ) -> Callable[[NodeRecord], MatchResult | None]:
-        """Same as :meth:`match`; a subclass that changes it is asked through it."""
+        """Same as :meth:`match`, on records; calls :meth:`match` if a subclass overrides it."""
         if type(self).match is not RulePattern.match:
             return super().matcher(g, matched)
         return _RuleSearch(self, g).look
 
 
 class _RuleSearch:
-    """The equations of a rule, looked for at its roots: what this needs is read once.
+    """Searches for the equations of a rule at its roots; reads the rule once for all roots.
 
     :param pattern: the rule
     :param g: the optimizer
@@ -153,12 +153,12 @@ class _RuleSearch:
         return None
 
     def _searches(self, root: str) -> Searches:
-        """The graphs that end with an operator; all their operators are somewhere. Those of one
-        equation that begin the same way are looked for together."""
+        """The searches for the equations with an operator as root, if all their operators are in
+        the graph. Graphs of one equation with a common prefix share a search."""
         context = self._context
         keys = context.store.bucket_keys()
         sides = [s for s in self._pattern.sides if s.left.root == root and s.left.keys <= keys]
-        alone = len(sides) == 1  # what looks for it refuses as early
+        alone = len(sides) == 1  # its search tests the first input as early
         groups: dict[tuple[str, tuple[str, ...]], list[Side]] = {}
         for side in sides:
             groups.setdefault((side.text, side.left.first), []).append(side)
@@ -169,7 +169,7 @@ class _RuleSearch:
         ]
 
     def _told(self, record: NodeRecord) -> MatchResult | None:
-        """Same as :meth:`_found`, and says why nothing matches: the best reason of all attempts."""
+        """Same as :meth:`_found`, and reports the best reason of all when nothing matches."""
         context, pattern = self._context, self._pattern
         reasons: dict[str, Reasons] = {}
         for side in pattern.sides:
@@ -191,7 +191,7 @@ class _RuleSearch:
     def _concluded(
         self, record: NodeRecord, bound: dict[str, Any], side: Side
     ) -> MatchResult | str:
-        """Checks the conditions and makes the match, or says why it is refused."""
+        """Checks the conditions and makes the match, or returns the reason of the refusal."""
         context, given = self._context, None
         if self._condition is not None:
             given = self._condition(context, *map(bound.get, self._arguments))
@@ -221,7 +221,7 @@ class _RuleSearch:
 
 
 def _comes_after(context: RewriteContext, record: NodeRecord, types: tuple[str, ...]) -> bool:
-    """Tells if a node of one of these types gives the first input of another one."""
+    """Whether the first input of a node is produced by an operator of these types."""
     before = context.store.producers.get(record.inputs[0])
     return before is not None and before.op_type in types
 
@@ -255,8 +255,8 @@ def rule(
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
     :param sole_use: refuses the match when an inner result is used elsewhere, otherwise the nodes
-        it needs stay
-    :param name: name of the pattern when the one of the function does not spell it
+        it needs are kept
+    :param name: name of the pattern when it differs from the name of the function
     :raises OptionError: an equation is not valid, or the function asks for a name no equation has
 
     ::
@@ -285,7 +285,7 @@ def rule(
 
 
 def _sorted_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Sets, then equations: a set is one word."""
+    """Separates sets from equations: a set is one word."""
     tags = [t for t in texts if t.replace("-", "_").isidentifier()]
     return tags, [t for t in texts if t not in tags]
 
@@ -319,7 +319,7 @@ def make_rule(
     condition: Condition | None = None,
     doc: str | None = None,
 ) -> type[RulePattern]:
-    """Makes the class of a rule, registers it if it belongs to a set.
+    """Makes the class of a rule and registers it if it belongs to a set.
 
     :param name: name of the pattern
     :param equations: the equations
@@ -363,16 +363,16 @@ def make_rule(
     return cls
 
 
-#: what the equations tell at once, what they tell once they are compiled
+#: attributes read from the outline, and attributes read once the equations are compiled
 _OUTLINED = ("outlines", "roots")
 _READ = ("sides", "after", "possible_roots", "arguments")
 
 
 class OnDemand:
-    """A class attribute that is not there yet.
+    """A class attribute computed when it is first read.
 
     :param name: its name
-    :param read: sets it, with others
+    :param read: function that sets it, with others
     """
 
     def __init__(self, name: str, read: Callable[[], None]):
@@ -387,7 +387,7 @@ class OnDemand:
 def _read(
     name: str, equations: Sequence[str], sole_use: bool, root: str, condition: Condition | None
 ) -> dict[str, Any]:
-    """What the equations of a rule tell, see :func:`make_rule`."""
+    """The attributes of a rule that depend on its equations, see :func:`make_rule`."""
     values = _values_asked_by(condition)
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
     if root and not any(s.left.graph.start for s in sides):
@@ -404,7 +404,7 @@ def _read(
 def compile_equation(
     text: str, sole_use: bool = True, root: str = "", scalars: Iterable[str] = ()
 ) -> list[Side]:
-    """The graphs an equation looks for, with what is written instead.
+    """The graphs to match for an equation, with their replacements.
 
     :param text: the equation
     :param sole_use: see :func:`rule`
@@ -430,19 +430,19 @@ def compile_equation(
 
 
 def variables_of(graph: SmallGraph) -> list[Variable]:
-    """Variables of a graph, once each."""
+    """Variables of a graph, without repetition."""
     found = [o for s in graph.sources() for o in operands_of(s) if isinstance(o, Variable)]
     return list(dict.fromkeys(found))
 
 
 def _values_asked_by(condition: Condition | None) -> list[str]:
-    """Arguments annotated as numbers: the values of scalar constants."""
+    """Names of the arguments annotated as numbers, which receive values of scalar constants."""
     parameters = {} if condition is None else inspect.signature(condition).parameters
     return [n for n, p in parameters.items() if p.annotation in (float, int, "float", "int")]
 
 
 def _arguments(name: str, condition: Condition, sides: Sequence[Side]) -> tuple[str, ...]:
-    """Names the function asks for, after `g`."""
+    """Names of the arguments of the function after `g`."""
     _, *arguments = inspect.signature(condition).parameters
     known = {n for s in sides for n in s.left.graph.names()}
     unknown = [a for a in arguments if a not in known]

@@ -1,4 +1,4 @@
-"""The right-hand side of a rule: a function that describes the new operators."""
+"""Compiles the right-hand side of a rule into a function that describes the new operators."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..authoring.context import RewriteContext
 from ..authoring.right_side import Replacement
 from .algebra import OPERATORS, number_of, operator_of
 
-#: makes the right-hand side out of what names are bound to: one value for each result
+#: makes the replacement from the bound names, one value for each result
 Template: TypeAlias = Callable[[RewriteContext, Mapping[str, Any]], Sequence[Replacement]]
 
 
 class TemplateWriter:
-    """Writes the function.
+    """Writes the function of the right-hand side.
 
     :param text: the rule, for messages
     :param statements: the right-hand side, the last statement is an expression
     :param n_results: how many results the left-hand side has
-    :param like: a variable of the left-hand side, numbers have its type when nothing else is next
-        to them
+    :param like: a variable of the left-hand side, whose type numbers take when no other operand
+        gives it
 
-    Attribute `names` lists what must be bound.
+    Attribute `names` lists the names that must be bound.
     """
 
     def __init__(self, text: str, statements: Sequence[ast.stmt], n_results: int, like: str):
@@ -39,7 +39,7 @@ class TemplateWriter:
 
     @cached_property
     def template(self) -> Template:
-        """The function, compiled the first time it is asked for."""
+        """The function, compiled when it is first needed."""
         namespace: dict[str, Any] = {"given": _given}
         exec(compile(self.source, f"<right of {self._text}>", "exec"), namespace)
         right: Template = namespace["right"]

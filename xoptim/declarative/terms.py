@@ -1,4 +1,4 @@
-"""The small graph a rule looks for: operations whose operands are variables, numbers, results."""
+"""The small graph of a rule: operations whose operands are variables, numbers, results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from xbuilder.nodes.record import Key
 from xbuilder.operators.op_traits import BROADCASTING, COMMUTATIVE
 
-#: most inputs whose permutations are tried
+#: largest number of inputs whose permutations are tried
 MAX_PERMUTED = 4
 
 
 @dataclass(eq=False, slots=True)
 class Variable:
-    """Any result, the same one wherever it stands.
+    """Any result, the same one at each occurrence.
 
     :param name: its name in the rule
     :param type: element type it must have, 0 for any
@@ -33,8 +33,8 @@ class Variable:
 
 @dataclass(eq=False, slots=True)
 class Number:
-    """A constant whose elements all have one value and which leaves the shape of the other
-    operands as it is."""
+    """A constant filled with one value, which leaves the shape of the other operands
+    unchanged."""
 
     value: float
 
@@ -57,7 +57,7 @@ class Power:
 
 @dataclass(eq=False, slots=True)
 class Bound:
-    """An attribute whose value is given a name."""
+    """An attribute whose value is bound to a name."""
 
     name: str
 
@@ -67,9 +67,9 @@ class Operation:
     """One operator.
 
     :param op_type: operator type
-    :param operands: what it reads, None for an input that must be missing
+    :param operands: its inputs, None for one that must be missing
     :param domain: domain
-    :param attributes: expected values, or :class:`Bound`; None does not look at them
+    :param attributes: expected values, or :class:`Bound`; None ignores them
     :param any_attributes: the attributes that are not listed may have any value
     :param rest: name given to the inputs after the operands, empty if there must be none
     :param outputs: names of its results, an empty string for one that has none
@@ -92,13 +92,13 @@ class Operation:
 
     @property
     def commutes(self) -> bool:
-        """Tells if its operands may be exchanged."""
+        """Whether its operands may be exchanged."""
         few = 1 < len(self.operands) <= MAX_PERMUTED and not self.rest
         return few and not self.domain and self.op_type in COMMUTATIVE
 
     @property
     def same_operands(self) -> bool:
-        """Tells if every order of the operands is the same one."""
+        """Whether every order of the operands is the same one."""
         first = self.operands[0]
         if isinstance(first, Result):
             return all(same_result(o, first) for o in self.operands)
@@ -106,12 +106,12 @@ class Operation:
 
     @property
     def broadcasts(self) -> bool:
-        """Tells if its operands are broadcast together."""
+        """Whether its operands are broadcast together."""
         return not self.domain and self.op_type in BROADCASTING
 
     @property
     def root(self) -> str:
-        """How `roots` spells it: its type, with its domain if it is not the main one."""
+        """Its type as `roots` spells it, with its domain if it is not the main one."""
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
 
@@ -127,9 +127,9 @@ class Product:
 
 @dataclass(eq=False, slots=True)
 class Result:
-    """One result of an operation or of a product, which stands for one node, or for one tree.
+    """One result of an operation or of a product, which stands for one node or one tree.
 
-    :param source: what gives it
+    :param source: the operation or the product
     :param index: which of its results
     """
 
@@ -138,7 +138,7 @@ class Result:
 
     @property
     def label(self) -> str:
-        """How a reason calls it."""
+        """Its name in a reason."""
         if isinstance(self.source, Product):
             return "a product"
         names = self.source.outputs
@@ -151,9 +151,9 @@ Operand: TypeAlias = "Variable | Number | Tensor | Power | Result | None"
 
 @dataclass(eq=False, slots=True)
 class SmallGraph:
-    """What a rule looks for.
+    """The graph a rule matches.
 
-    :param results: what it replaces
+    :param results: the replaced results
     :param beside: operations the results do not depend on
     :param start: where the search begins, the source of the first result by default
     """
@@ -164,7 +164,7 @@ class SmallGraph:
 
     @property
     def root(self) -> Operation | Product:
-        """Where the search begins."""
+        """The operation the search starts from."""
         return self.results[0].source if self.start is None else self.start
 
     def sources(self) -> list[Operation | Product]:
@@ -187,7 +187,7 @@ class SmallGraph:
         return [s for s in self.sources() if isinstance(s, Operation)]
 
     def names(self) -> set[str]:
-        """Every name it gives to something: variables, attributes, other inputs, results."""
+        """All its names: variables, attributes, other inputs, results."""
         found: set[str] = set()
         for source in self.sources():
             operands = [o.base if isinstance(o, Power) else o for o in operands_of(source)]
@@ -198,17 +198,17 @@ class SmallGraph:
         return found - {"", "_"}
 
     def uses(self, result: Result) -> int:
-        """How many times the graph reads a result."""
+        """Number of times the graph reads a result."""
         return sum(same_result(o, result) for s in self.sources() for o in operands_of(s))
 
 
 def operands_of(source: Operation | Product) -> Iterator[Operand]:
-    """What an operation or a product reads."""
+    """The operands of an operation or of a product."""
     return iter(source.operands if isinstance(source, Operation) else source.factors)
 
 
 def same_result(operand: Operand, result: Result) -> bool:
-    """Tells if an operand is a result."""
+    """Whether an operand is a given result."""
     return (
         isinstance(operand, Result)
         and operand.source is result.source

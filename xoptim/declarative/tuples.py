@@ -1,4 +1,4 @@
-"""Equations as nested tuples: `("Div", ("Mul", "x", "y"), "y"), "x"`, made by programs."""
+"""Equations as nested tuples, `("Div", ("Mul", "x", "y"), "y"), "x"`, written by programs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def equation_from_tuples(
     """Declares a rule without conditions whose sides are tuples.
 
     :param name: name of the pattern
-    :param left: what is looked for
-    :param right: what is written instead
+    :param left: the left-hand side
+    :param right: the right-hand side
     :param tags: sets it belongs to
     :param options: those of :func:`xoptim.declarative.rules.equation`
 

@@ -1,4 +1,4 @@
-"""Graphs that functions or models write, turned into what is looked for."""
+"""Converts graphs written by functions or models into graphs to match."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WrittenGraph:
     def of(
         cls, builder: GraphBuilder, inputs: Sequence[str], outputs: Sequence[str], **kwargs: Any
     ) -> WrittenGraph:
-        """What a builder holds."""
+        """The graph in a builder."""
         values = {n: builder.constants.value(n) for n in builder.constants.initializers}
         constants = {n: v for n, v in values.items() if v is not None}
         opsets = dict(builder.opsets)
@@ -67,7 +67,7 @@ def written_by_function(function: Callable[..., Any], opset: int, what: str) -> 
     :param function: the method
     :param opset: main opset
     :param what: its name, for messages
-    :raises OptionError: what it wrote cannot be used
+    :raises OptionError: the graph it wrote cannot be used
     """
     types, optional = input_types(function, what)
     builder = empty_builder(opset, list(types))
@@ -98,7 +98,7 @@ def copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> lis
 
     :param g: the builder
     :param model: the model
-    :param inputs: names of what it reads
+    :param inputs: names of the results it reads
     """
     names = dict(zip((i.name for i in model.graph.input), inputs, strict=True))
     for opset in model.opset_import:
@@ -117,9 +117,9 @@ def copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> lis
 class WrittenPattern:
     """A written graph, compiled.
 
-    :param graph: what was written
-    :param compiled: what looks for it
-    :param order: for each node of the graph, its position among the nodes that are found
+    :param graph: the graph
+    :param compiled: its compiled form
+    :param order: for each node of the graph, its position among the nodes of a match
     """
 
     graph: WrittenGraph
@@ -128,9 +128,9 @@ class WrittenPattern:
 
 
 def compiled_pattern(graph: WrittenGraph) -> WrittenPattern:
-    """Compiles a written graph: attributes are not compared, other results are refused.
+    """Compiles a written graph. Attributes are not compared, additional results are refused.
 
-    :param graph: what to look for
+    :param graph: the graph to match
     """
     variables = {n: Variable(n, graph.types.get(n, 0), n in graph.optional) for n in graph.inputs}
     producers: dict[str, tuple[Operation, int]] = {}

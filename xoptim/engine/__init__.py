@@ -1,1 +1,1 @@
-"""The loop: matching, applying, cleaning, until nothing changes."""
+"""The optimizer: matches, applies and cleans, until a fixed point."""

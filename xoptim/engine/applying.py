@@ -1,4 +1,4 @@
-"""Second half of an iteration: matches are applied one by one."""
+"""Second half of an iteration: applies the matches one by one and checks the new nodes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from .undo import undo
 class Applier:
     """Applies the matches of one iteration.
 
-    Invariants: an application either happens whole or not at all; a result that is an output, that
-    another node reads or that a subgraph captures keeps its name, its type and its shape. The same
-    is checked of every pattern.
+    Invariants: an application happens completely or not at all; a result that is an output, that
+    another node reads or that a subgraph captures keeps its name, its type and its shape. Every
+    pattern is checked in the same way.
 
     :param state: the engine
     """
@@ -51,7 +51,7 @@ class Applier:
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
 
-        :raises PatternError: the pattern broke a rule, the graph is as it was before
+        :raises PatternError: the pattern broke a rule, the graph is restored
         """
         begin = time.perf_counter()
         outcome = Application(match)
@@ -77,7 +77,7 @@ class Applier:
         return outcome
 
     def _check(self, pattern: Member, records: list[NodeRecord], removed: list[NodeRecord]) -> None:
-        """Checks what a pattern writes: the graph can hold it, the processors run it."""
+        """Checks the new nodes: the graph can hold them, the processors run them."""
         graph, processor, name = self.state.graph, self.state.processor, pattern.name
         for record in records:
             check_new_node(graph, record, name, removed)
@@ -109,7 +109,7 @@ class Applier:
             apply = partial(match.apply, self.state, *match.nodes)
             nodes = call_watched(pattern, removed, apply) if self.state.checks else apply()
         except (InvalidModelError, PatternError):
-            raise  # said already, or not the fault of the pattern
+            raise  # reported already, or not the fault of the pattern
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
@@ -123,7 +123,7 @@ class Applier:
                     f"Method apply of pattern {pattern.name} must return a list of NodeProto, "
                     f"not {nodes!r}; g.make_node makes one."
                 )
-            # a node that stays is copied: the store keeps its own objects apart
+            # a node that is kept is copied, because the store owns its nodes
             rows.append(copy_node(node) if id(node) in index else node)
         return rows
 
@@ -179,7 +179,7 @@ class Applier:
         self.done.append(outcome)
 
     def _changed_near(self, removed: list[NodeRecord], records: list[NodeRecord]) -> bool:
-        """Tells if an application of this iteration touched what a match reads or gives."""
+        """Whether an application of this iteration changed the neighbours of a match."""
         names = {n for r in (*removed, *records) for n in (*r.reads(), *r.outputs)}
         touched = (r for done in self.done for r in (*done.removed, *done.added))
         return any(n in names for r in touched for n in (*r.reads(), *r.outputs))
@@ -187,7 +187,7 @@ class Applier:
     def _infer(
         self, added: list[NodeRecord], removed: list[NodeRecord], known: list[SavedFacts]
     ) -> None:
-        """Infers the new nodes; what they say of the results that stay is checked first."""
+        """Infers the new nodes; facts that contradict those of kept results are refused first."""
         graph, check = self.state.graph, self.results.check_of(removed, known)
         for record in added:
             if self._is_known_identity(record):
@@ -199,7 +199,7 @@ class Applier:
     def check_order(self, applications: list[Application]) -> None:
         """Undoes every application if some of them made a cycle.
 
-        When several did, each may be right without the others: all but the first one are not tried
+        When several did, each may be right without the others. All but the first one are not tried
         again, the next iteration sees the rest.
 
         :raises PatternError: one application makes a cycle, its pattern is named
@@ -229,7 +229,7 @@ class Applier:
                 application.is_final = True
 
     def _is_known_identity(self, record: NodeRecord) -> bool:
-        """Tells if inferring an Identity would teach nothing: it is removed right after."""
+        """Whether inferring an Identity would give no new fact. It is removed right after."""
         if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
             return False
         return is_same(self.state, record.outputs[0], record.inputs[0])

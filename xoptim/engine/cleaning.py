@@ -1,4 +1,4 @@
-"""End of an iteration: what follows new constants is constant, what the applications left goes."""
+"""End of an iteration: propagates new constants and removes nodes that became dead."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .state import EngineState
 
 
 def clean(state: EngineState, applications: Sequence[Application]) -> int:
-    """Removes what applications left: dead nodes, identities, duplicated shapes; redirects.
+    """Removes dead nodes, identities and duplicated shapes after applications; redirects readers.
 
     Cost: O(edges of the nodes that were removed, added, or became constant).
 
     :param state: the engine
-    :param applications: what an iteration applied
-    :return: number of nodes removed, but those of the applications, which are counted already
+    :param applications: the applications of an iteration
+    :return: number of nodes removed, except those of the applications, which are counted already
     """
     before = len(state.store)
     note_constant_readers(state.graph, (r for a in applications for r in a.added))
@@ -40,7 +40,7 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
 
 
 def _note_redirected(state: EngineState, applications: Sequence[Application]) -> None:
-    """What was redirected may read a constant: its source may have become one in this iteration."""
+    """Notes the readers of redirected results, whose source may have become a constant."""
     producers = state.store.producers
     sources = (a.redirected[1] for a in applications if a.redirected is not None)
     note_constant_readers(state.graph, (producers[name] for name in sources if name in producers))

@@ -1,4 +1,4 @@
-"""Documentation and metadata of the nodes a rewrite removes: those that replace them keep it."""
+"""Copies documentation and metadata of removed nodes to the nodes that replace them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from xbuilder.nodes.record import NodeRecord
 
 
 def keep_documentation(removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:
-    """Gives the documentation and the metadata of removed nodes to those that replace them.
+    """Copies the documentation and the metadata of removed nodes to those that replace them.
 
-    A new node takes those of the node which gave its result, then what it has not of the nodes
-    whose results are gone: the MatMul of Add(MatMul(A, B), C) -> Gemm(A, B, C). What it says itself
-    stays. Cost: two fields for each removed node.
+    A new node takes them from the node that produced its result, then the missing ones from the
+    nodes whose results no longer exist, such as the MatMul of Add(MatMul(A, B), C) ->
+    Gemm(A, B, C). Its own are kept. Cost: two fields for each removed node.
 
-    :param removed: the nodes which go
-    :param added: the nodes which come, not in the graph yet
+    :param removed: the removed nodes
+    :param added: the new nodes, not in the graph yet
     """
     documented = [r for r in removed if r._proto.doc_string or r._proto.metadata_props]
     if not documented:
@@ -38,7 +38,7 @@ def keep_documentation(removed: Sequence[NodeRecord], added: Sequence[NodeProto]
 
 
 def _inherit(new: NodeProto, source: NodeProto) -> None:
-    """Adds what a node says to one that does not say it."""
+    """Adds to a node the documentation and metadata of another one that it lacks."""
     if source.doc_string and not new.doc_string:
         new.doc_string = readable(source.doc_string)
     known = set(map(_key, new.metadata_props[:]))

@@ -1,4 +1,4 @@
-"""What becomes of a rewrite that fails: the user decides."""
+"""The policies for a rewrite that fails: raise, warn or ignore."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from xbuilder.support.close_names import closest_names
 
 from ..authoring.members import Member
 
-#: is given the error and what failed; the optimization goes on without this rewrite if it returns
+#: receives the error and the rewrite that failed; if it returns, the run goes on without it
 OnFailure: TypeAlias = Callable[[PatternError, Member], None]
 
 
 def raise_failure(error: PatternError, member: Member) -> None:
-    """The optimization stops."""
+    """Stops the optimization."""
     raise error
 
 
 def warn_failure(error: PatternError, member: Member) -> None:
-    """The rewrite is left out, the user is told."""
+    """Disables the rewrite and warns the user."""
     warnings.warn(f"{member.name} failed: {error}", stacklevel=2)
 
 
 def ignore_failure(error: PatternError, member: Member) -> None:
-    """The rewrite is left out."""
+    """Disables the rewrite."""
 
 
 FAILURES: dict[str, OnFailure] = {
@@ -37,9 +37,9 @@ FAILURES: dict[str, OnFailure] = {
 
 
 def failure_callback(what: str | OnFailure) -> OnFailure:
-    """What is called when a rewrite fails.
+    """The callback for rewrites that fail.
 
-    :param what: `raise`, `warn`, `ignore`, or a function of the error and of what failed
+    :param what: `raise`, `warn`, `ignore`, or a function of the error and of the rewrite
     :raises OptionError: the name is not one of these
     """
     if callable(what):

@@ -1,4 +1,4 @@
-"""First half of an iteration: the graph is frozen, every pattern looks at its roots."""
+"""First half of an iteration: every pattern visits its roots while the graph is frozen."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Look: TypeAlias = Callable[[NodeRecord], "MatchResult | None"]
 
 
 class Claims:
-    """Nodes the matches of one iteration are about. Several may leave the same node: it stays for
-    whatever reads it after them."""
+    """Nodes claimed by the matches of one iteration. Several matches may leave the same node,
+    which is kept for its other readers."""
 
     def __init__(self) -> None:
-        #: those matches take
+        #: nodes removed by a match
         self.taken: set[NodeRecord] = set()
-        #: those they leave between the others
+        #: nodes left by a match
         self.left: set[NodeRecord] = set()
 
     def accept(self, nodes: list[NodeRecord], stays: NodeRecord | None) -> bool:
-        """Claims the nodes of a match, unless another one did.
+        """Claims the nodes of a match, unless another match claimed one of them.
 
-        :param nodes: those it takes
-        :param stays: the one it leaves
-        :return: the match is accepted
+        :param nodes: nodes it removes
+        :param stays: node it leaves
+        :return: whether the match is accepted
         """
         taken, left = self.taken, self.left
         if not taken.isdisjoint(nodes) or (left and not left.isdisjoint(nodes)):
@@ -62,11 +62,11 @@ def match_pattern(
 
     :param state: the engine
     :param pattern: the pattern
-    :param roots: the nodes to look at
+    :param roots: the candidate roots
     :param claims: nodes of the matches found before, completed
     :param matched: these matches, completed
-    :param is_watched: checks after each call that nodes are left as they are
-    :return: what happened
+    :param is_watched: checks after each call that nodes are not modified
+    :return: statistics and matches
     """
     begin = time.perf_counter()
     run = PatternRun(pattern, roots.count(pattern.roots))
@@ -108,7 +108,7 @@ def match_pattern(
 
 
 def _nothing(record: NodeRecord) -> None:
-    """No root is possible: nothing is prepared."""
+    """Does nothing, because no root is possible."""
 
 
 def _look_of(
@@ -117,7 +117,7 @@ def _look_of(
     matched: list[MatchResult],
     is_watched: bool,
 ) -> Look:
-    """What is called on each root."""
+    """The function called on each root."""
     look = pattern.matcher(state, matched)
     if state.verifies or is_watched:
         look = partial(_watched, state, pattern, look)
@@ -127,19 +127,19 @@ def _look_of(
 def _watched(
     state: EngineState, pattern: PatternOptimization, look: Look, record: NodeRecord
 ) -> MatchResult | None:
-    """Calls a pattern, checks that it leaves nodes as they are."""
+    """Calls a pattern and checks that it does not modify nodes."""
     return call_watched(pattern, _with_producers(state, record), partial(look, record))
 
 
 def _with_producers(state: EngineState, record: NodeRecord) -> list[NodeRecord]:
-    """A node and those it reads: most patterns look at nothing else."""
+    """A node and its producers, the only nodes most patterns visit."""
     producers = state.store.producers
     return [record, *{p: None for n in record.inputs if (p := producers.get(n)) is not None}]
 
 
 def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
-    """Roots of a pattern that it does not refuse at once; all of them when somebody wants to
-    know the reasons."""
+    """Roots a pattern does not refuse at once; all of them when a subscriber wants the reasons
+    of the refusals."""
     if pattern.listener is not None:
         return roots.of(pattern.roots)
     if pattern.read_by and roots.types.isdisjoint(pattern.read_by):

@@ -1,4 +1,4 @@
-"""What the engine tells: rows of statistics, text for verbosity, checks, dumps."""
+"""Subscribers of the engine: statistics, verbosity, checks, dumps."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Row = dict[str, Any]
 
 
 class Observer(Feature):
-    """A feature that is told what the engine does as well; does nothing by itself.
+    """A feature that is also notified of the steps of the engine; does nothing by itself.
 
-    The statistics, the checks and what stops a run that does not end are observers, as those of a
-    user are: `GraphBuilderPatternOptimization(..., features=[...])`.
+    The statistics, the checks and the detectors of endless runs are observers, as those of a user
+    are: `GraphBuilderPatternOptimization(..., features=[...])`.
     """
 
     def begin(self, state: EngineState) -> None:
@@ -39,13 +39,13 @@ class Observer(Feature):
         """An iteration starts."""
 
     def matched(self, i: int, run: PatternRun) -> None:
-        """A pattern went through its roots."""
+        """A pattern visited its roots."""
 
     def running(self, state: EngineState, i: int, member: Member) -> None:
         """A rewriter of whole graphs starts."""
 
     def ran(self, state: EngineState, i: int, member: Member, changed: bool) -> None:
-        """A rewriter of whole graphs ends, it changed the graph or did not."""
+        """A rewriter of whole graphs ends, and has changed the graph or not."""
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """A match was applied, or refused."""
@@ -54,7 +54,7 @@ class Observer(Feature):
         """An iteration ends."""
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
-        """Tells why the optimization must stop after an iteration, nothing if it goes on."""
+        """The reason to stop the optimization after an iteration, empty to continue."""
         return ""
 
     def end(self, state: EngineState, message: str) -> None:
@@ -68,7 +68,7 @@ class Statistics(Observer):
         self.rows: list[Row] = []
 
     def begin(self, state: EngineState) -> None:
-        """Starts again from nothing."""
+        """Resets the rows."""
         self.rows = []
 
     def matched(self, i: int, run: PatternRun) -> None:
@@ -101,7 +101,7 @@ class Statistics(Observer):
         self.rows.append(row)
 
     def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
-        """One row for what was cleaned."""
+        """One row for the cleaning of an iteration."""
         self.rows.append(
             {
                 "pattern": "clean_after_patterns",
@@ -113,7 +113,7 @@ class Statistics(Observer):
         )
 
     def put_back(self, calls: int, nodes: int, time_in: float) -> None:
-        """One row for the functions no pattern took, after the iterations."""
+        """One row for the intermediate functions inlined back after the iterations."""
         self.rows.append(
             {
                 "pattern": "put_back_functions",
@@ -128,27 +128,27 @@ class Statistics(Observer):
 
 
 class Applied(Observer):
-    """Collects what was applied."""
+    """Collects the applications."""
 
     def __init__(self) -> None:
         self.done: list[Application] = []
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
-        """Keeps it unless it was refused."""
+        """Keeps the application unless it was refused."""
         if not done.refusal:
             self.done.append(done)
 
 
 class Verbose(Observer):
-    """Prints: 1, a line per iteration and the patterns that matched; 10, every match, every
-    rejection and the graph before and after."""
+    """Prints the optimization. 1: a line per iteration and the patterns that matched; 10: every
+    match, every rejection and the graph before and after."""
 
     def __init__(self, verbose: int):
         self.verbose = verbose
         self.prefix = "[GraphBuilderPatternOptimization]"
 
     def begin(self, state: EngineState) -> None:
-        """Prints the size of the problem, listens to rejections."""
+        """Prints the size of the problem, subscribes to rejections."""
         print(
             f"{self.prefix} start with {len(state.store)} nodes, "
             f"{len(state.graph.constants.initializers)} initializers, "
@@ -179,7 +179,7 @@ class Verbose(Observer):
                 print(f"{self.prefix}     {match.to_string(short=False)}")
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
-        """Prints what replaced what."""
+        """Prints the removed and the new nodes."""
         if self.verbose < 10:
             return
         if done.refusal:
@@ -200,17 +200,17 @@ class Verbose(Observer):
 
 
 class Verify(Observer):
-    """Checks every invariant of the graph, and of what is known of it, after each iteration."""
+    """Checks every invariant of the graph and of its facts after each iteration."""
 
     def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
-        """Rebuilds the store and compares; every table holds live names only."""
+        """Rebuilds the store and compares; tables must only hold live names."""
         check_graph(state.graph)
 
 
 class Dump(Observer):
     """Writes each applied match as two small models, before and after.
 
-    :param folder: where they are written, made if it does not exist
+    :param folder: destination, created if it does not exist
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -228,7 +228,7 @@ class Dump(Observer):
 
 
 def small_model(graph: Graph, nodes: list[onnx.NodeProto], name: str) -> onnx.ModelProto:
-    """A model made of a few nodes: what they read becomes inputs, what they give outputs."""
+    """A model made of a few nodes. Their outer inputs and their outputs are its own."""
     made = {o for n in nodes for o in n.output if o}
     read = [i for n in nodes for i in (*n.input, *node_captures(n)) if i]
     inputs = [n for n in dict.fromkeys(read) if n not in made]

@@ -1,4 +1,4 @@
-"""The engine: match all, apply those that do not overlap, clean, again until nothing changes."""
+"""The optimizer: matches all patterns, applies disjoint matches, cleans, until a fixed point."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ class GraphBuilderPatternOptimization(EngineState):
     :param verifies: checks every invariant after each iteration, and each call of a pattern
     :param verbose: verbosity
     :param dump_applied_patterns: folder where each applied match is written
-    :param processor: what the result runs on, see `OptimizationOptions`
-    :param features: told of every change of the graph while it is rewritten, and of what the engine
-        does if they are :class:`.observers.Observer`; their checks are asked after each rewrite
-    :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
-        function of the error and of what failed
-    :param final: members that run once the patterns have nothing left to do
-    :param cleanup: members that run after each change
+    :param processor: processors the result runs on, see `OptimizationOptions`
+    :param features: notified of every change of the graph while it is rewritten, and of the steps
+        of the engine if they are :class:`.observers.Observer`; their checks run after each rewrite
+    :param on_failure: policy for a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of the rewrite
+    :param final: rewriters of whole graphs that run once no pattern matches
+    :param cleanup: rewriters of whole graphs that run after each change
     :param max_use_ratio: stops when one rewrite was applied more than this number of times the
         number of nodes
-    :param checks: catches a pattern that changes nodes in place or writes nodes that are not valid
+    :param checks: detects a pattern that modifies nodes in place or writes invalid nodes
 
     ::
 
@@ -136,14 +136,14 @@ class GraphBuilderPatternOptimization(EngineState):
             self.features.append(UseDetector(max_use_ratio))
         self.features.extend(self.users)
         self._hearers: dict[str, list[Callable[..., Any]]] = {}
-        #: the functions patterns make for other patterns stay, to look at them
+        #: keeps the intermediate functions that patterns make for other patterns, to inspect them
         self.keeps_functions = False
         self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
         self.op = NodeFactory(self)
         self.anyop = self.op
 
     def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
-        """Tells why a pattern does not match a node: the first condition that failed.
+        """The reason why a pattern does not match a node: the first condition that failed.
 
         :param pattern: a pattern or its name
         :param node: a node of the graph
@@ -187,12 +187,12 @@ class GraphBuilderPatternOptimization(EngineState):
 
         :param max_iter: maximum number of iterations, -1 for a bound that depends on the graph
         :param remove_identity: removes Identity nodes after each iteration
-        :param remove_unused: removes nodes that became useless after each iteration
+        :param remove_unused: removes dead nodes after each iteration
         :param remove_duplicated_shape: merges equal Shape nodes after each iteration
         :param stop_after: stops after this number of applications, -1 for no limit
         :param recursive: rewrites subgraphs first, when the optimizer was made recursive
-        :param events: what changed since the last fixed point: patterns look near these changes,
-            then near their own, nowhere else
+        :param events: changes since the last fixed point: patterns visit the nodes near these
+            changes, then near their own, and no other
         :return: rows of statistics
         """
         check_type("max_iter", max_iter, int)
@@ -218,9 +218,9 @@ class GraphBuilderPatternOptimization(EngineState):
         return complete_rows(rows + self.statistics.rows)
 
     def run_once(self, members: Sequence[GraphMember]) -> list[Row]:
-        """Runs members once, in their order, without looking for a fixed point.
+        """Runs rewriters of whole graphs once, in their order, without looking for a fixed point.
 
-        :param members: the members
+        :param members: the rewriters
         :return: rows of statistics
         """
         with attached(self.graph, self.features):
@@ -233,12 +233,12 @@ class GraphBuilderPatternOptimization(EngineState):
     def run_within(
         self, state: EngineState, events: Sequence[StoreEvent] | None = None
     ) -> list[Application]:
-        """Runs the loop inside the run of another engine on the same graph: what is attached to the
-        graph hears this run as well.
+        """Runs the loop inside the run of another engine on the same graph. The features attached
+        to the graph are notified of this run as well.
 
         :param state: the other engine
-        :param events: what changed since the last fixed point, see :meth:`optimize`
-        :return: what was applied
+        :param events: changes since the last fixed point, see :meth:`optimize`
+        :return: the applications
         """
         self.remove_identity, self.remove_unused = state.remove_identity, state.remove_unused
         self.remove_duplicated_shape = state.remove_duplicated_shape
@@ -254,7 +254,7 @@ class GraphBuilderPatternOptimization(EngineState):
         return applied.done
 
     def _put_back(self, known: Collection[FunctionKey], max_iter: int, stop_after: int) -> None:
-        """What patterns made for others and none took is as it was; the others see it."""
+        """Inlines back the intermediate functions no pattern took, then runs the patterns again."""
         changes = Worklist(self.store)
         begin, size = time.perf_counter(), len(self.store)
         with changes:
@@ -278,7 +278,7 @@ class GraphBuilderPatternOptimization(EngineState):
         return rows
 
     def _heard(self, event: str) -> list[Callable[..., Any]]:
-        """What the features attached to the graph do when they are told something."""
+        """The callbacks of the attached features for an event."""
         if event not in self._hearers:
             self._hearers[event] = heard_by(features_of(self.graph), Observer, event)
         return self._hearers[event]
@@ -289,7 +289,7 @@ class GraphBuilderPatternOptimization(EngineState):
             tell(*args)
 
     def _on(self, child: Graph) -> GraphBuilderPatternOptimization:
-        """The same optimizer for a body."""
+        """The same optimizer for a subgraph."""
         return GraphBuilderPatternOptimization(
             child,
             self._selection,
@@ -346,8 +346,8 @@ class GraphBuilderPatternOptimization(EngineState):
         return f"stopped after {limit} iterations, {applied} rewrites"
 
     def _iterate(self, i: int, schedule: Schedule) -> list[Application] | None:
-        """One iteration: what the patterns apply, else what the members do. Returns None when
-        nothing is left to do."""
+        """Runs one iteration: the patterns, or the rewriters of whole graphs if no pattern matches.
+        Returns None at the fixed point."""
         matches = self._match(i, schedule)
         if matches:
             schedule.found()
@@ -362,8 +362,8 @@ class GraphBuilderPatternOptimization(EngineState):
         return None if schedule.is_confirmed else self._run_members(i, schedule)
 
     def _run_members(self, i: int, schedule: Schedule) -> list[Application] | None:
-        """What members do when patterns have nothing left to do. Returns None when nothing is left
-        to do for them either."""
+        """Runs the rewriters of whole graphs when no pattern matches. Returns None when they change
+        nothing either."""
         with Worklist(self.store) as changes:
             done = self._runner.run(i, self.final, self.cleanup)
             done += self._runner.run(i, self.members, self.cleanup)
@@ -400,12 +400,12 @@ class GraphBuilderPatternOptimization(EngineState):
         return matched
 
     def _name_guilty(self, changed: list[NodeRecord], again: Callable[[], T]) -> T:
-        """A pattern changed nodes in place, they are restored: calls patterns again, and looks at
-        the nodes after each call.
+        """Finds the pattern that modified nodes in place, once they are restored. It calls the
+        patterns again and checks the nodes after each call.
 
         :param changed: the nodes
         :param again: calls the patterns
-        :return: what it returns
+        :return: the result of *again*
         """
         before = self._failures
         result = again()
@@ -415,7 +415,7 @@ class GraphBuilderPatternOptimization(EngineState):
         return result
 
     def _check_nodes(self) -> None:
-        """Checks once more, at the end, that patterns left every node as it was."""
+        """Checks once more, at the end, that patterns did not modify nodes."""
 
         def again() -> None:
             whole = Sweep(self.store)

@@ -1,4 +1,4 @@
-"""Detects rewrites that never end: they undo each other, or the graph grows."""
+"""Detects endless optimizations: rewrites that undo each other, or a graph that grows."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .observers import Observer
 from .outcomes import Application
 from .state import EngineState
 
-#: iterations without a smaller graph before the graph is compared with what it was
+#: iterations without a smaller graph before the graph is compared with its earlier states
 PATIENCE = 16
-#: constants with at most this number of elements count by value, the others by name
+#: constants with at most this number of elements are hashed by value, the others by name
 _SMALL = 64
-#: a graph may become so many times bigger
+#: largest allowed ratio between the size of the graph and its first size
 GROWTH = 16
-#: and have so many nodes more
+#: largest allowed number of additional nodes
 FREE_NODES = 10_000
 
 
 class OscillationDetector(Observer):
-    """Compares signatures of the graph once its size stopped decreasing.
+    """Compares signatures of the graph once its size stops decreasing.
 
     A signature does not depend on generated names: a node is described by its type, its attributes
-    and what it reads, down to inputs and constants. Cost: nothing while the graph gets smaller,
-    O(N) an iteration after.
+    and its inputs, down to inputs of the graph and constants. Cost: nothing while the graph gets
+    smaller, O(N) an iteration after.
     """
 
     def __init__(self) -> None:
@@ -38,16 +38,16 @@ class OscillationDetector(Observer):
         self.culprits: list[str] = []
 
     def begin(self, state: EngineState) -> None:
-        """Starts again from nothing."""
+        """Resets the signatures."""
         self._smallest = None
         self._seen.clear()
         self._names.clear()
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
-        """Tells if the graph is one that was seen before, and because of which patterns.
+        """The reason to stop if the graph is one already seen, with the patterns that cause it.
 
         :param graph: the graph after an iteration
-        :param applications: what the iteration applied
+        :param applications: the applications of the iteration
         """
         size = len(graph.store)
         if self._smallest is None or size < self._smallest:
@@ -68,7 +68,7 @@ class OscillationDetector(Observer):
         return ""
 
     def message(self) -> str:
-        """What to tell the user."""
+        """The message for the user."""
         return (
             f"patterns {', '.join(self.culprits)} undo each other, the optimization stops here; "
             "remove one of them from the selection"
@@ -76,7 +76,7 @@ class OscillationDetector(Observer):
 
 
 class GrowthDetector(Observer):
-    """Tells when a graph became much bigger than it was: rewrites feed each other.
+    """Stops when the graph became much larger than it was, because rewrites feed each other.
 
     :param size: number of nodes at the beginning
     """
@@ -94,12 +94,12 @@ class GrowthDetector(Observer):
         self._starts_at(len(state.store))
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
-        """Tells if the graph is too big, and because of which patterns.
+        """The reason to stop if the graph is too large, with the patterns that cause it.
 
-        Cost: nothing unless it is bigger than it was at first.
+        Cost: nothing unless it is larger than it was at first.
 
         :param graph: the graph after an iteration
-        :param applications: what the iteration applied
+        :param applications: the applications of the iteration
         """
         if len(graph.store) <= self.size:
             return ""
@@ -108,7 +108,7 @@ class GrowthDetector(Observer):
         return self.message() if len(graph.store) > self.limit else ""
 
     def message(self) -> str:
-        """What to tell the user."""
+        """The message for the user."""
         names = [name for name, added in self._added.most_common(3) if added > 0]
         return (
             f"the graph had {self.size} nodes and has more than {self.limit} after patterns "
@@ -117,9 +117,9 @@ class GrowthDetector(Observer):
 
 
 class UseDetector(Observer):
-    """Tells when a rewrite was applied too many times.
+    """Stops when a rewrite was applied too many times.
 
-    :param ratio: number of times for each node there was at the beginning
+    :param ratio: number of times for each node of the graph at the beginning
     """
 
     def __init__(self, ratio: float):
@@ -133,10 +133,10 @@ class UseDetector(Observer):
         self._used.clear()
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
-        """Tells if one was, and which. Cost: O(number of applications).
+        """The reason to stop if a rewrite was applied too often. Cost: O(number of applications).
 
         :param graph: the graph after an iteration
-        :param applications: what the iteration applied
+        :param applications: the applications of the iteration
         """
         self._used.update(a.match.pattern.name for a in applications if not a.refusal)
         names = sorted(name for name, count in self._used.items() if count > self.limit)
@@ -149,7 +149,7 @@ class UseDetector(Observer):
 
 
 def _leaf(graph: Graph, name: str) -> int:
-    """Signature of what no node gives: an input, an outer result, an initializer."""
+    """Signature of a result without producer: an input, an outer result, an initializer."""
     shape = graph.facts[name].shape
     if name not in graph.constants.initializers or shape is None:
         return hash(name)
@@ -161,7 +161,7 @@ def _leaf(graph: Graph, name: str) -> int:
 
 
 def graph_signature(graph: Graph) -> int:
-    """A number that is the same for the same computation. Cost: O(N)."""
+    """A number equal for equal computations. Cost: O(N)."""
     store = graph.store
     known: dict[str, int] = {}
 

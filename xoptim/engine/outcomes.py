@@ -1,4 +1,4 @@
-"""What matching and applying did: what the engine, its detectors and its observers share."""
+"""Records of a match and of an application, shared by the engine, detectors and observers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from xbuilder.nodes.record import NodeRecord
 from ..authoring.members import Member
 from ..authoring.patterns import MatchResult, PatternOptimization
 
-#: a match that is not tried again: the pattern and what the nodes give
+#: a match that is not tried again: the pattern and the first results of its nodes
 RefusalKey = tuple[Member, tuple[str, ...]]
 
 
 @dataclass(slots=True)
 class PatternRun:
-    """What one pattern did while matching.
+    """The run of one pattern during the matching of an iteration.
 
     :param pattern: the pattern
     :param visited: number of its roots
     :param time_in: seconds
-    :param found: its matches, those that overlap others left out
+    :param found: its matches, without those that overlap others
     :param failures: number of calls that failed
     """
 
@@ -38,18 +38,18 @@ class PatternRun:
 
 @dataclass(slots=True)
 class Application:
-    """What applying one match did.
+    """The outcome of applying one match.
 
     :param match: the match
-    :param removed: nodes it took away
-    :param added: nodes it wrote
-    :param known: what was known before of the results of the removed nodes
+    :param removed: nodes it removed
+    :param added: nodes it added
+    :param known: facts of the results of the removed nodes, before the application
     :param time_in: seconds
-    :param time_checking: seconds spent inferring and checking what was written, a part of them
-    :param refusal: why nothing happened, empty if it was applied
-    :param is_final: the same match is not tried again
-    :param redirected: a result, and the one its readers will read: it is done last, once the order
-        of the nodes is checked
+    :param time_checking: part of these seconds spent inferring and checking the new nodes
+    :param refusal: reason of the refusal, empty if it was applied
+    :param is_final: whether the same match is not tried again
+    :param redirected: a result and the one its readers will read instead; it is done last, once the
+        order of the nodes is checked
     """
 
     match: MatchResult
@@ -63,7 +63,7 @@ class Application:
     redirected: tuple[str, str] | None = None
 
     def written(self) -> Sequence[NodeRecord]:
-        """What replaces the removed nodes, for reports: an Identity stands for a redirection."""
+        """The nodes that replace the removed ones; an Identity stands for a redirection."""
         if self.redirected is None:
             return self.added
         result, source = self.redirected
@@ -71,15 +71,15 @@ class Application:
 
 
 def refusal_key(match: MatchResult) -> RefusalKey:
-    """What makes a match the same one in a later iteration."""
+    """The key of a match, equal for the same match in a later iteration."""
     return match.pattern, tuple(n.output[0] for n in match.nodes if n is not None and n.output)
 
 
 def refuse(refused: set[RefusalKey], application: Application) -> None:
-    """Notes a match that is not tried again, and says why.
+    """Records a match that is not tried again, and warns with the reason.
 
     :param refused: receives it
-    :param application: what applying the match did
+    :param application: outcome of the match
     """
     if application.is_final:
         refused.add(refusal_key(application.match))

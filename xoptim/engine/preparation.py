@@ -1,4 +1,4 @@
-"""Rewrites that make functions for other rewrites: which ones run, what is left of them."""
+"""Intermediate functions that patterns make for other patterns: selection and inlining back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..authoring.patterns import PatternOptimization
 
 
 def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]:
-    """Leaves out the patterns making functions no other one starts from: they would be put back.
+    """Leaves out patterns that make functions no other pattern starts from, which are useless.
 
     :param patterns: patterns the opset of the graph allows
     """
@@ -34,8 +34,8 @@ def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]
 
 
 def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
-    """Replaces the calls to the functions patterns made by the nodes they stand for, which have
-    their names again.
+    """Inlines back the functions patterns made. The nodes of their bodies have their first names
+    again.
 
     :param graph: the graph
     :param known: functions that were there before the patterns
@@ -60,8 +60,8 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
 def _give_names_back(
     graph: Graph, made: Collection[FunctionKey], calls: Sequence[NodeProto]
 ) -> None:
-    """The names of the nodes that come back, and of their inner results, are free again: these
-    nodes take them, and a second run of the patterns writes the same model."""
+    """Releases the names of the nodes inlined back and of their inner results. These nodes take
+    them again, so a second run of the patterns writes the same model."""
     scope = graph.scope
     live = {graph.store.proto(record).name for record in graph.store.nodes}
     stack = list(calls)

@@ -1,4 +1,4 @@
-"""Rewrites that say two results are the same: readers move, no Identity comes in between."""
+"""Redirects the readers of a result to an equal one, without an Identity in between."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .state import EngineState
 
 
 def can_redirect(state: EngineState, result: str, source: str) -> bool:
-    """Tells if the readers of a result can read another one, which comes before it and is the same
-    as far as anyone knows, without an Identity.
+    """Whether the readers of a result can read another one directly. That one must come before
+    and have the same facts.
 
     :param state: the engine
-    :param result: what is read
-    :param source: what would be read instead
+    :param result: the result they read
+    :param source: the result they would read instead
     """
     store = state.store
     return (
@@ -30,9 +30,9 @@ def can_redirect(state: EngineState, result: str, source: str) -> bool:
 
 
 def is_same(state: EngineState, result: str, source: str) -> bool:
-    """Tells if the same type and shape are known of two results.
+    """Whether two results have the same known type and shape.
 
-    The copy of a constant becomes a constant for the next applications: it is always inferred.
+    The copy of a constant becomes a constant for the next applications, so it is always inferred.
     """
     a, b = state.facts[result], state.facts[source]
     same = a.shape is not None and a.type == b.type and a.shape == b.shape
@@ -49,7 +49,7 @@ def _comes_before(state: EngineState, source: str, result: str) -> bool:
 
 
 class Redirections:
-    """Moves readers at the end of an iteration, in the order of the applications.
+    """Redirects readers at the end of an iteration, in the order of the applications.
 
     :param state: the engine
     """
@@ -59,11 +59,11 @@ class Redirections:
         self._done: dict[str, str] = {}
 
     def redirect(self, result: str, source: str, removed: Sequence[NodeRecord]) -> int:
-        """Does what :attr:`Application.redirected` says, unless a later application of the same
-        iteration changed the neighbours: the next iteration sees the match again.
+        """Performs :attr:`Application.redirected`, unless a later application of the same iteration
+        changed the neighbours. The next iteration sees the match again in that case.
 
-        :param result: what is read
-        :param source: what is read instead
+        :param result: the result they read
+        :param source: the result they read instead
         :param removed: the nodes of the match
         :return: number of nodes removed
         """
@@ -82,7 +82,7 @@ class Redirections:
         return len(gone)
 
     def _gone(self, record: NodeRecord, removed: Sequence[NodeRecord]) -> list[NodeRecord]:
-        """The node giving a result nobody reads any more, and those of a match that only it
+        """The producer of a result nobody reads any more, and the nodes of a match that only it
         needs."""
         store = self.state.store
         gone = [record]

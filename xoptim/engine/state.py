@@ -1,4 +1,4 @@
-"""What the parts of the engine share while they work on one graph."""
+"""The state that the parts of the engine share while they work on one graph."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .outcomes import RefusalKey
 
 
 class EngineState(GraphQueries):
-    """The graph, the patterns and what was decided so far; the loop is in :mod:`.optimizer`."""
+    """The graph, the patterns and past decisions; the loop is in :mod:`.optimizer`."""
 
     patterns: list[PatternOptimization]
     #: matches that are not tried again
     refused: set[RefusalKey]
-    #: what a pattern writes, and leaves as it is, is checked
+    #: whether the nodes a pattern writes or receives are checked
     checks: bool
-    #: what patterns were given
+    #: the nodes given to patterns, with their content
     guard: NodeGuard
     verifies: bool
     remove_identity: bool
@@ -33,14 +33,14 @@ class EngineState(GraphQueries):
     on_failure: OnFailure
 
     def tell(self, event: str, *args: Any) -> None:
-        """Tells the observers something, see :class:`xoptim.engine.observers.Observer`."""
+        """Notifies the observers, see :class:`xoptim.engine.observers.Observer`."""
         raise NotImplementedError
 
     def fail(self, member: Member, message: str, cause: Exception | None = None) -> None:
-        """A rewrite failed: raises, or goes on without it.
+        """Reports a failing rewrite: raises, or goes on without it.
 
-        :param member: what failed
-        :param message: what happened
+        :param member: the rewrite
+        :param message: message of the error
         :param cause: the error it comes from
         """
         error = PatternError(message)

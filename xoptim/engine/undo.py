@@ -1,4 +1,4 @@
-"""Takes a rewrite back: the nodes it removed return, with what was known of their results."""
+"""Undoes a rewrite: restores the removed nodes and the facts of their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def undo(
     :param graph: the graph
     :param added: nodes the rewrite added
     :param removed: nodes it removed
-    :param known: what was known of their results, `graph.facts.saved(removed)` before it
+    :param known: saved facts of their results, `graph.facts.saved(removed)` before it
     """
     back = graph.store.replace(added, [_copy(record) for record in removed])
     graph.facts.restore(known)
@@ -33,5 +33,5 @@ def undo(
 
 
 def _copy(record: NodeRecord) -> NodeProto:
-    """The node of a record that left the store, as it was."""
+    """A copy of the node of a record that left the store."""
     return copy_node(record.refresh() if record.stale else record._proto)

@@ -1,4 +1,4 @@
-"""Nodes near the last changes: patterns look at them again before they look at everything."""
+"""The worklist: nodes near the last changes, which patterns visit again first."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 
-#: how far around a change nodes are looked at again, in number of edges
+#: distance from a change within which nodes are visited again, in number of edges
 RADIUS = 3
-#: readers of one result that are followed, the final sweep looks at all of them
+#: largest number of readers of one result that are followed; the final sweep visits all
 FAN_OUT = 16
 
 
 class Worklist:
-    """Listens to a store while matches are applied and what they left is cleaned.
+    """Subscribes to a store while matches are applied and cleaned.
 
     :param store: the graph
     """
 
     def __init__(self, store: GraphStore):
         self.store = store
-        #: what was heard
+        #: the changes received
         self.events: list[StoreEvent] = []
 
     def __enter__(self) -> Worklist:
-        """Starts again from nothing and listens."""
+        """Clears the changes and subscribes."""
         self.events.clear()
         self.store.subscribe(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Listens no more."""
+        """Unsubscribes."""
         self.store.unsubscribe(self)
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Notes a change, most of the time nobody asks what was near it."""
+        """Records a change; its neighbourhood is seldom needed."""
         self.events.append(event)
 
     def neighbourhood(self, events: Iterable[StoreEvent] | None = None) -> set[NodeRecord]:
-        """Live nodes within a few edges of what changed.
+        """Live nodes within a few edges of the changes.
 
-        :param events: the changes, by default those that were heard
+        :param events: the changes, by default those received
         """
         heard = self.events if events is None else events
         changed = {r for e in heard for r in (*e.added, *e.removed, *e.readers)}
@@ -56,8 +56,8 @@ class Worklist:
         return {r for r in found if r.alive}
 
     def _around(self, records: Iterable[NodeRecord]) -> set[NodeRecord]:
-        """What gives the inputs of some nodes, what reads the same inputs, what reads their
-        results. Cost: O(edges), each result is looked at once."""
+        """The producers and the readers of the inputs of some nodes, and the readers of their
+        results. Cost: O(edges), each result is visited once."""
         producers, consumers = self.store.producers, self.store.consumers
         names, found = set[str](), set[NodeRecord]()
         for record in records:

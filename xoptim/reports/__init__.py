@@ -1,1 +1,1 @@
-"""Tables and drawings."""
+"""Reports on models and runs: tables and drawings."""

@@ -1,4 +1,4 @@
-"""A model as a graph in the language of graphviz, whatever its names are made of."""
+"""Draws a model in the language of graphviz, whatever characters its names contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STYLES = {
     "undefined": 'shape=box, style="dashed", color="#c00000"',
 }
 
-#: result -> identifier of what gives it, the names of the subgraph first
+#: result -> identifier of its producer, the names of the subgraph first
 Scope = ChainMap[str, str]
 
 
@@ -43,7 +43,7 @@ def _escaped(char: str) -> str:
     special = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "&": "&amp;"}
     if char in special:
         return special[char]
-    # a null byte would end the graph, other control characters hide what they follow
+    # a null byte would end the graph, other control characters hide the text that follows
     return char if char.isprintable() else f"\\\\x{ord(char):02x}"
 
 

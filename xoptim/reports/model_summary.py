@@ -1,4 +1,4 @@
-"""What a model is made of: its nodes by operator type, the bytes of its weights."""
+"""Tables about a model: its nodes by operator type, the bytes of its weights."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def pattern_totals(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     The engine gives a row ``match_<pattern>`` for each search and ``apply_<pattern>`` for each
     application: both count for the pattern.
 
-    :param rows: what `GraphBuilder.optimize` and `to_onnx(return_optimize_report=True)` return
+    :param rows: rows returned by `GraphBuilder.optimize` and `to_onnx(return_optimize_report=True)`
     :return: rows with `pattern`, `instances` (applications), `removed`, `added` (nodes),
         `time_in` (seconds), those that removed the most nodes first
 

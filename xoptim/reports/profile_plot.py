@@ -1,4 +1,4 @@
-"""A profile as an icicle: a drawing in SVG, or a page, which need nothing but a browser."""
+"""Draws a profile as an icicle chart, in SVG or in an HTML page without dependencies."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _COLOURS = {
     "rewriter": "#fdae6b",
     "step": "#dadaeb",
 }
-#: a rewriter which never applied
+#: color of a rewriter that never applied
 _IN_VAIN = "#fc9272"
 
 Box = tuple[ProfileNode, float, float, int]
 
 
 def boxes(root: ProfileNode, width: float = _WIDTH) -> Iterator[Box]:
-    """Places the lines of a profile: one row for each level, widths are times.
+    """Computes the boxes of a profile: one row for each level, widths are times.
 
     :param root: the outermost line
     :param width: its width
-    :return: each line, its left side, its width, its row; those too thin to be seen are left out
+    :return: each line, its left side, its width, its row; boxes too thin to be seen are left out
     """
     stack: list[Box] = [(root, 0.0, width, 0)]
     while stack:
@@ -45,11 +45,11 @@ def boxes(root: ProfileNode, width: float = _WIDTH) -> Iterator[Box]:
 
 
 def profile_svg(root: ProfileNode, width: float = _WIDTH) -> str:
-    """Draws a profile: what is inside is below, the longest first; the red rewriters never applied.
+    """Draws a profile. Inner lines are below, the longest first; red rewriters never applied.
 
     :param root: the outermost line, `profile.root`
     :param width: pixels
-    :return: the drawing; the name of a line and what it counted show under the mouse
+    :return: the drawing; the name of a line and its counts show under the mouse
     """
     found = list(boxes(root, width))
     height = (1 + max(row for *_, row in found)) * _ROW
@@ -75,7 +75,7 @@ def _drawn(node: ProfileNode, left: float, wide: float, row: int) -> str:
 
 
 def profile_html(root: ProfileNode, title: str = "profile") -> str:
-    """A page with the drawing, then the profile as a text.
+    """A page with the drawing and the profile as text.
 
     :param root: the outermost line, `profile.root`
     :param title: title of the page

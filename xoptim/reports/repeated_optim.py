@@ -1,5 +1,4 @@
-"""Finds what is repeated in a model: the layers of a transformer, the blocks of a convolution
-network."""
+"""Finds repeated parts of a model: layers of a transformer, blocks of a convolution network."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from xbuilder.support.argument_types import check_type
 
 Key = tuple[str, str]
 
-#: what nodes playing the same role share: domain, type, numbers of inputs and outputs, attributes
+#: signature of a node: domain, type, numbers of inputs and outputs, attributes
 Signature = tuple[str, str, int, int, tuple[bytes, ...]]
-#: an input of a node, or an output with the signature of a reader and the input it reads it by
+#: an edge: an input of a node, or an output with the signature of a reader and its input index
 Edge = tuple[int, tuple[Signature, int] | None]
 
-#: operator types tried as the first node of a repeated part, the rarest first
+#: largest number of operator types tried as the first node of a repeated part, the rarest first
 _SEEDS = 12
 
 
@@ -135,7 +134,7 @@ class _Growth:
 def find_largest_repeated_pattern(
     onx: ModelProto, min_freq: int = 2, max_seeds: int = _SEEDS
 ) -> RepeatedPattern | None:
-    """Finds the largest connected part of the main graph that is met several times.
+    """Finds the largest connected part of the main graph that occurs several times.
 
     Every instance has the same operators, attributes and edges; weights differ. The instances of
     one node type grow together along edges they all have. Cost: O(seeds x edges).

@@ -1,4 +1,4 @@
-"""Extracts the part of a graph between some results."""
+"""Extracts the nodes of a graph between some results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xbuilder.support.argument_types import check_names
 def unfused_nodes(
     onx: ModelProto, input_names: Sequence[str], output_names: Sequence[str], as_proto: bool = False
 ) -> list[NodeProto] | ModelProto:
-    """Returns the nodes computing some results from others: what a fusion missed, to look at it.
+    """The nodes computing some results from others, to look at a part that a fusion missed.
 
     :param onx: the model
     :param input_names: where the part begins

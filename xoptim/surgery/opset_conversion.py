@@ -1,8 +1,8 @@
 """Converts a model to a newer opset with the converter of onnx.
 
-That one knows nodes only: it forgets local functions, metadata and sparse initializers, and fails
-on models over 2 GB. It is given a small model, without the weights, and only the nodes it changes
-are taken from its answer.
+The converter of onnx only handles nodes. It loses local functions, metadata and sparse
+initializers, and fails on models over 2 GB. It receives a small model without the weights, and only
+the nodes it changes are copied back.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.protos import main_domain, opsets_of
 
-#: what the converter does not see of a weight: its content, above this number of bytes
+#: weights of more bytes are hidden from the converter
 _LARGE = 1024
-#: operators whose meaning changed and which the converter leaves as they are: first opset where
-#: the new meaning holds
+#: operators whose meaning changed and which the converter does not convert: first opset with the
+#: new meaning
 _LEFT_WRONG = {"GroupNormalization": 21, "Hardmax": 13}
 
 
@@ -36,10 +36,10 @@ class OpsetConversionError(XoptimError):
 
 
 def convert_opset(model: ModelProto | str | Path, target_opset: int) -> ModelProto:
-    """Converts a model to a newer opset of the main domain; the other domains stay.
+    """Converts a model to a newer opset of the main domain; the other domains are kept.
 
-    Local functions are inlined. Weights are not read: those in other files stay there, so a model
-    of any size is converted. What does not need to change stays as it is.
+    Local functions are inlined. Weights are not read and those in other files stay there, so a
+    model of any size is converted. The parts that need no conversion are unchanged.
 
     :param model: the model, it is not modified, or its path
     :param target_opset: the opset to reach
@@ -85,7 +85,7 @@ class _Conversion:
             raise OpsetConversionError(f"onnx cannot inline the local functions: {e}") from e
 
     def _check(self) -> None:
-        """Refuses what the converter would do wrong without a word."""
+        """Refuses operators that the converter would convert wrongly without an error."""
         for site in iter_tensor_sites(self.light):
             if is_external(site.tensor) and not _makes_one_of(site.node, self.constants):
                 raise OpsetConversionError(
@@ -102,7 +102,7 @@ class _Conversion:
                 )
 
     def run(self) -> ModelProto:
-        """Asks onnx, then puts what it changed in a copy of the model."""
+        """Runs the converter of onnx, then copies the nodes it changed to a copy of the model."""
         light = self._light_graph()
         try:
             changed = convert_version(light, self.target)
@@ -125,7 +125,7 @@ class _Conversion:
         return light
 
     def _reason(self, error: Exception) -> str:
-        """What the converter says, with the operators it may be about."""
+        """The message of the converter, with the operators it may be about."""
         text = (str(error).strip() or type(error).__name__).splitlines()[0]
         here = sorted({n.op_type for n in all_nodes(self.nodes) if n.op_type in text})
         return f"{text}{f' (operators {here})' if here else ''}"
@@ -142,7 +142,7 @@ class _Conversion:
         known = {i.name for i in self.light.graph.initializer}
         result.graph.initializer.extend(i for i in changed.initializer if i.name not in known)
         if self.source.functions:
-            # the inliner may have renamed what had the name of a result of a function
+            # the inliner may have renamed nodes whose name is the name of a result of a function
             del result.graph.value_info[:]
         del result.opset_import[:]
         kept = opsets_of(self.light)
@@ -190,7 +190,7 @@ def _without_weights(source: ModelProto) -> ModelProto:
     graph.value_info.extend(source.graph.value_info)
     inputs = {i.name for i in source.graph.input}
     for tensor in source.graph.initializer:
-        # an initializer that is an input as well is no constant
+        # an initializer that is an input as well is not constant
         if tensor.name not in inputs:
             if is_external(tensor) or _is_large(tensor):
                 graph.input.append(_declared(tensor, tensor.name))
@@ -203,7 +203,7 @@ def _without_weights(source: ModelProto) -> ModelProto:
 
 
 def _chosen(node: NodeProto, original: NodeProto | None) -> NodeProto:
-    """The node as it was if nothing of it changed, else the new one with what it says of itself."""
+    """The original node if it is unchanged, else the new one with its documentation."""
     if original is None:
         return node
     if _same(node, original):
@@ -215,7 +215,7 @@ def _chosen(node: NodeProto, original: NodeProto | None) -> NodeProto:
 
 
 def _same(node: NodeProto, original: NodeProto) -> bool:
-    """True if two nodes compute the same thing: names of values in bodies are equal, types of
+    """Whether two nodes compute the same thing. Names of values in bodies must be equal; types of
     results, which the converter adds, do not count."""
     if (node.op_type, main_domain(node.domain)) != (
         original.op_type,

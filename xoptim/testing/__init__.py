@@ -1,4 +1,4 @@
-"""Tools to test a pattern: before and after as ONNX text, same outputs, near misses."""
+"""Tools to test a pattern: models as ONNX text, same outputs, near misses."""
 
 from __future__ import annotations
 

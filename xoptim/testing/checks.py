@@ -1,4 +1,4 @@
-"""What a pattern does to a model, what it refuses and why."""
+"""Checks that a pattern rewrites a model as expected, or refuses it with the expected reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .running import compare_models, make_feeds, size_tables
 def optimize_with(
     model: ModelProto, patterns: Any, **options: Any
 ) -> tuple[ModelProto, list[dict[str, Any]], GraphBuilder]:
-    """Runs patterns, and only them, on a model. Returns the model, the statistics, the builder."""
+    """Runs the given patterns only on a model. Returns the model, the statistics, the builder."""
     builder = GraphBuilder(
         model,
         infer_shapes_options=True,
@@ -39,7 +39,7 @@ def optimize_with(
 def optimizer_of(
     model: str | ModelProto, patterns: Any = None, opset: int = 18, **options: Any
 ) -> GraphBuilderPatternOptimization:
-    """Makes an optimizer on a model, to ask it what a pattern may ask.
+    """Makes an optimizer on a model, to ask queries as a pattern does.
 
     :param model: model or graph, as text or proto
     :param patterns: patterns it may run
@@ -73,7 +73,7 @@ def check_pattern(
     compared.
 
     :param before: model or graph, as text or proto
-    :param after: what is expected, None to compare outputs only
+    :param after: the expected model, None to compare outputs only
     :param patterns: patterns to run
     :param opset: main opset if the text is a graph
     :param atol: absolute tolerance, 0 for an exact rewrite
@@ -114,7 +114,7 @@ def check_pattern(
 def reasons_of(
     model: ModelProto, pattern: PatternOptimization | str, **options: Any
 ) -> list[tuple[str, str]]:
-    """Looks at every root of a pattern: `(operator, reason of the rejection or "match")`."""
+    """The answers of a pattern at its roots: `(operator, reason of the rejection or "match")`."""
     instance = one_pattern(pattern)
     optimizer = optimizer_of(model, [instance], **options)
     return [(n.op_type, optimizer.explain(instance, n)) for n in optimizer.iter_roots(instance)]

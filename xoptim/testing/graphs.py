@@ -1,4 +1,4 @@
-"""Graphs as lines of text where generated names do not appear."""
+"""Writes graphs as lines of text without generated names, to compare them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _leaf(array: np.ndarray) -> str:
 
 
 def canonical_graph(graph: GraphProto, outer: Mapping[str, str] | None = None) -> list[str]:
-    """A graph as lines of text where generated names do not appear: equal graphs give equal lines.
+    """A graph as lines of text without generated names: equal graphs give equal lines.
 
     Nodes are numbered from the outputs; constants are written by value.
     """

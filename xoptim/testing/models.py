@@ -12,13 +12,13 @@ from xbuilder.operators.opsets import ir_version_for
 
 
 class PatternTestError(AssertionError, XoptimError):
-    """A pattern does not do what its test says."""
+    """A pattern does not behave as its test expects."""
 
 
 def model_from_text(
     text: str, opset: int = 18, domains: Iterable[str] = ("com.microsoft",)
 ) -> ModelProto:
-    """Parses a model, or a graph alone to which a header is added.
+    """Parses a model, or a graph alone, to which a header is added.
 
     :param text: ONNX text format
     :param opset: main opset of the header

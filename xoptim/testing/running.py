@@ -1,4 +1,4 @@
-"""Random inputs, outputs under onnxruntime and the reference evaluator, compared."""
+"""Runs models on random inputs under onnxruntime and the reference evaluator, compares them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xbuilder.runtimes.sessions import plain_session
 
 from .models import PatternTestError
 
-#: tells if two arrays are equal as far as a rewrite is concerned
+#: whether two arrays are equal as far as a rewrite is concerned
 ValuesEqual: TypeAlias = Callable[[Any, Any], bool]
 
 #: sizes given to symbols, one row per run
@@ -35,7 +35,7 @@ def random_array(elem_type: int, shape: Sequence[int], rng: np.random.Generator)
 
 
 def size_tables(model: ModelProto, sizes: Any) -> list[dict[str, int]]:
-    """Sizes of the symbols of a model, one table per run: those given, or two of our own."""
+    """Sizes of the symbols of a model, one table per run: those given, or two default ones."""
     if sizes is not None:
         return [dict(s) for s in (sizes if isinstance(sizes, (list, tuple)) else [sizes])]
     builder = GraphBuilder(model)
@@ -94,7 +94,7 @@ def assert_same_outputs(
     :param got: other ones
     :param atol: absolute tolerance
     :param rtol: relative tolerance
-    :param where: what ran, for the message
+    :param where: the model and the runtime, for the message
     :param equal: compares two arrays, instead of the tolerances
     :raises PatternTestError: they differ
     """

@@ -1,4 +1,4 @@
-"""Tests of patterns written as tables: models that change, models that are refused.
+"""Tests of patterns written as tables of models that change or are refused.
 
 A table maps a pattern to its cases; the cases are a dictionary `{name: row}`, a list of rows, or
 one row. A row is two texts, and options of the check where this case needs its own.

@@ -1,4 +1,4 @@
-"""The rewriting toolkit: the ways to write, combine, store, watch rewrites, on one engine."""
+"""The rewriting toolkit: ways to write, combine, store and observe rewrites, on one engine."""
 
 from __future__ import annotations
 

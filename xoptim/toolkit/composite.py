@@ -1,4 +1,4 @@
-"""What composite rewriters share: their members, and what becomes of a failure."""
+"""The base of composite rewriters, with their inner rewriters and their policy for failures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .rewriters import GraphRewriter
 
 
 class CompositeRewriter(GraphRewriter):
-    """A rewriter made of others.
+    """A rewriter made of other rewriters.
 
     :param rewriters: rewriters of graphs, of nodes, patterns, names of patterns and of sets
     :param name: its name
-    :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
-        function of the error and of what failed; the run it is part of decides by default
+    :param on_failure: policy for a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of the rewrite; by default, the policy of the run it is part of
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class CompositeRewriter(GraphRewriter):
 
     @contextmanager
     def failing(self, state: EngineState) -> Iterator[None]:
-        """Decides what becomes of a failure for a while."""
+        """Sets the policy for failures in this context."""
         previous = state.on_failure
         state.on_failure = self._on_failure or previous
         try:

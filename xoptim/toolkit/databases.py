@@ -1,4 +1,4 @@
-"""Databases that make a rewriter of what a query finds."""
+"""Databases whose queries make a rewriter: a sequence, an equilibrium or a walk."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FINAL, CLEANUP = "final", "cleanup"
 
 
 class RewriterDatabase(RewriteDatabase):
-    """A database whose :meth:`query` makes a rewriter; a subclass gives :meth:`build`.
+    """A database whose :meth:`query` makes a rewriter; a subclass defines :meth:`build`.
 
     A database inside it makes a rewriter as well, unless it finds nothing.
 
     :param name: see :class:`RewriteDatabase`
-    :param on_failure: what becomes of a rewrite that fails, see :class:`CompositeRewriter`
+    :param on_failure: policy for a rewrite that fails, see :class:`CompositeRewriter`
     """
 
     def __init__(self, name: str = "", on_failure: str | OnFailure | None = None):
@@ -43,7 +43,7 @@ class RewriterDatabase(RewriteDatabase):
         raise NotImplementedError(f"{type(self).__name__} must define method build.")
 
     def found_here(self, query: RewriteDatabaseQuery) -> list[Entry]:
-        """What a query finds: the rewriters of inner databases in the place of the databases."""
+        """The entries of a query, where inner databases are replaced by their rewriters."""
         rows = []
         for entry in self.with_extra(in_order(self.ranked_here(query)), query):
             if isinstance(entry.rewrite, RewriteDatabase):
@@ -56,7 +56,7 @@ class RewriterDatabase(RewriteDatabase):
 
 
 def rewriter_of(database: RewriteDatabase, query: RewriteDatabaseQuery, name: str) -> GraphRewriter:
-    """The rewriter a database makes of a query: an equilibrium if it does not say.
+    """The rewriter a database makes for a query, an equilibrium by default.
 
     :param database: the database
     :param query: the query, whose words may be unknown to the database
@@ -70,7 +70,7 @@ def rewriter_of(database: RewriteDatabase, query: RewriteDatabaseQuery, name: st
 
 
 class SequenceDatabase(RewriterDatabase):
-    """Rewriters by position: a query makes them run once each, one after the other.
+    """Rewriters by position. The rewriter of a query runs each of them once, in order.
 
     Without a position, a rewriter comes after those that were registered; an extra one comes last.
 
@@ -104,9 +104,9 @@ def place_of(entry: Entry) -> float:
 
 
 class EquilibriumDatabase(RewriterDatabase):
-    """Rewriters of any kind: a query makes them run together until a fixed point.
+    """Rewriters of any kind. The rewriter of a query runs them together until a fixed point.
 
-    Those with the tag `final` run when the others have nothing left to do, those with the tag
+    Those with the tag `final` run when the others change nothing any more, those with the tag
     `cleanup` after each change.
 
     :param name: see :class:`RewriteDatabase`
@@ -143,8 +143,8 @@ def _with_tag(entries: Iterable[Entry], tag: str) -> list[Entry]:
 
 
 class WalkingDatabase(RewriterDatabase):
-    """Node rewriters and patterns: a query makes a walk through the nodes, where they are tried in
-    their order. The databases inside are opened.
+    """Node rewriters and patterns. The rewriter of a query walks through the nodes and tries
+    them in their order. Inner databases are expanded.
 
     :param name: see :class:`RewriteDatabase`
     :param order: see :class:`WalkingGraphRewriter`

@@ -1,4 +1,4 @@
-"""Rewriters made out of functions."""
+"""Decorators that turn functions into rewriters."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from onnx import NodeProto
 from ..authoring.context import RewriteContext
 from .rewriters import EditableGraph, GraphRewriter, NodeRewriter, Transformed
 
-#: looks at one node, see :meth:`NodeRewriter.transform`
+#: a function of one node, see :meth:`NodeRewriter.transform`
 NodeFunction: TypeAlias = Callable[[RewriteContext, NodeProto], Transformed]
-#: changes a graph, see :meth:`GraphRewriter.apply`
+#: a function that changes a graph, see :meth:`GraphRewriter.apply`
 GraphFunction: TypeAlias = Callable[[EditableGraph], None]
 
 
 class FunctionNodeRewriter(NodeRewriter):
-    """A node rewriter made out of a function.
+    """A node rewriter defined by a function.
 
-    :param function: looks at one node
+    :param function: function of one node
     :param tracks: operators it is called on, None for any
-    :param name: its name, the one of the function by default
+    :param name: its name, the name of the function by default
     """
 
     def __init__(self, function: NodeFunction, tracks: Iterable[str] | None = None, name: str = ""):
@@ -44,10 +44,10 @@ class FunctionNodeRewriter(NodeRewriter):
 
 
 class FunctionGraphRewriter(GraphRewriter):
-    """A graph rewriter made out of a function.
+    """A graph rewriter defined by a function.
 
-    :param function: changes a graph
-    :param name: its name, the one of the function by default
+    :param function: function that changes a graph
+    :param name: its name, the name of the function by default
     """
 
     def __init__(self, function: GraphFunction, name: str = ""):
@@ -73,10 +73,10 @@ def node_rewriter(
 def node_rewriter(
     tracks: str | Iterable[str] | NodeFunction | None = None, name: str = ""
 ) -> FunctionNodeRewriter | Callable[[NodeFunction], FunctionNodeRewriter]:
-    """Decorator: a function of a node becomes a node rewriter, an instance.
+    """Decorator: turns a function of a node into a node rewriter, an instance.
 
     :param tracks: operators it is called on, None, or no parenthesis, for any
-    :param name: its name, the one of the function by default
+    :param name: its name, the name of the function by default
 
     ::
 
@@ -94,7 +94,7 @@ def node_rewriter(
 
 
 def graph_rewriter(function: GraphFunction) -> FunctionGraphRewriter:
-    """Decorator: a function of a graph becomes a graph rewriter, an instance.
+    """Decorator: turns a function of a graph into a graph rewriter, an instance.
 
     ::
 

@@ -1,4 +1,4 @@
-"""Rewriters together until none has anything to do."""
+"""Runs rewriters of any kind together until a fixed point."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .walking import on_graphs
 
 
 class EquilibriumGraphRewriter(CompositeRewriter):
-    """Runs rewriters until a fixed point, whatever their kind: it is the engine of the patterns.
+    """Runs rewriters of any kind until a fixed point, with the engine of the patterns.
 
-    Those that work on a whole graph, walking ones included, run first; then the node rewriters and
-    the patterns, all together, until they find nothing; then the final rewriters; again until
-    nothing changes. An oscillation is detected and what causes it is named.
+    Rewriters of whole graphs, walking ones included, run first; then the node rewriters and the
+    patterns, all together, until none matches; then the final rewriters; again until nothing
+    changes. An oscillation is detected and its cause is named.
 
     :param rewriters: see :class:`CompositeRewriter`
     :param max_use_ratio: stops when one rewriter was applied more than this number of times the
-        number of nodes there were
-    :param final_rewriters: run when the others have nothing left to do
+        number of nodes at the beginning
+    :param final_rewriters: run when the others change nothing any more
     :param cleanup_rewriters: run after each change: after a rewriter of graphs, after an iteration
         of the others
     :param name: its name
@@ -46,7 +46,7 @@ class EquilibriumGraphRewriter(CompositeRewriter):
         super().__init__(rewriters, name, on_failure)
         self.max_use_ratio = max_use_ratio
         self.final = [on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
-        #: members that work on whole graphs have their own way to look
+        #: rewriters of whole graphs, which search their nodes themselves
         self.follows_changes = not self.final and all(
             isinstance(r, PatternOptimization) for r in self.rewriters
         )

@@ -1,4 +1,4 @@
-"""The graph of the engine as a graph of `onnx_ir`, for the rules written for that one."""
+"""Copies the graph of the engine to `onnx_ir`, for the rules written for that library."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from xbuilder.protos.exporting import export_container
 
 from ..authoring.queries import GraphQueries
 
-#: larger initializers are read when a rule looks at them
+#: larger initializers are only read when a rule needs them
 READ_LATER = 1024
 
 
 class IrMirror:
-    """A copy of a graph as an `onnx_ir.Model`, made when the graph changed since the last one.
+    """A copy of a graph as an `onnx_ir.Model`, made when the graph changed since the last copy.
 
-    What the graph knows of types and shapes is written in it. The results that a body reads from
+    Known types and shapes are written in it. The results that a body reads from
     outside are inputs. Cost: O(N), once in an iteration, however many rules there are.
 
     :param graph: the graph
@@ -42,7 +42,7 @@ class IrMirror:
 
     @classmethod
     def of(cls, g: GraphQueries) -> IrMirror:
-        """The mirror of the graph as it is now.
+        """The mirror of the graph in its current state.
 
         :param g: the optimizer
         """
@@ -63,7 +63,7 @@ def _describe(graph: Graph, name: str, where: Any) -> None:
 
 
 def _names_from_outside(graph: Graph, described: set[str]) -> list[str]:
-    """Names of the results that a body reads and does not give."""
+    """Names of the results that a body reads from outside."""
     if graph.parent is None:
         return []
     known = described | set(graph.store.producers)

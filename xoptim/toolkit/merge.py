@@ -1,4 +1,4 @@
-"""Equal computations become one."""
+"""Merges common subexpressions of a graph."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .rewriters import EditableGraph, GraphRewriter
 class MergeOptimizer(GraphRewriter):
     """Keeps one of the nodes that compute the same thing, whole chains at once.
 
-    Two nodes do when they have the same operator, the same attributes and the same inputs, in any
-    order if the operator is commutative. Constants are compared by content. What is random or has a
-    subgraph stays. It comes before everything else. Cost: O(nodes + edges).
+    Two nodes do if they have the same operator, the same attributes and the same inputs, in any
+    order if the operator is commutative. Constants are compared by content. Random nodes and nodes
+    with a subgraph are kept. It runs before everything else. Cost: O(nodes + edges).
 
     ::
 
@@ -26,7 +26,7 @@ class MergeOptimizer(GraphRewriter):
 
     def apply(self, graph: EditableGraph) -> None:
         """Merges constants, then nodes."""
-        # the registry loads the families in its order
+        # the registry imports the families in its order
         from ..patterns.whole_graph.common_subexpressions import TwinSearch, merged
 
         remove_duplicated_initializer(graph.graph)

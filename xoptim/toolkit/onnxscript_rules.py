@@ -1,4 +1,4 @@
-"""Rules of onnxscript's rewriter as patterns: `RewriteRule`, `RewriteRuleSet`."""
+"""Runs rules of onnxscript's rewriter, `RewriteRule` and `RewriteRuleSet`, as patterns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .ir_mirror import IrMirror
 class OnnxScriptRule(Rewrite):
     """A rule of onnxscript that runs among the other patterns.
 
-    The rule matches on a copy of the graph as it likes; what it gives is written by the engine,
-    which protects types, shapes, outputs and what is used elsewhere as it does for any pattern.
+    The rule matches on a copy of the graph. The engine writes its replacement, and protects types,
+    shapes, outputs and results used elsewhere as it does for any pattern.
 
     :param rule: a `RewriteRule`
     :param verbose: verbosity
@@ -45,7 +45,7 @@ class OnnxScriptRule(Rewrite):
         return id(self.rule)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
-        """Asks the rule, on a copy of the graph, what it writes instead of a node."""
+        """The replacement of a node, computed by the rule on a copy of the graph."""
         mirror = IrMirror.of(g)
         found = mirror.node(g.record(node))
         if found is None:
@@ -53,7 +53,7 @@ class OnnxScriptRule(Rewrite):
         why = _Why()
         with _visiting(self.rule):
             for tracer in (why, None):
-                # with a tracer, the rule tells why it refuses and changes nothing
+                # with a tracer, the rule reports why it refuses and changes nothing
                 delta = self.rule.try_rewrite(mirror.model, found.graph, found, tracer=tracer)
                 if delta is None:
                     return g.no(why.reason)
@@ -66,8 +66,8 @@ class OnnxScriptRule(Rewrite):
 
 @contextmanager
 def _visiting(rule: Any) -> Iterator[None]:
-    """What a rule does before and after a graph is visited: what it remembers of another copy of
-    the graph is forgotten."""
+    """Calls the visitors a rule has before and after a graph, so that it forgets what it recorded
+    on another copy of the graph."""
     if rule.graph_pre_visitor:
         rule.graph_pre_visitor()
     try:
@@ -78,24 +78,24 @@ def _visiting(rule: Any) -> Iterator[None]:
 
 
 class _Why:
-    """Listens to a rule: it keeps the last reason."""
+    """A tracer of onnxscript that keeps the last reason."""
 
     def __init__(self) -> None:
         self.reason = "the rule does not match"
 
     def log(self, rule: Any, container: Any, node: Any, match: Any, status: Any) -> None:
-        """What the rule calls when it is done with a node."""
+        """Called by the rule when it is done with a node."""
         self.reason = getattr(match, "reason", "") or self.reason
 
 
 class _Reader:
-    """Turns what a rule made into operators to write."""
+    """Converts the nodes a rule made into new operators."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, NewNode] = {}
 
     def replacement(self, value: Any) -> Any:
-        """What stands for a value: a name, a new operator, an array, None if it is missing."""
+        """The replacement of a value: a name, a new operator, an array, None if it is missing."""
         if value is None:
             return None
         node = value.producer()
@@ -120,14 +120,14 @@ class _Reader:
 
 
 def _function_name(rule: Any) -> str:
-    """Name of what writes the replacement of a rule, of its class if it is a method."""
+    """Name of the function that writes the replacement of a rule, of its class for a method."""
     function = rule._replacement_pattern._function
     owner = getattr(function, "__self__", None)
     return type(owner).__name__ if owner is not None else str(function.__name__)
 
 
 def _roots(rule: Any) -> tuple[str, ...]:
-    """Operators the rule starts from."""
+    """Operator types a rule starts from."""
     identifier = rule._target_pattern.output_nodes[0].op_identifier()
     if identifier is None:
         return ("*",)
@@ -136,7 +136,7 @@ def _roots(rule: Any) -> tuple[str, ...]:
 
 
 def patterns_from_rules(rules: Any) -> list[OnnxScriptRule]:
-    """Patterns that do what rules of onnxscript do.
+    """Patterns equivalent to rules of onnxscript.
 
     :param rules: a `RewriteRule`, a `RewriteRuleSet`, or several of them
     :return: one pattern for each rule, in the same order

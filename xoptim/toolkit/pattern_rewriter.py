@@ -1,4 +1,4 @@
-"""A rewrite given by two nested tuples."""
+"""A pattern given by two nested tuples: the one to match and its replacement."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .rewriters import NodeRewriter, Transformed
 from .substitution import is_same_kind
 from .trees import Constraint, TreeReader
 
-#: gives the nodes where a pattern may end, from a node that is tracked
+#: the nodes where a pattern may end, from a tracked node
 GetNodes: TypeAlias = Callable[[RewriteContext, NodeProto], Iterable[NodeProto]]
 #: compares the values of a result before and after
 ValuesEqual: TypeAlias = Callable[[Any, Any], bool]
 
 
 class PatternNodeRewriter(NodeRewriter):
-    """Replaces what a tree describes by what another tree describes.
+    """Replaces the expression one tree describes by the expression another tree describes.
 
     A tree is a nested tuple: the operator, `"Mul"` or `"domain::Operator"`, its operands, a
     dictionary of its attributes. An operand is a tree, the name of a variable, a number, which is a
@@ -38,15 +38,16 @@ class PatternNodeRewriter(NodeRewriter):
     :class:`xoptim.toolkit.trees.TreeReader`; `Var("a")` in a dictionary of attributes gives a name
     to a value. A list of trees stands for several results. It is compiled as any equation.
 
-    A result replaced by another one must have its type and its shape, proven; unknown is no.
+    A result may only replace another one that is proven to have the same type and shape.
 
-    :param in_pattern: what is looked for, a list of trees for several results
-    :param out_pattern: what is written instead; or a function of the graph and of the names of
+    :param in_pattern: the tree to match, a list of trees for several results
+    :param out_pattern: the replacement; or a function of the graph and of the names of
         *in_pattern* it asks for, which returns it as :meth:`NodeRewriter.transform` does
-    :param allow_multiple_clients: an inner result may be used elsewhere: the nodes it needs stay
+    :param allow_multiple_clients: an inner result may be used elsewhere, the nodes it needs are
+        kept
     :param name: its name
     :param tracks: operators of the nodes given to *get_nodes*
-    :param get_nodes: gives the nodes where the pattern may end, from a node that is tracked: for a
+    :param get_nodes: returns the nodes where the pattern may end, from a tracked node: for a
         pattern that ends with a common operator and has a rare one inside
     :param values_eq_approx: compares the values of a result before and after when the rewrite is
         checked, see :func:`xoptim.testing.check_pattern`
@@ -93,7 +94,7 @@ class PatternNodeRewriter(NodeRewriter):
         """The operator the pattern ends with, or those `get_nodes` starts from."""
         return self._tracks if self._get_nodes is not None and self._tracks else self._rule.roots
 
-    #: what refuses most nodes before anything is called, see :class:`PatternOptimization`
+    #: cheap filters of most roots, see :class:`PatternOptimization`
     after: ClassVar[tuple[str, ...]] = cast(
         Any, property(lambda self: self._rule.after if self._get_nodes is None else ())
     )
@@ -145,7 +146,7 @@ class PatternNodeRewriter(NodeRewriter):
         return [context.record(node) for node in nodes]
 
     def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
-        """What replaces the results of the pattern that ends at a node."""
+        """The replacements of the results of the pattern that ends at a node."""
         found = self.match(graph, node, [])
         if found is None or not isinstance(found.apply, RightSide):
             return False
@@ -153,7 +154,7 @@ class PatternNodeRewriter(NodeRewriter):
 
 
 def _changes_kind(context: RewriteContext, match: MatchResult) -> str:
-    """Tells which result would be replaced by one of another type or shape."""
+    """The result that would be replaced by one of another type or shape, in a sentence."""
     replacements = match.apply.replacements if isinstance(match.apply, RightSide) else {}
     for result, value in replacements.items():
         if isinstance(value, str) and not is_same_kind(context, result, value):
@@ -164,10 +165,10 @@ def _changes_kind(context: RewriteContext, match: MatchResult) -> str:
 def _condition(
     constraints: Sequence[tuple[str, Constraint]], out: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """The function of a rule: checks the constraints, calls what gives the right-hand side.
+    """The function of a rule: checks the constraints, then calls the right-hand side.
 
-    :param constraints: names, and what they must satisfy
-    :param out: gives the right-hand side if the rule has none
+    :param constraints: names, and conditions on their values
+    :param out: returns the right-hand side if the rule has none
     """
     asked = [] if out is None else list(inspect.signature(out).parameters)[1:]
     names = list(dict.fromkeys([*(name for name, _ in constraints), *asked]))

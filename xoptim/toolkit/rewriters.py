@@ -23,9 +23,9 @@ from ..authoring.root_rewrite import RootRewrite
 from ..engine.graph_members import EditableGraph, GraphMember
 from ..engine.optimizer import GraphBuilderPatternOptimization
 
-#: what a node rewriter returns: False or None when it does not apply; what replaces the results of
-#: the node, in their order; or a dictionary of what replaces each result, wherever it comes from,
-#: with an entry `remove`: the list of the nodes, or results, that must go
+#: result of a node rewriter: False or None when it does not apply; the replacements of the results
+#: of the node, in their order; or a dictionary of replacements by result, of any node, with an
+#: optional entry `remove`, the list of the nodes, or results, to remove
 Transformed: TypeAlias = (
     "Literal[False] | Replacement | Sequence[Replacement | None] | Mapping[str, Any] "
     "| Refusal | None"
@@ -35,7 +35,7 @@ __all__ = ["EditableGraph", "GraphRewriter", "NodeRewriter", "Transformed"]
 
 
 class GraphRewriter(GraphMember):
-    """Rewrites a whole graph; a subclass gives :meth:`apply`.
+    """Rewrites a whole graph; a subclass defines :meth:`apply`.
 
     ::
 
@@ -57,7 +57,7 @@ class GraphRewriter(GraphMember):
 
 
 class NodeRewriter(DistinctMember, RootRewrite):
-    """Rewrites one node; a subclass gives :meth:`transform`, and :meth:`tracks`.
+    """Rewrites one node; a subclass defines :meth:`transform`, and :meth:`tracks`.
 
     It is a pattern: it mixes with any other, the engine checks what it writes. Two instances
     differ.
@@ -78,17 +78,17 @@ class NodeRewriter(DistinctMember, RootRewrite):
         return None
 
     def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
-        """Looks at a node; must not change anything.
+        """The replacement of a node; must not change anything.
 
         :param graph: answers questions, makes new operators with `graph.op`
         :param node: a node
-        :return: False if the rewriter does not apply; a list with what replaces each result of the
-            node: a name, a new operator, a constant, None to leave it; or a dictionary by result,
-            with an entry `remove` for the nodes that must go
+        :return: False if the rewriter does not apply; a list with the replacement of each result of
+            the node: a name, a new operator, a constant, None to keep it; or a dictionary by
+            result, with an entry `remove` for the nodes to remove
         """
         raise NotImplementedError(f"{type(self).__name__} must define method transform.")
 
-    #: what :meth:`tracks` says
+    #: the operators :meth:`tracks` returned
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._tracked()))
 
     def _tracked(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class NodeRewriter(DistinctMember, RootRewrite):
 
 
 def _by_result(name: str, results: tuple[str, ...], answer: Any) -> dict[str, Replacement]:
-    """What replaces each result of a node."""
+    """The replacement of each result of a node."""
     if isinstance(answer, NewNode) and answer.outputs > 1:
         answer = list(answer)[: len(results)]
     values = list(answer) if isinstance(answer, (list, tuple)) else [answer]

@@ -1,4 +1,4 @@
-"""A graph rewritten in one call."""
+"""Rewrites a model in one call."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def rewrite_graph(
     custom_rewrite: Any = (),
     **query: Any,
 ) -> M:
-    """Rewrites a model until nothing changes, and does nothing else: constants are not folded.
+    """Rewrites a model until a fixed point, without any pass: constants are not folded.
 
-    :param model: a model, which stays as it is, or a builder, which is changed in place
+    :param model: a model, which is not modified, or a builder, which is changed in place
     :param include: names and tags of rewrites, none with `()`
     :param custom_rewrite: a rewriter, a pattern, or several
     :param query: other parameters of :class:`RewriteDatabaseQuery`: `exclude`, `require`...

@@ -1,4 +1,4 @@
-"""A pattern that looks for nodes a user selects in a model."""
+"""Makes a pattern that matches the nodes a user selects in a model."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from ..declarative.onnx_patterns import OnnxEasyPatternOptimization, make_patter
 #: constants with more elements are inputs of the pattern
 MAX_CONSTANT = 16
 _INDENT = " " * 8
-#: what the source of a pattern may need
+#: the imports of the source of a pattern
 _MODULES = {"ml_dtypes": "ml_dtypes", "np": "numpy as np", "onnx": "onnx"}
 
 
 @dataclass(frozen=True)
 class SelectedNodes:
-    """Nodes of a graph, and what goes in and out of them.
+    """Nodes of a graph, with their inputs and outputs.
 
     :param graph: the graph
     :param nodes: in graph order
-    :param inputs: names they read and do not give
+    :param inputs: results they read and do not produce
     :param constants: small constants they read
-    :param outputs: names of their results that something else needs
+    :param outputs: their results read elsewhere
     """
 
     graph: Graph
@@ -78,7 +78,7 @@ class SelectedNodes:
         return cls(graph, protos, list(inputs), constants, outputs)
 
     def model(self) -> ModelProto:
-        """These nodes alone, as a model."""
+        """A model made of these nodes."""
         infos = {
             n: oh.make_tensor_value_info(n, self.graph.facts[n].type, None)
             for n in (*self.inputs, *self.outputs)
@@ -119,7 +119,7 @@ def pattern_from_nodes(
     nodes: Iterable[str],
     apply: Callable[..., Any],
 ) -> OnnxEasyPatternOptimization:
-    """Makes a pattern that looks for nodes like those selected in a model.
+    """Makes a pattern that matches nodes like those selected in a model.
 
     Operators, attributes and small constants have to be the same, operands of commutative operators
     may be exchanged, everything else is an input.
@@ -127,7 +127,7 @@ def pattern_from_nodes(
     :param name: name of the pattern
     :param builder: holds the model
     :param nodes: for each node, its name or the name of one of its results
-    :param apply: writes what replaces them, `apply(g, *inputs)`, as `apply_pattern` does; inputs
+    :param apply: writes the replacement, `apply(g, *inputs)`, as `apply_pattern` does; inputs
         and results come in the order of the nodes
     :return: the pattern
     :raises OptionError: see :meth:`SelectedNodes.of`; an input has no known type
@@ -152,9 +152,9 @@ def pattern_from_nodes(
 
 
 def source_of_nodes(name: str, builder: GraphBuilder, nodes: Iterable[str]) -> str:
-    """Source of a pattern that looks for nodes like those selected in a model.
+    """The source of a pattern that matches nodes like those selected in a model.
 
-    What is written instead is left to the author: `apply_pattern` raises `NotImplementedError`.
+    The replacement is left to the author, so `apply_pattern` raises `NotImplementedError`.
 
     :param name: name of the pattern, without `Pattern`
     :param builder: holds the model
@@ -226,7 +226,7 @@ def _value(value: Any) -> str:
 
 
 def _constant(value: np.ndarray) -> str:
-    """An array as python writes it."""
+    """The python source of an array."""
     content = re.sub(r"\b(inf|nan)\b", r"np.\1", repr(value.tolist()))
     if not hasattr(np, value.dtype.name):
         return f"np.array({content}, dtype=ml_dtypes.{value.dtype.name})"

@@ -1,4 +1,4 @@
-"""Rewriters one after the other."""
+"""Runs rewriters one after the other."""
 
 from __future__ import annotations
 

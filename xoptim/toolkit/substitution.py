@@ -1,4 +1,4 @@
-"""An operator instead of another one, or nothing instead of an operator."""
+"""Rewriters that substitute an operator by another one, or remove it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rewriters import NodeRewriter, Transformed
 
 
 class SubstitutionNodeRewriter(NodeRewriter):
-    """Writes an operator instead of another one: same inputs, same attributes, same results.
+    """Replaces an operator by another one with the same inputs, attributes and results.
 
     :param op1: the operator to replace, `"Sub"` or `"domain::Operator"`
     :param op2: the operator to write
@@ -34,7 +34,7 @@ class SubstitutionNodeRewriter(NodeRewriter):
         return [self._op1]
 
     def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
-        """Writes the other operator."""
+        """The node with the other operator."""
         domain, op_type = parse_root(self._op2)
         attributes = {a.name: a for a in node.attribute}
         missing = [i for i, name in enumerate(node.output) if not name]
@@ -43,10 +43,10 @@ class SubstitutionNodeRewriter(NodeRewriter):
 
 
 class RemovalNodeRewriter(NodeRewriter):
-    """Removes an operator: each of its results becomes the input at the same place.
+    """Removes an operator and replaces each of its results by the input at the same position.
 
-    It is refused unless both are proven to have the same type and the same shape, or if something
-    needs a result no input takes the place of.
+    It is refused unless both are proven to have the same type and the same shape, or if a result
+    that is read has no input at its position.
 
     :param op: the operator to remove
     :param name: its name
@@ -66,7 +66,7 @@ class RemovalNodeRewriter(NodeRewriter):
         return [self._op]
 
     def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
-        """The inputs of the node."""
+        """The inputs of the node, as replacements of its results."""
         inputs = [*node.input, *[""] * len(node.output)]
         pairs = [
             (result, name)
@@ -80,7 +80,7 @@ class RemovalNodeRewriter(NodeRewriter):
 
 
 def is_same_kind(graph: RewriteContext, result: str, other: str) -> bool:
-    """Tells if two results are proven to have the same type and the same shape.
+    """Whether two results are proven to have the same type and the same shape.
 
     :param graph: the graph
     :param result: a result

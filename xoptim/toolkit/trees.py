@@ -1,4 +1,4 @@
-"""Nested tuples with constraints, as the text of an equation."""
+"""Converts nested tuples with constraints into the text of an equation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xbuilder.errors import OptionError
 from ..authoring.context import RewriteContext
 from ..declarative.tuples import text_of
 
-#: tells if what a name is bound to may be so: a result, or the value of an attribute
+#: a condition on the value bound to a name: a result, or the value of an attribute
 Constraint: TypeAlias = Callable[[RewriteContext, Any], Any]
 
 
 class Var:
-    """The value of an attribute, which gets a name: `("Softmax", "x", {"axis": Var("axis")})`; with
+    """The value of an attribute, bound to a name: `("Softmax", "x", {"axis": Var("axis")})`; with
     a constraint, `{"axis": {"pattern": Var("axis"), "constraint": function}}`.
 
     :param name: the name
@@ -31,14 +31,14 @@ class Var:
 
 
 class TreeReader:
-    """Reads one side of an equation, sub-trees with constraints included.
+    """Converts one side of an equation into text, sub-trees with constraints included.
 
     A dictionary `{"pattern": tree, "constraint": function, "results": names, "index": i}` stands
     for the tree: its result must satisfy the constraint; its results get names; *index* says which
-    one is read. Attribute `statements` gives what comes before the side, `constraints` the
+    one is read. Attribute `statements` lists the statements before the side, `constraints` the
     functions.
 
-    :param prefix: beginning of the names that are made
+    :param prefix: prefix of the generated names
     """
 
     def __init__(self, prefix: str):
@@ -77,7 +77,7 @@ class TreeReader:
         return (*map(self._plain, operands), *values)
 
     def _value(self, value: Any) -> Any:
-        """The value of an attribute; one with a constraint has a name."""
+        """The value of an attribute; a value with a constraint is bound to a name."""
         if not isinstance(value, Mapping):
             return value
         named = value.get("pattern")
@@ -105,7 +105,7 @@ class TreeReader:
         self.constraints.append((name, constraint))
 
     def _name(self, entry: Mapping[str, Any]) -> str:
-        """Name of the result a dictionary stands for; the same object stands for the same one."""
+        """Name of the result a dictionary stands for; the same object gives the same name."""
         unknown = set(entry) - {"pattern", "constraint", "results", "index"}
         if unknown or "pattern" not in entry:
             raise OptionError(

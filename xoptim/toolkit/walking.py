@@ -1,4 +1,4 @@
-"""Rewriters of nodes that walk through a graph once."""
+"""Walks through the nodes of a graph once and applies node rewriters at each."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from ..engine.state import EngineState
 from .composite import CompositeRewriter
 from .rewriters import EditableGraph
 
-#: gives the nodes to visit, in their order
+#: the nodes to visit, in their order
 Order: TypeAlias = Callable[[EditableGraph], Iterable[NodeProto]]
 
-#: names of orders: whether they start from the outputs
+#: names of orders, and whether they start from the outputs
 ORDERS = {"topological": False, "in_to_out": False, "reverse": True, "out_to_in": True}
-#: rewrites of one walk: so many for each node, and so many more
+#: largest number of rewrites of a walk: a factor of the number of nodes, and a constant
 _MOST, _FREE = 16, 1000
-#: a walk with fewer rewriters has their names
+#: a walk with fewer rewriters is named after them
 _NAMED = 4
 
 
 class Walk:
-    """Nodes to visit, one after the other; those that left the graph are not.
+    """Iterates over the nodes to visit; skips those that left the graph.
 
-    It listens to the store while it is used as a context: nodes created at a place are visited
-    next, before those that were there.
+    It subscribes to the store while it is used as a context. Nodes created at a place are visited
+    next, before the waiting ones.
 
     :param store: the graph
     :param records: the nodes, in the order of the visit
-    :param backwards: this order starts from the outputs
+    :param backwards: whether this order starts from the outputs
     :param ignore_newtrees: created nodes are not visited
     """
 
@@ -65,7 +65,7 @@ class Walk:
         self._copies: dict[NodeRecord, NodeRecord] = {}
 
     def __enter__(self) -> Walk:
-        """Listens to the store."""
+        """Subscribes to the store."""
         self._store.subscribe(self)
         return self
 
@@ -75,17 +75,17 @@ class Walk:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Listens no more."""
+        """Unsubscribes."""
         self._store.unsubscribe(self)
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Notes the nodes that joined the graph and those that left it."""
+        """Records the nodes added to the graph and those removed."""
         self._created.extend(event.added)
         self._removed.extend(event.removed)
 
     def was_done(self, done: bool) -> None:
-        """The rewrite that just changed the graph was done, or undone: copies of the nodes it
-        replaced are back, which stand for them."""
+        """Updates the nodes to visit after a rewrite, done or undone. The copies of the nodes an
+        undone rewrite had removed stand for them."""
         created = [record for record in self._created if record.alive]
         removed, self._created, self._removed = self._removed, [], []
         if not done:
@@ -116,7 +116,7 @@ class WalkingGraphRewriter(CompositeRewriter):
     :param rewriters: node rewriters, patterns, names of patterns and of sets
     :param order: `"topological"` or `"in_to_out"`, from the inputs to the outputs, `"reverse"` or
         `"out_to_in"`, or a function that gives the nodes of the graph in the order of the visit
-    :param ignore_newtrees: the nodes that are created are not visited; otherwise they are next
+    :param ignore_newtrees: created nodes are not visited; otherwise they are next
     :param name: its name
     :param on_failure: see :class:`CompositeRewriter`
 
@@ -147,8 +147,8 @@ class WalkingGraphRewriter(CompositeRewriter):
         self._ignore_newtrees = ignore_newtrees
 
     def apply(self, graph: EditableGraph) -> None:
-        """Walks through the graph, or near what changed since the last walk of an equilibrium.
-        Cost: O(nodes tracked + edges touched)."""
+        """Walks through the graph, or through the neighbourhood of the changes since the last walk
+        of an equilibrium. Cost: O(nodes tracked + edges touched)."""
         visit = Visit(graph, [p for p in self._patterns if p.min_opset <= graph.opset])
         most = _MOST * len(graph.store) + _FREE
         with self.failing(graph.state), self._walk(graph) as walk:
@@ -174,15 +174,15 @@ class WalkingGraphRewriter(CompositeRewriter):
 
 
 def on_graphs(rewriter: Member) -> GraphMember:
-    """A rewriter of whole graphs: itself, or a walk that tries one of nodes everywhere."""
+    """A rewriter of whole graphs: the rewriter itself, or a walk that tries it at every node."""
     return rewriter if isinstance(rewriter, GraphMember) else WalkingGraphRewriter(rewriter)
 
 
 class Visit:
-    """What a walk does at each node.
+    """Tries patterns at each node of a walk.
 
     :param graph: the graph
-    :param patterns: what is tried, in this order
+    :param patterns: the patterns, tried in this order
     """
 
     def __init__(self, graph: EditableGraph, patterns: Iterable[PatternOptimization]):
@@ -196,7 +196,7 @@ class Visit:
         """Tries every pattern at a node, until it is replaced.
 
         :param record: the node
-        :param walk: is told what becomes of the nodes that are created
+        :param walk: notified of rewrites that are done or undone
         """
         roots = Candidates(self._graph.store, [record])
         runs = self._by_key.get(record.key)
@@ -229,7 +229,7 @@ class Visit:
                 self.applied += 1
 
     def tell(self) -> None:
-        """Tells the observers what each pattern did."""
+        """Notifies the observers of the run of each pattern."""
         for run in self._runs:
             if run.visited:
                 self._graph.run.matched(run)

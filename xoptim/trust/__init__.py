@@ -1,1 +1,1 @@
-"""Verification, random inputs, bisection."""
+"""Trust in an optimized model: verification, random inputs, bisection, timing."""

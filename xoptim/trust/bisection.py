@@ -1,4 +1,4 @@
-"""Finds the rewrite that changes the results of a model, by applying fewer and fewer of them."""
+"""Finds the rewrite that changes the results of a model, by bisection over the rewrites."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .verification import VerificationError, VerificationReport, verify_models
 
 @dataclass
 class WrongRewrite:
-    """The first rewrite after which the results are not the same.
+    """The first rewrite after which the results differ.
 
     :param position: number of rewrites applied, this one included; 0 when the results differ
         before any pattern: a pass is to blame
@@ -40,7 +40,7 @@ class WrongRewrite:
 
 @dataclass
 class Bisection:
-    """What was compared to look for a wrong rewrite, and what was found.
+    """The search for a wrong rewrite, and its result.
 
     :param rewrites: number of rewrites of the optimized model
     :param runs: number of models that were made and compared with the first one
@@ -88,7 +88,7 @@ class _Search:
         return optimized
 
     def difference(self, stop_after: int) -> tuple[str, VerificationReport | None]:
-        """Why results differ after this number of rewrites, an empty text if they do not."""
+        """The reason why results differ after this number of rewrites, empty if they do not."""
         self.runs += 1
         optimized = self.optimize(stop_after)[0]
         try:
@@ -149,7 +149,7 @@ def bisect_rewrites(
     trust_shapes: bool = False,
     keep_functions: bool = False,
 ) -> Bisection:
-    """Looks for the first rewrite that changes the results of a model, tells what was compared.
+    """Looks for the first rewrite that changes the results of a model, reports the comparisons.
 
     The model is optimized and run about ``log2(number of rewrites)`` times.
 
@@ -163,7 +163,7 @@ def bisect_rewrites(
     :param isolated: see :func:`xoptim.trust.verification.verify_models`
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
     :param keep_functions: local functions are optimized where they are, not inlined
-    :return: the rewrite, None in it if all of them are right, and what was compared
+    :return: the wrong rewrite, if any, and the comparisons
     :raises VerificationError: if the original model does not run
 
     .. code-block:: python
@@ -172,7 +172,7 @@ def bisect_rewrites(
         print(done.rewrites, done.runs, done.wrong)
     """
     options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "seed": seed, "isolated": isolated}
-    # fails if the original does
+    # fails if the original model does
     sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
     with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
         switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
@@ -206,7 +206,7 @@ def find_wrong_rewrite(
 
 
 def _keep_models(rows: list[dict[str, Any]], dumped: Path, folder: Path) -> list[Path]:
-    """Copies the small models of some rewrites, among all those that were dumped."""
+    """Copies the small models of some rewrites out of all the dumped ones."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = []
     for row in rows:

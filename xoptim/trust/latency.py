@@ -1,4 +1,4 @@
-"""Compares the time two models take, in a way the rest of the machine disturbs little."""
+"""Compares the time two models take, with little influence of other processes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-#: a run for timing: the session, on its inputs
+#: a run to time: the session, on its inputs
 Run = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Two models beside each other.
+    """The time of two models run in turns.
 
     :param before: seconds of the processor for one run of the first one, its best block
     :param ratio: time of the second one over the time of the first one
@@ -28,13 +28,12 @@ class Latency:
 def fast_session(source: str | Path | bytes, threads: int, spins: bool = False) -> Any:
     """A session of onnxruntime on CPU with its own optimizations.
 
-    Threads that have nothing to do do not spin: the time of the processor is the one of the
-    computation.
+    Idle threads do not spin, so the time of the processor is the time of the computation.
 
     :param source: a model or the path of its file
     :param threads: number of threads
-    :param spins: they spin as they do by default, not while another session runs: for the time
-        that elapses
+    :param spins: whether idle threads spin, as by default; use it to measure elapsed time, not
+        while another session runs
     """
     import onnxruntime
 
@@ -70,23 +69,23 @@ def compare_runs(
     seconds: float = 0.05,
     clock: Callable[[], float] = time.process_time,
 ) -> Latency:
-    """Runs two functions in turns and compares what they take.
+    """Runs two functions in turns and compares their time.
 
     In each block both run several times, the shortest runs are compared; the ratio is the median
-    over the blocks. What disturbs one run, or a whole block, does not count.
+    over the blocks. A disturbance of one run, or of a whole block, does not count.
 
-    :param first: what the time is compared to
-    :param second: what is compared
+    :param first: the reference
+    :param second: the function to compare
     :param blocks: number of blocks
     :param seconds: time a block takes for each function
-    :param clock: what gives the time, in seconds
+    :param clock: returns the time, in seconds
     """
     runs = (first, second)
     begin = clock()
     for run in runs:
         run()
     once = max((clock() - begin) / 2, 1e-6)
-    # a run shorter than the clock sees is repeated
+    # a run shorter than the resolution of the clock is repeated
     repeated = max(1, int(2e-3 / once))
     turns = max(3, int(seconds / (once * repeated)))
     found = [_block(runs, turns, repeated, i % 2 == 1, clock) for i in range(blocks)]

@@ -1,7 +1,7 @@
-"""Looks for the first result which is not the same in two models, running both node by node.
+"""Finds the first result that differs between two models, by running both node by node.
 
-Nothing is kept that no node needs any more: the memory is the one of the results alive at one place
-of the models, and of the weights of one node.
+A result is freed as soon as no node needs it. The memory is the memory of the results alive at one
+place of the models, and of the weights of one node.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .verification import Model, OutputDifference, VerificationError, compare_ou
 
 @dataclass
 class LayerDifference(OutputDifference):
-    """The difference between the two versions of one result, and the nodes that make it.
+    """The difference between the two versions of one result, with their producers.
 
     :param before: operator in the first model
     :param after: operator in the second model
     :param nodes: names of the two nodes
-    :param rewrites: rewrites that wrote the second node, if the model tells them
-    :param sources: results of the first model it stands for, idem
+    :param rewrites: rewrites that wrote the second node, if the model records them
+    :param sources: results of the first model it replaces, idem
     """
 
     before: str = ""
@@ -44,7 +44,7 @@ class LayerDifference(OutputDifference):
 
 @dataclass
 class LayerReport:
-    """What was compared, in the order of the first model.
+    """The results compared, in the order of the first model.
 
     :param rows: the results both models have, up to the first difference unless all were asked for
     :param results: number of results of each model
@@ -63,12 +63,12 @@ class LayerReport:
 
     @property
     def first(self) -> LayerDifference | None:
-        """The first result that is not the same, None if there is none."""
+        """The first result that differs, None if there is none."""
         return next((row for row in self.rows if not row.ok), None)
 
     @property
     def ok(self) -> bool:
-        """Tells if every result that was compared is accepted."""
+        """Whether every compared result is accepted."""
         return self.first is None
 
     @property
@@ -77,7 +77,7 @@ class LayerReport:
         return max((row.max_rel for row in self.rows), default=0.0)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Returns one dictionary by result, for `pandas.DataFrame` or json."""
+        """One dictionary by result, for `pandas.DataFrame` or json."""
         return [
             {**asdict(row), "shape": list(row.shape), "nodes": list(row.nodes)} for row in self.rows
         ]
@@ -96,7 +96,7 @@ def compare_layers(
 ) -> LayerReport:
     """Runs two models node by node and compares the results that have the same name.
 
-    The rewrites of this project keep the names of the results that stay. A call to a local
+    The rewrites of this project keep the names of the results they keep. A call to a local
     function, an If, a Loop is one node. A result of a random operator is given to both models.
     Values are compared as :func:`xoptim.trust.verification.verify_models` does.
 
@@ -137,7 +137,7 @@ def compare_layers(
 
 
 class _FirstModelError(VerificationError):
-    """The reference refuses the inputs, others may do."""
+    """The reference refuses the inputs, other inputs may do."""
 
 
 def _container(model: Model, allowed_roots: Sequence[Any]) -> ModelContainer:
@@ -151,7 +151,7 @@ def _container(model: Model, allowed_roots: Sequence[Any]) -> ModelContainer:
 
 
 class _Walk:
-    """Runs the nodes of a model in order and frees what no node needs any more.
+    """Runs the nodes of a model in order and frees the results no node needs any more.
 
     :param runner: runs the nodes
     :param feeds: inputs
@@ -179,7 +179,7 @@ class _Walk:
         return node
 
     def release(self, name: str) -> None:
-        """Says that a result is not to be kept for itself any more."""
+        """Allows a result to be freed once no node needs it."""
         self.held.discard(name)
         self._free(name)
 
@@ -189,12 +189,12 @@ class _Walk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the results alive."""
+        """Bytes of the live results."""
         return sum(result.nbytes for result in self.values.values())
 
 
 class _Comparison:
-    """Two walks, the second one goes as far as the first one needs."""
+    """Two walks; the second one goes as far as the first one needs."""
 
     def __init__(
         self,

@@ -21,9 +21,9 @@ from xbuilder.tensors.bits import element_type
 from .ort_values import Result, to_result, type_of
 from .session_child import open_session
 
-#: weights of more bytes are inputs of the session of a node, so that it may serve for another one
+#: larger weights, in bytes, are inputs of the session of a node, so that nodes can share it
 _LARGE = 64
-#: sessions kept, and the largest model kept
+#: largest number of sessions kept, and largest size of their models
 _SESSIONS, _KEPT_BYTES = 256, 1 << 16
 _MAX_BYTES = (1 << 31) - (1 << 20)
 
@@ -33,12 +33,12 @@ class NodeError(XoptimError):
 
 
 def reads(node: NodeProto) -> list[str]:
-    """Returns the results a node needs, those its bodies take from outside included, each once."""
+    """The results a node needs, including those its bodies capture, without repetition."""
     return [name for name in dict.fromkeys((*node.input, *node_captures(node))) if name]
 
 
 class NodeRunner:
-    """Runs nodes of the main graph of a model, in any order, with what they need.
+    """Runs nodes of the main graph of a model, in any order, with the weights they need.
 
     Weights are read when a node needs them, and not kept. Alike nodes share a session.
 
@@ -58,9 +58,9 @@ class NodeRunner:
         """Runs a node.
 
         :param node: a node of the main graph
-        :param values: what it needs, weights excepted
+        :param values: its inputs, weights excepted
         :return: its results, by name
-        :raises NodeError: onnxruntime refuses it, or something it needs is missing
+        :raises NodeError: onnxruntime refuses it, or one of its inputs is missing
         """
         names = reads(node)
         missing = [n for n in names if n not in values and not self.is_weight(n)]
@@ -81,7 +81,7 @@ class NodeRunner:
         raise NodeError(f"{describe(node)} does not run: {_short(error)}") from error
 
     def is_weight(self, name: str) -> bool:
-        """Tells if a result is an initializer."""
+        """Whether a result is an initializer."""
         return name in self.weights or name in self.sparse
 
     def weight(self, name: str) -> Result:
@@ -106,7 +106,7 @@ class NodeRunner:
         fed = {n: values[n] for n in reads(node) if n in values}
         for name in large:
             fed[name] = self.weight(name)
-        # alike nodes have the same model if nothing in it has a name of its own
+        # alike nodes have the same model if no name in it is their own
         renamed = {} if node_captures(node) else _short_names(node)
         model = self._model(node, fed, [w for w in weights if w not in large], renamed)
         session = self._session(model)
@@ -125,7 +125,7 @@ class NodeRunner:
         constants: Sequence[str],
         renamed: Mapping[str, str],
     ) -> ModelProto:
-        """The model whose only node is this one."""
+        """A model made of this node."""
         alone = NodeProto()
         alone.CopyFrom(node)
         alone.name = ""
@@ -167,7 +167,7 @@ class NodeRunner:
 
 
 def describe(node: NodeProto) -> str:
-    """Names a node in a message."""
+    """The name of a node in a message."""
     first = next((name for name in node.output if name), "")
     return f"node {node.name!r} ({node.op_type}, result {first!r})"
 

@@ -1,4 +1,4 @@
-"""Results as onnxruntime holds them: made from arrays, read back, and their types."""
+"""Values of onnxruntime: built from arrays, read back, and their types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UnknownTypeError(XoptimError):
 
 @dataclass(slots=True)
 class Result:
-    """A result of onnxruntime and its type as it writes it: ``tensor(float)``."""
+    """A result of onnxruntime and its type as onnxruntime writes it: ``tensor(float)``."""
 
     value: Any
     type: str
@@ -57,7 +57,7 @@ def type_name(itype: int) -> str:
 
 
 def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> Result:
-    """Gives an array, or a list of arrays (sequence), to onnxruntime.
+    """Converts an array, or a list of arrays (sequence), into a value of onnxruntime.
 
     :param value: the content, an array is not copied if it can be avoided
     :param itype: element type, needed for those numpy does not have
@@ -82,7 +82,7 @@ def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> Result:
 
 
 def to_python(result: Result) -> Any:
-    """Returns a result as an array, a list of arrays, None for an optional that is empty."""
+    """A result as an array, a list of arrays, None for an empty optional."""
     value, (kind, _, inside) = result.value, result.type.removesuffix(")").partition("(")
     if not value.has_value():
         return None
@@ -100,7 +100,7 @@ def to_python(result: Result) -> Any:
 
 
 def _is_plain(itype: int) -> bool:
-    """True for a type numpy has."""
+    """Whether numpy has a type."""
     if itype == TensorProto.STRING:
         return True
     dtype = oh.tensor_dtype_to_np_dtype(itype)
@@ -129,7 +129,7 @@ def _compute(op_type: str, inputs: Sequence[Result], **attributes: int) -> Resul
 
 
 def _constant(array: np.ndarray) -> Result:
-    """What onnxruntime cannot be given is the result of a model."""
+    """A value onnxruntime cannot be given, computed by a model of one constant."""
     node = oh.make_node("Constant", [], ["o"], value=from_array(array))
     graph = oh.make_graph([node], "value", [], [ValueInfoProto(name="o")])
     session = open_session(_model(graph).SerializeToString(), ())

@@ -1,4 +1,4 @@
-"""Random inputs for a model, made from the types and shapes its inputs declare."""
+"""Makes random inputs for a model from the declared types and shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from xbuilder.operators.op_traits import FLOATS
 
 #: default sizes of the dimensions a model leaves open, one after the other
 DEFAULT_SIZES = (2, 3, 5, 4)
-#: sizes of the open dimensions and bounds of the integers, until the model accepts one of them
+#: sizes of the open dimensions and bounds of the integers, tried until the model accepts one
 _ATTEMPTS = ((None, 10), (None, 2), (None, 1), (4, 2), (16, 2), (32, 2), (64, 2), (224, 2))
-#: lengths of a signal: what the models of sounds accept
+#: lengths of a signal that models of sounds accept
 _LENGTHS = (4096, 16000)
-#: numbers an input may have: more of them may not fit in memory
+#: largest number of elements of an input, as more may not fit in memory
 LARGEST_INPUT = 2**28
-#: types numpy holds and onnxruntime takes from it
+#: types numpy has and onnxruntime accepts from it
 _FLOATS = FLOATS - {TensorProto.BFLOAT16}
 _SMALL_INTEGERS = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16}
 _INTEGERS = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64}
 
 
 def fed_inputs(model: ModelProto) -> list[ValueInfoProto]:
-    """Returns the inputs a user has to give: those without an initializer as default value.
+    """The inputs a user has to give: those without an initializer as default value.
 
     :param model: any model
     :return: declarations of the inputs, in order
@@ -39,7 +39,7 @@ def fed_inputs(model: ModelProto) -> list[ValueInfoProto]:
 
 
 def open_dimensions(model: ModelProto) -> list[str]:
-    """Returns the dimensions of the inputs that have no size in the model, in order.
+    """The dimensions of the inputs that have no size in the model, in order.
 
     A dimension without a name is called after its input and its position: `x[0]`. A dimension
     given by an expression (`2*seq`) counts for the symbols it contains.
@@ -56,8 +56,8 @@ def open_dimensions(model: ModelProto) -> list[str]:
 
 
 def lengths(model: ModelProto) -> list[str]:
-    """Returns the open dimensions that may be the length of a signal: the last one of an input
-    made of floats.
+    """The open dimensions that may be the length of a signal: the last one of an input made of
+    floats.
 
     :param model: any model
     :return: names, each of them once
@@ -105,7 +105,7 @@ def complete_sizes(
 def attempted_sizes(
     model: ModelProto, sizes: Mapping[str, int] | None
 ) -> Iterator[tuple[dict[str, int], int]]:
-    """Enumerates what a model may accept, the most likely first.
+    """Enumerates the sizes a model may accept, the most likely first.
 
     :param model: any model
     :param sizes: sizes of some dimensions, by name

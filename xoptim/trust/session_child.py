@@ -1,5 +1,5 @@
-"""The program a :class:`xoptim.trust.session_process.SessionProcess` runs: one session of
-onnxruntime, asked through pipes.
+"""The program of a :class:`xoptim.trust.session_process.SessionProcess`: one session of
+onnxruntime, called through pipes.
 
 It imports nothing of the project, to start fast.
 """
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 
 def open_session(source: bytes | str, providers: Sequence[str], optimized: bool = False) -> Any:
-    """Opens a session that runs what the file says, without onnxruntime's optimizations.
+    """Opens a session that runs the file as it is, without onnxruntime's optimizations.
 
     :param source: a serialized model or the path of its file
     :param providers: execution providers, CPU if empty
@@ -31,14 +31,14 @@ def open_session(source: bytes | str, providers: Sequence[str], optimized: bool 
 
 
 def names_of(session: Any) -> tuple[list[str], list[str], list[str]]:
-    """Returns the names of the inputs, of the inputs with a default value, of the outputs."""
+    """The names of the inputs, of the inputs with a default value, of the outputs."""
     values = session.get_inputs(), session.get_overridable_initializers(), session.get_outputs()
     inputs, defaults, outputs = ([value.name for value in group] for group in values)
     return inputs, defaults, outputs
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answers until the requests end: first a model to load, then inputs to run.
+    """Replies until the requests end: first a model to load, then inputs to run.
 
     A reply is ``(True, value)``, or ``(False, message)`` when onnxruntime refuses.
     """
@@ -65,11 +65,11 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 def main() -> None:
     """Serves on the standard streams; the first object read is the path of the modules."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # the output of a library is not a reply
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no core file
     sys.path[:] = pickle.load(sys.stdin.buffer)
     serve(sys.stdin.buffer, replies)
 

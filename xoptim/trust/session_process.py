@@ -1,4 +1,4 @@
-"""A session of onnxruntime in a process of its own: a crash of onnxruntime is an error here."""
+"""A session of onnxruntime in another process, where a crash of onnxruntime becomes an error."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ class SessionProcess:
         process.kill()
         process.wait()
         for stream in (process.stdout, process.stdin):
-            with contextlib.suppress(BrokenPipeError):  # what was not sent yet
+            with contextlib.suppress(BrokenPipeError):  # unsent data
                 if stream is not None:
                     stream.close()
 
 
 def _how_it_ended(code: int) -> str:
-    """Names the signal that ended a process."""
+    """The signal that ended a process, in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

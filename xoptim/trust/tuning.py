@@ -1,4 +1,4 @@
-"""Measures what each pattern of a selection saves: models optimized with it and without it."""
+"""Measures the time each pattern of a selection saves, on models optimized with and without it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
 from .verification import VerificationError, accepted_inputs, verify_models
 
-#: told what is measured, and the share that is done
+#: receives the current measure and the share that is done
 OnStep: TypeAlias = Callable[[str, float], None]
 
 
 @dataclass
 class Measure:
-    """What a pattern saves on a model.
+    """The time a pattern saves on a model.
 
     :param pattern: as a selection writes it
     :param model: name of the file, its path if others have the same name
@@ -38,7 +38,7 @@ class Measure:
     :param threads: number of threads of onnxruntime
     :param microseconds: time of the processor for one run without it
     :param ratio: time with it over time without, NaN if the results are wrong
-    :param reason: why it was not measured, empty otherwise
+    :param reason: reason why it was not measured, empty otherwise
     """
 
     pattern: str
@@ -51,16 +51,16 @@ class Measure:
 
     @property
     def ok(self) -> bool:
-        """Tells if the results were the same."""
+        """Whether the results were the same."""
         return not self.reason
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How to measure.
+    """The parameters of the measures.
 
-    :param patterns: what is measured, a selection
-    :param base: what optimizes the models, with each pattern and without it
+    :param patterns: selection of the patterns to measure
+    :param base: selection that optimizes the models, with each pattern and without it
     :param threads: numbers of threads
     :param blocks: see :func:`xoptim.trust.latency.compare_runs`
     :param seconds: idem
@@ -96,7 +96,7 @@ def tune(
     applies nowhere is not measured.
 
     :param models: files
-    :param how: what is measured, and how
+    :param how: parameters of the measures
     :param on_step: called before each measure
     :return: a row for each pattern, model and number of threads
     :raises InvalidModelError: a file is no model
@@ -119,7 +119,7 @@ def tune(
 
 
 def _accepted(path: Path, how: Tuning) -> dict[str, Any]:
-    """Inputs a model accepts."""
+    """Random inputs that a model accepts."""
     load_model(path)
     try:
         return accepted_inputs(path, how.sizes, how.seed)
@@ -134,7 +134,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _variants(how: Tuning) -> list[_Variant]:
-    """Each pattern, and once more with and without the case that measures close or not."""
+    """Each pattern with and without it, and once more with its gate open and closed."""
     base = get_pattern_list(how.base)
     found = []
     for pattern in get_pattern_list(how.patterns):
@@ -155,10 +155,10 @@ def _variants(how: Tuning) -> list[_Variant]:
 
 
 class _Bench:
-    """A model, optimized with several selections; each of them is made, run and compared once.
+    """A model optimized with several selections, each optimized, run and compared once.
 
     :param model: its file
-    :param label: what it is called
+    :param label: its name in reports
     :param how: how to measure
     :param feeds: its inputs
     :param folder: where the optimized models are written
@@ -189,7 +189,7 @@ class _Bench:
             yield row
 
     def _optimized(self, selection: list[Member]) -> tuple[Path, dict[str, int], str]:
-        """The file of an optimized model, what each pattern did, what is wrong with it."""
+        """The file of an optimized model, the counts of each pattern, the reason it is wrong."""
         key = tuple(id(p) for p in selection)
         if key not in self._made:
             options = OptimizationOptions(patterns=selection)
@@ -205,7 +205,7 @@ class _Bench:
         return self._made[key]
 
     def _difference(self, path: Path) -> str:
-        """Why an optimized model is not the same, an empty text if it is."""
+        """The reason why an optimized model differs, empty if it does not."""
         try:
             how = self.how
             report = verify_models(
@@ -220,7 +220,7 @@ def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[Gate]:
     """The geometric mean of the ratios of each pattern, over models and numbers of threads.
 
     :param measures: rows, those of wrong results are left out
-    :param processor: what ran the models
+    :param processor: the processor that ran the models
     """
     ratios: dict[str, list[float]] = defaultdict(list)
     for row in measures:
@@ -234,7 +234,7 @@ def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[Gate]:
 
 
 def measure_rows(measures: Iterable[Measure]) -> list[dict[str, Any]]:
-    """The rows of a table, with the version of onnxruntime and what the processor is."""
+    """The rows of a table, with the version of onnxruntime and the name of the processor."""
     version, features = installed_version(), processor_features()
     return [
         {

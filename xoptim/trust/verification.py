@@ -1,4 +1,4 @@
-"""Runs two models on the same inputs and measures how far apart their results are."""
+"""Runs two models on the same inputs and measures the differences of their results."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .session_process import SessionProcess
 #: a model, its serialized form, the path of its file, the container of a large model
 Model = onnx.ModelProto | ModelContainer | bytes | str | Path
 
-#: element types whose own precision is below the default tolerance
+#: element types whose precision is below the default tolerance
 _MINIMAL_RTOL = {"float16": 1e-2, "bfloat16": 5e-2}
-#: magnitude under which a result is compared as if it had this one
+#: smaller magnitudes of a result are replaced by this one in the comparison
 _TINY = 1e-3
 
 
@@ -50,7 +50,7 @@ class OutputDifference:
     :param max_rel: largest difference relative to the expected value; values smaller than the
         mean magnitude of the output count for that mean
     :param ok: the difference is accepted
-    :param reason: why it is not, or what is special; empty otherwise
+    :param reason: reason of the refusal, or a remark; empty otherwise
     """
 
     output: str
@@ -79,7 +79,7 @@ class VerificationReport:
 
     @property
     def ok(self) -> bool:
-        """Tells if every output is accepted."""
+        """Whether every output is accepted."""
         return all(row.ok for row in self.rows)
 
     @property
@@ -93,12 +93,12 @@ class VerificationReport:
         return _largest(row.max_rel for row in self.rows)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Returns one dictionary by output, for `pandas.DataFrame` or json."""
+        """One dictionary by output, for `pandas.DataFrame` or json."""
         return [{**asdict(row), "shape": list(row.shape)} for row in self.rows]
 
     @property
     def reason(self) -> str:
-        """Names the outputs that are not accepted; an empty text if all is well."""
+        """The outputs that are not accepted, as text; empty if all are."""
         wrong = [f"{r.output!r}: {r.reason}" for r in self.rows if not r.ok]
         if not wrong:
             return ""
@@ -107,7 +107,7 @@ class VerificationReport:
         )
 
     def raise_if_different(self) -> None:
-        """Does nothing when all is well.
+        """Does nothing when all outputs are accepted.
 
         :raises VerificationError: if an output is not accepted, the message names the outputs
         """
@@ -127,13 +127,14 @@ def verify_models(
 ) -> VerificationReport:
     """Runs two models with onnxruntime on the same inputs and compares their outputs.
 
-    Both run with onnxruntime's own optimizations disabled: what is compared is what the files
-    say. Without inputs, random ones are made; where the first model refuses them (a dimension that
-    must be a multiple of 32, an index out of range) others are tried, unless `sizes` settles
-    every dimension. Integers, booleans and strings must be equal. For floats, types and shapes
-    must be equal, NaN and infinities at the same places, and ``|a - b| <= rtol * max(|a|, m)``
-    for each value where ``m`` is the mean magnitude of the expected output. `rtol` is at least
-    1e-2 for float16. Outputs of random operators are compared by type and shape only.
+    Both run with onnxruntime's own optimizations disabled: the comparison is on the models as they
+    are written. Without inputs, random ones are made; where the first model refuses them (a
+    dimension that must be a multiple of 32, an index out of range) others are tried, unless `sizes`
+    settles every dimension. Integers, booleans and strings must be equal. For floats, types and
+    shapes must be equal, NaN and infinities at the same places, and
+    ``|a - b| <= rtol * max(|a|, m)`` for each value where ``m`` is the mean magnitude of the
+    expected output. `rtol` is at least 1e-2 for float16. Outputs of random operators are compared
+    by type and shape only.
 
     :param before: the reference: a model, its bytes, or its path (needed for external data)
     :param after: the model to check
@@ -198,8 +199,8 @@ def _tell_rounding(
     expected: Mapping[str, Any],
     rows: Sequence[OutputDifference],
 ) -> None:
-    """Adds to what is wrong how far the first model is from itself when onnxruntime optimizes it: a
-    difference of the same size may be the rounding of this model on these inputs."""
+    """Adds to the reasons the distance of the first model from itself when onnxruntime optimizes
+    it, since a difference of this size may be the rounding of this model on these inputs."""
     wrong = [row for row in rows if not row.ok and 0 < row.max_rel < 1 and row.shape]
     if not wrong:
         return
@@ -207,7 +208,7 @@ def _tell_rounding(
     try:
         session = opener.open(before, "first", optimized=True)
         got = _run(session, feeds, "first", names)
-    except VerificationError:  # what onnxruntime does of the model is another matter
+    except VerificationError:  # the behaviour of onnxruntime is another matter
         return
     session.close()
     for row, value in zip(wrong, got, strict=True):
@@ -298,7 +299,7 @@ def _compare_values(row: OutputDifference, a: np.ndarray, b: np.ndarray, rtol: f
         return
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
     x, y = a.astype(wide), b.astype(wide)
-    # infinities match infinities of the same sign, NaN match NaN: only the rest has a difference
+    # infinities match infinities of the same sign, NaN match NaN; the rest has a difference
     special = ~(np.isfinite(x) & np.isfinite(y))
     mismatch = int(np.count_nonzero(special & ~((x == y) | (np.isnan(x) & np.isnan(y)))))
     if mismatch:
@@ -330,7 +331,7 @@ def _identical(a: Any, b: Any) -> bool:
 
 
 def is_random(nodes: Iterable[onnx.NodeProto]) -> bool:
-    """Tells if one of the nodes makes random numbers."""
+    """Whether one of the nodes is random."""
     return any(
         node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
         for node in nodes
@@ -364,7 +365,7 @@ class _Session:
 
 @dataclass
 class _Opener:
-    """Opens sessions, their processes and their temporary files live until *files* is closed."""
+    """Opens sessions; their processes and temporary files live until *files* is closed."""
 
     files: ExitStack
     providers: Sequence[str] | None
@@ -386,9 +387,9 @@ class _Opener:
             ) from e
 
     def _source(self, model: Model, which: str) -> bytes | str:
-        """What onnxruntime reads: bytes, or a path."""
+        """The model as onnxruntime reads it: bytes, or a path."""
         if isinstance(model, str | Path) and format_of(model) != "binary":
-            model = ModelContainer.load(model)  # onnxruntime reads no format of text
+            model = ModelContainer.load(model)  # onnxruntime reads no text format
         if isinstance(model, ModelContainer):
             folder = self.files.enter_context(temporary_folder(tempfile.gettempdir(), "xoptim"))
             return model.save(Path(folder) / "model.onnx")[-1]

@@ -13,7 +13,7 @@ from torch_interpreter import to_onnx
 
 
 def drawn(fct: Any, x: torch.Tensor, other: torch.Tensor | None = None) -> np.ndarray:
-    """What a model with a dynamic dimension draws."""
+    """The values a model with a dynamic dimension draws."""
     onx = to_onnx(Fct1(fct), (x,), dynamic_shapes=({0: "a"},))
     return run_ort(onx, [x if other is None else other])[0]
 

@@ -112,7 +112,7 @@ def test_inverse_of_real_numbers(name: str) -> None:
 
 
 def test_a_size_that_is_not_known() -> None:
-    """What irfft2 gives has the sizes of what rfft2 was given, odd or even."""
+    """The result of irfft2 has the sizes of the argument of rfft2, odd or even."""
 
     def fct(x):
         return torch.fft.irfft2(torch.fft.rfft2(x), s=(x.shape[-2], x.shape[-1])), parts(

@@ -116,7 +116,7 @@ def test_orthogonal(mode: str, shape: tuple[int, ...]) -> None:
 
 
 def test_orthogonal_of_triangular() -> None:
-    """What is already null is not reflected, the sign of the diagonal does not change."""
+    """Values already zero are not reflected, the sign of the diagonal does not change."""
     x = torch.tensor([[-1.0, 2.0, 3.0], [0.0, 5.0, -4.0], [0.0, 0.0, -6.0], [0.0, 0.0, 0.0]])
     check_export(lambda x: tuple(L.qr(x)), (x,), ({0: "a"},))
     check_export(lambda x: tuple(L.qr(x)), (x * 0,))

@@ -141,7 +141,7 @@ def test_hinge_embedding_loss(reduction, margin):
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_multilabel_margin_loss(reduction):
-    """What follows the first -1 is no target, class 0 included."""
+    """Indices after the first -1 are not targets, class 0 included."""
     target = torch.tensor([[0, 2, -1], [1, -1, 2], [-1, 0, 1], [2, 1, 0]])
 
     def loss(x, y):

@@ -44,7 +44,7 @@ def test_cond():
 
 
 def _cond_graph(yes, no):
-    """What torch.compile gives a backend: torch.export accepts no None."""
+    """The graph torch.compile gives a backend; torch.export accepts no None."""
     return make_fx(lambda x: cond_op(x.sum() > 0, yes, no, (x,)), tracing_mode="fake")(X)
 
 

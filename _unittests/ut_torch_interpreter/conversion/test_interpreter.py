@@ -1,4 +1,4 @@
-"""What is converted and what is not."""
+"""Nodes that are converted and nodes that are not."""
 
 from __future__ import annotations
 

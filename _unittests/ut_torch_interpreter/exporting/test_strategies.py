@@ -1,4 +1,4 @@
-"""What torch does not manage to decompose."""
+"""Programs torch cannot decompose."""
 
 from __future__ import annotations
 

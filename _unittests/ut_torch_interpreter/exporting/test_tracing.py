@@ -64,7 +64,7 @@ def test_nested_arguments():
 
 
 class Guarded(torch.nn.Module):
-    """What python cannot decide on a placeholder."""
+    """Decisions python cannot take on a placeholder."""
 
     def forward(self, x):
         return x * 2 if x.shape[0] > 2 else x

@@ -1,4 +1,4 @@
-"""What torch assumed of the dimensions is told."""
+"""The assumptions of torch on dimensions are reported."""
 
 from __future__ import annotations
 

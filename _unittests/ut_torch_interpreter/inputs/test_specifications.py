@@ -1,4 +1,4 @@
-"""What is left out of dynamic_shapes is static, whatever the structure of the arguments."""
+"""Parts left out of dynamic_shapes are static, whatever the structure of the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch does in another way during an export, see test_vectorized.py for associative_scan."""
+"""Functions traced in another way during an export; test_vectorized.py has associative_scan."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Keywords(torch.nn.Module):
 
 
 def renamed(forward):
-    """What transformers does when the name of an argument changes."""
+    """The decorator of transformers when the name of an argument changes."""
 
     @functools.wraps(forward)
     def wrapper(*args, **kwargs):

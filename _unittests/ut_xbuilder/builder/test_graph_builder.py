@@ -177,7 +177,7 @@ def test_virtual_tensor():
 
 
 def test_outputs_taken_away_after_a_cleaning():
-    """What only a removed output needed goes away, although no node changed in between."""
+    """Nodes only a removed output needed are removed, although no node changed in between."""
     model = parse(
         "agraph (float[4] x) => (float[4] y, float[4] z) <float[4] w = {1, 2, 3, 4}> "
         "{ y = Exp(x) z = Add(x, w) }"

@@ -1,4 +1,4 @@
-"""What can be asked and said about results."""
+"""Queries and statements about results."""
 
 from __future__ import annotations
 

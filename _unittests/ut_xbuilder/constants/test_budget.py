@@ -1,4 +1,4 @@
-"""What computing the constants of a model may cost: operations are counted, nothing is timed."""
+"""The budget of computing constants: operations are counted, nothing is timed."""
 
 from __future__ import annotations
 

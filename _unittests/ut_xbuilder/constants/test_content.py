@@ -1,4 +1,4 @@
-"""What the content of a constant says."""
+"""Facts read from the content of a constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What folds may add to a model."""
+"""The size that folding may add to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be an initializer."""
+"""Values that may be initializers."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_protos_are_read_once_and_small_ones_only_are_kept():
 
 
 def test_cheap_constants(tmp_path):
-    """What is computed by blocks from the model is in the model, not what comes from a file."""
+    """A constant computed by blocks from the model is in the model, one from a file is not."""
     value = np.zeros((4, 3), np.float32)
     tensor = TensorProto(name="w", data_type=1, dims=[4, 3], data_location=TensorProto.EXTERNAL)
     tensor.external_data.add(key="location", value="w.bin")

@@ -46,7 +46,7 @@ OPERATIONS: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
 
 
 def first(function: Callable[[], object], times: int = 300) -> float:
-    """Returns the median duration in microseconds with empty caches."""
+    """The median duration in microseconds with empty caches."""
     durations = []
     for _ in range(times):
         clear_cache()
@@ -59,7 +59,7 @@ def first(function: Callable[[], object], times: int = 300) -> float:
 
 
 def cached(function: Callable[[], object], times: int) -> float:
-    """Returns the mean duration in microseconds once everything is cached."""
+    """The mean duration in microseconds once everything is cached."""
     function()
     begin = time.perf_counter()
     for _ in range(times):

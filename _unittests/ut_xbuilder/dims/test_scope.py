@@ -1,4 +1,4 @@
-"""What the names of dimensions stand for in each graph."""
+"""The meaning of the names of dimensions in each graph."""
 
 from __future__ import annotations
 

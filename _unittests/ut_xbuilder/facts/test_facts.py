@@ -101,7 +101,7 @@ class Node:
 
 
 class Change:
-    """What a table is told."""
+    """The changes a table is notified of."""
 
     def __init__(self, lost=(), renamed=None):
         self.lost, self.renamed = lost, renamed
@@ -131,7 +131,7 @@ def test_facts_follow_their_result():
     [((7,), (7,)), (("unk0",), ("batch",)), (("other",), ("other",)), ((3, 4), (3, 4))],
 )
 def test_facts_complete_those_of_the_new_name(known, expected):
-    """What is known of the result under its new name wins when they contradict each other."""
+    """The facts known under the new name win when they contradict each other."""
     facts = table()
     facts.refine("x", ResultFacts(1, ("batch",)))
     facts.refine("y", ResultFacts(1, known))

@@ -44,7 +44,7 @@ def file_source(folder, array):
 
 
 def written(tensor):
-    """What a tensor writes, as an array."""
+    """The bytes a tensor writes, as an array."""
     file = io.BytesIO()
     tensor.write(file)
     return np.frombuffer(file.getvalue(), dtype=tensor.dtype).reshape(tensor.dims)

@@ -27,7 +27,7 @@ def content() -> bytes:
 
 @pytest.fixture
 def written(monkeypatch) -> list[tuple[int, int]]:
-    """What goes to the disk at once: offset and size."""
+    """The direct writes to the disk: offset and size."""
     calls: list[tuple[int, int]] = []
     original = DirectWriter.write
 
@@ -45,7 +45,7 @@ def new_file(path: Path) -> NewFile:
 
 
 def is_direct(folder: Path) -> bool:
-    """Tells if the file system of the tests knows such writes."""
+    """Whether the file system of the tests supports direct writes."""
     with new_file(folder / "probe") as file:
         writer = DirectWriter(file.fileno())
         count = writer.write(memoryview(bytes(PAGE)), 0)

@@ -19,7 +19,7 @@ from xbuilder.files.tensor_sources import copy_bytes
 
 @pytest.fixture
 def started(monkeypatch):
-    """What the system is asked to write: offset and size."""
+    """The writes the system is asked for: offset and size."""
     calls = []
     monkeypatch.setattr(early_writes, "STEP", 100)
     monkeypatch.setattr(early_writes, "start_writing", lambda fd, *place: calls.append(place))

@@ -53,7 +53,7 @@ def test_pieces(source, monkeypatch):
 
 
 def test_the_system_reads_ahead(source, monkeypatch):
-    """What follows is asked for once, a few bytes more are not worth a call."""
+    """The next bytes are prefetched once; a few more are not worth a call."""
     told, found = [], bytearray(10)
     monkeypatch.setattr(file_reading, "_AHEAD", 30)
     monkeypatch.setattr(file_reading, "_TOLD", 10)

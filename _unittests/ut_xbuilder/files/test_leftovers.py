@@ -1,4 +1,4 @@
-"""What a killed process leaves, and who removes it."""
+"""Temporary files a killed process leaves, and their removal."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def copying(monkeypatch: pytest.MonkeyPatch) -> None:
 def copied(
     folder: Path, offset: int, start: int, count: int, copy=copy_mapped
 ) -> tuple[int, bytes]:
-    """What a copy returns, and the new file after it, a few bytes around."""
+    """The result of a copy, and the new file, with a few bytes around."""
     source = os.open(folder / "source", os.O_RDONLY)
     try:
         with NewFile(os.open(folder / "new", os.O_RDWR | os.O_CREAT), "r+") as file:

@@ -38,7 +38,7 @@ def in_file(tmp_path, value):
 
 
 def written(tensor):
-    """What a tensor writes, as an array."""
+    """The bytes a tensor writes, as an array."""
     file = io.BytesIO()
     tensor.write(file)
     return np.frombuffer(file.getvalue(), dtype=tensor.dtype).reshape(tensor.dims)
@@ -160,7 +160,7 @@ def test_pieces_are_the_nearest_numbers(monkeypatch, dtype, factor_type, smaller
 
 @pytest.mark.parametrize("bounds", [((0, 60), (0, 1200)), ((7, 31), (0, 1200)), ((3, 4), (9, 999))])
 def test_parts_of_16_bits_are_those_of_the_whole(monkeypatch, bounds):
-    """Whatever the part, with one factor and with one for each way to broadcast."""
+    """Any part, with one factor and with one for each way to broadcast."""
     for name in ("MANY_HALVES", "_HALVES"):
         monkeypatch.setattr(scaled_blocks, name, 900)
     rng = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""What features have to say of a change."""
+"""Checks that features make on a change."""
 
 from __future__ import annotations
 

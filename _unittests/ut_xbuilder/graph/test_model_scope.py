@@ -1,4 +1,4 @@
-"""What the graphs of a model share, what a local function has of its own."""
+"""State shared by the graphs of a model, and state of a local function."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def builder_of(op_type: str, unknown: int | None = None) -> GraphBuilder:
 
 
 def runs(builder: GraphBuilder, unknown: int, shape: tuple[int, ...]) -> bool:
-    """Tells if onnxruntime runs a model when one of its inputs has some shape."""
+    """Whether onnxruntime runs a model when one of its inputs has some shape."""
     model = builder.to_onnx(optimize=False)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]

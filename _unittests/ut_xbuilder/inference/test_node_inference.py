@@ -183,7 +183,7 @@ def test_wrong_shape_functions_of_users(case):
 
 
 def test_shape_function_of_a_user_against_what_is_known():
-    """What the user says of a result elsewhere contradicts the function: it is ignored."""
+    """A shape the user gave elsewhere contradicts the function, which is ignored."""
     wrong = lambda ctx: ResultFacts(1, (2, "a", 3))  # noqa: E731
     register_shape_function("WrongRankForTest", wrong, domain="custom.wrong", replace=True)
     builder = GraphBuilder(18)

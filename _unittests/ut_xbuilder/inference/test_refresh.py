@@ -1,4 +1,4 @@
-"""What reads a result that became better known is inferred again."""
+"""The readers of a result whose facts improved are inferred again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What infers the nodes that need another graph."""
+"""The inference of nodes that need another graph."""
 
 from __future__ import annotations
 

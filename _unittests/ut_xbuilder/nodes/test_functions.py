@@ -43,7 +43,7 @@ def test_nodes_at_every_depth():
     "given,defaults,expected", [(2, None, 2), (None, 1, 1), (2, 1, 2), (None, None, None)]
 )
 def test_an_attribute_of_the_call(given, defaults, expected):
-    """What the call gives, else the default value, else nothing."""
+    """The value of the call, else the default value, else nothing."""
     node = oh.make_node("Softmax", ["u", "w"], ["v"])
     reference = AttributeProto(name="axis", ref_attr_name="a", type=AttributeProto.INT)
     node.attribute.append(reference)

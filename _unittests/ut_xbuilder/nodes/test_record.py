@@ -1,4 +1,4 @@
-"""What a store keeps of a node."""
+"""The record of a node in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What onnx says of an operator."""
+"""Schemas of operators in onnx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proven not to fail, operator by operator; a loop shows the effect in
+"""Operators proven speculatable, one by one; a loop shows the effect in
 test_loop_invariants."""
 
 from __future__ import annotations

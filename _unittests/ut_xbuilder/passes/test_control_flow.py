@@ -323,7 +323,7 @@ def test_facts_after_a_branch():
 
 
 def test_facts_inside_another_owner():
-    """What a loop gives, better known, decides of a condition inside a branch."""
+    """Better facts of the result of a loop decide a condition inside a branch."""
     model = parse(
         """
         agraph (float[3,4] x, bool k) => (float[A,B] y) <int64 one = {1}, bool c = {1}>

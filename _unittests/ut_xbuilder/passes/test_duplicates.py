@@ -215,7 +215,7 @@ def test_parameters_beyond_the_budget_stay(monkeypatch):
 
 
 def test_equal_weights_are_dequantized_once():
-    """What dequantizes is not folded: it is merged once its weights are."""
+    """Dequantizing nodes are not folded: they are merged once their weights are."""
     model = parse(
         """
         agraph (float[n, 200] x) => (float[n, 200] y)

@@ -1,4 +1,4 @@
-"""What a loop computes again each time."""
+"""Loop-invariant nodes."""
 
 from __future__ import annotations
 

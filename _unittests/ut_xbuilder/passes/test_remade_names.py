@@ -1,4 +1,4 @@
-"""What is made of a weight takes its name once the weight is gone."""
+"""A weight derived from another one takes its name once that one is removed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_equal_constant_is_shared() -> None:
 
 
 def test_what_is_kept() -> None:
-    """What nothing reads stays: so does its name, and the one of an input."""
+    """A weight nothing reads is kept with its name, and so is the name of an input."""
     builder = builder_of(remove_unused=False)
     builder.store.redirect("w", builder.graph.remade_initializer("w", BIG))
     assert take_names(builder.graph) == 0

@@ -1,4 +1,4 @@
-"""What the passes after the patterns change is seen by the patterns."""
+"""The patterns see the changes of the passes that come after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file declares of computed results: types are right, shapes are labels."""
+"""Declarations of a file about computed results: types are right, shapes are labels."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ FEEDS = {"x": np.arange(6, dtype=np.float32).reshape((2, 3)), "c": np.array(True
 
 
 def expected_results(model=None):
-    """What the model computes; onnxruntime wants sparse initializers, the reference does not."""
+    """The results of the model; onnxruntime needs sparse initializers, the reference does not."""
     return run_onnxruntime(model or everywhere(), FEEDS)
 
 

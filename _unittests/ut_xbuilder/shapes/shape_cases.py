@@ -124,7 +124,7 @@ def value_of(op_type: str, inputs: Sequence[Any], **kwargs: Any) -> Any:
 
 
 def is_fresh(dim: Dim) -> bool:
-    """Tells if a dimension depends on a fresh symbol."""
+    """Whether a dimension depends on a fresh symbol."""
     return isinstance(dim, str) and any(s.startswith(NewDims.prefix) for s in symbols(dim))
 
 
@@ -133,7 +133,7 @@ def differences(
 ) -> list[str]:
     """Compares facts with a real result.
 
-    :param facts: what was inferred
+    :param facts: the inferred facts
     :param real: array, list of arrays for a sequence, None for an empty optional
     :param sizes: size of every symbol, fresh symbols are bound to the first size they meet
     :param strict: unknown shapes and types are differences too
@@ -196,7 +196,7 @@ class In:
     high: int = 2
 
     def facts(self) -> ResultFacts:
-        """What is known before running."""
+        """The facts known before running."""
         return ResultFacts(helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype)), self.shape)
 
     def draw(self, rng: np.random.Generator, sizes: Mapping[str, int]) -> np.ndarray:

@@ -62,7 +62,7 @@ def cases() -> dict[str, list[Case]]:
 def tensor_facts(
     array: np.ndarray, name: str, level: str, sizes: dict[str, int], op_type: str
 ) -> ResultFacts:
-    """What is known of an input at a given level.
+    """The facts of an input at a given level.
 
     A null element has a meaning of its own for Reshape, it does not become a symbol.
     """

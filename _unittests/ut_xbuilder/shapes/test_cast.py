@@ -56,7 +56,7 @@ def test_unknown() -> None:
     ],
 )
 def test_content_of_a_constant_made_like_a_result(array, to, value) -> None:
-    """What exporters write for arange: the bounds are constants, the type is the one of a size."""
+    """As exporters write arange: the bounds are constants, the type is the one of a size."""
     builder = GraphBuilder(18)
     builder.make_tensor_input("x", to, ("a",))
     builder.op.CastLike(array, "x", outputs=["y"])

@@ -57,7 +57,7 @@ def test_matmul_unknown(left: ResultFacts, right: ResultFacts, expected: Any) ->
     ("left", "right"), [((2, 3), (4, 5)), ((), (2, 2)), ((2, 2, 3), (3, 3, 2))]
 )
 def test_matmul_invalid(left: tuple, right: tuple) -> None:
-    """What cannot be is unknown."""
+    """An impossible product has no known shape."""
     assert infer("MatMul", [ResultFacts(1, left), ResultFacts(1, right)])[0] == ResultFacts()
 
 

@@ -94,7 +94,7 @@ def test_reshape_content(shape: Any, target: tuple, expected: tuple) -> None:
     ],
 )
 def test_reshape_doubts(shape: Any, target: tuple, expected: str) -> None:
-    """What is not sure is a fresh symbol, what is wrong is unknown."""
+    """An uncertain dimension is a fresh symbol, a wrong shape is unknown."""
     found = infer("Reshape", [ResultFacts(1, shape), content(*target)])[0]
     if expected == "invalid":
         assert found == ResultFacts()
@@ -261,7 +261,7 @@ def test_reshape_allowzero_keeps_elements() -> None:
 
 
 def onnx_reshape(shape: tuple, target: tuple) -> tuple | None:
-    """What onnxruntime gives, None if it fails."""
+    """The shape onnxruntime gives, None if it fails."""
     if any((d == 0 and i >= len(shape)) or d < -1 for i, d in enumerate(target)):
         return None
     dims = [shape[i] if d == 0 else d for i, d in enumerate(target)]

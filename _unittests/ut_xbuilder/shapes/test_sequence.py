@@ -134,7 +134,7 @@ def test_type_protos() -> None:
 
 
 def test_join() -> None:
-    """What two facts have in common."""
+    """The common part of two facts."""
     assert join_facts(X, X) == X
     assert join_facts(X, ResultFacts(1)) == ResultFacts(1)
     assert join_facts(X, ResultFacts(1, None, 2)) == ResultFacts(1, None, 2)

@@ -164,7 +164,7 @@ def test_slice_runs(parameters: list) -> None:
     ],
 )
 def test_slice_unknown(inputs: list, expected: Any) -> None:
-    """What is missing is unknown, nothing is raised."""
+    """A missing input gives an unknown shape, nothing is raised."""
     facts = infer("Slice", inputs)[0]
     if expected == "invalid":
         assert facts == ResultFacts()
@@ -392,7 +392,7 @@ def test_compress() -> None:
     ],
 )
 def test_compress_with_a_long_condition(dim: Any, condition: list, expected: int | None) -> None:
-    """What the condition says beyond the axis is ignored."""
+    """The elements of the condition beyond the axis are ignored."""
     inputs = [In((dim, 3)), np.array(condition, dtype=bool)]
     sizes = [{"a": a} for a in (1, 2, 3, 6)]
     for axis in (0, -2):

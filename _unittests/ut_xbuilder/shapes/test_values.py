@@ -64,7 +64,7 @@ def test_arithmetic(op_type: str, a: tuple, b: tuple, expected: Any) -> None:
 
 
 def test_division_truncates() -> None:
-    """What is written is right at every size."""
+    """The result is right at every size."""
     for a, b in itertools.product(("a", "a-1", "2*a+1", "a-2", "a-3"), (-3, -1, 1, 2, 3, 4)):
         quotient = V.div(a, b)
         for size in range(8):
@@ -148,7 +148,7 @@ def test_comparisons(op_type: str, a: tuple, b: tuple, expected: Any) -> None:
 
 
 def test_comparisons_agree_with_sizes() -> None:
-    """What is proven is true at every size."""
+    """A proven comparison is true at every size."""
     exprs = ["a", "a+1", "a-1", "2*a", "b", 0, 1, -1, "a+b"]
     count = 0
     for op_type, a, b in itertools.product(V.COMPARISONS, exprs, exprs):

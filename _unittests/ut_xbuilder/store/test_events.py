@@ -1,4 +1,4 @@
-"""What a store tells its listeners is enough to do the same on a copy."""
+"""The events of a store are enough to replay its changes on a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change must respect."""
+"""Rules a change of the store must respect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users give is refused at once: the argument is named, what was expected too."""
+"""Wrong arguments are refused at once: the message names the argument and the expected type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder share."""
+"""Fixtures shared by the tests of this folder."""
 
 from __future__ import annotations
 

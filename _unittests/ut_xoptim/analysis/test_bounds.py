@@ -1,4 +1,4 @@
-"""What is bounded, and by what."""
+"""Results clipped between two bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED = {
 
 
 def found(body: str, opset: int = 18) -> tuple[str, float | None, float | None]:
-    """What the last Clip or Min of a graph bounds."""
+    """The result clipped by the last Clip or Min of a graph, with its bounds."""
     queries = optimizer_of(
         f"agraph (float[a] X, float U) => (float[a] Y) <float two = {{2}}, float three = {{3}}>"
         f" {{ {body} }}",

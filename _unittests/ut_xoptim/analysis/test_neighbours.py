@@ -1,4 +1,4 @@
-"""What gives a result, what reads it."""
+"""Producers and readers of a result."""
 
 from __future__ import annotations
 

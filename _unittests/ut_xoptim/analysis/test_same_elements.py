@@ -1,4 +1,4 @@
-"""What nodes that keep the order of the elements read first."""
+"""The first result read through nodes that keep the order of the elements."""
 
 from __future__ import annotations
 

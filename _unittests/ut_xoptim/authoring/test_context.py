@@ -1,4 +1,4 @@
-"""What a rewrite asks, and what refuses it."""
+"""Questions of a rewrite to its context, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pattern and a match are."""
+"""Patterns and matches."""
 
 from __future__ import annotations
 

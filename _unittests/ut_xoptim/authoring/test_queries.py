@@ -1,4 +1,4 @@
-"""What a pattern may ask about the graph."""
+"""Queries a pattern may ask about the graph."""
 
 from __future__ import annotations
 

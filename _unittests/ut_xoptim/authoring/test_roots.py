@@ -22,7 +22,7 @@ def g() -> Any:
 
 
 def declare(pattern: Silent, **names: tuple[str, ...]) -> None:
-    """What one instance declares, for itself."""
+    """Declares attributes of one instance."""
     vars(pattern).update(names)
 
 
@@ -90,8 +90,8 @@ SOME = {"INT": "1", "FLOAT": "1.0", "STRING": '"LEFT"', "INTS": "[1]", "FLOATS":
 
 
 def test_after_says_what_matches() -> None:
-    """What `after`, `reads` and `read_by` refuse, `match` refuses as well, because no node of these
-    types is around."""
+    """Nodes that `after`, `reads` and `read_by` refuse are refused by `match` as well, because no
+    node of these types is around."""
     declared = ("after", "reads", "read_by")
     patterns = [c() for c in all_patterns().values() if any(getattr(c, d) for d in declared)]
     assert any(p.reads for p in patterns) and any(p.read_by for p in patterns)

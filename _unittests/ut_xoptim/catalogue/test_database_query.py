@@ -1,4 +1,4 @@
-"""What a query holds."""
+"""Queries of a database of rewrites."""
 
 from __future__ import annotations
 

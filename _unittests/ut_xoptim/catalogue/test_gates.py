@@ -1,4 +1,4 @@
-"""What was measured decides."""
+"""Gates: the measures decide whether a rewrite applies."""
 
 from __future__ import annotations
 

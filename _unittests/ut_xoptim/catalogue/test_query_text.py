@@ -53,7 +53,7 @@ def test_query_of_a_text(text: str, query: Query) -> None:
 
 
 def one_by_one(text: str) -> list[tuple[type, int]]:
-    """What a selection means, read from left to right: what `+` finds goes to the end, unless it is
+    """The meaning of a selection, read from left to right: `+` appends patterns, unless they are
     there; parameters replace; `-` takes away, `&` keeps."""
     classes = all_patterns()
     rows: dict[type, PatternOptimization] = {}

@@ -1,4 +1,4 @@
-"""What the tests of the command share."""
+"""Fixtures shared by the tests of the command."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ def test_inputs_too_large_to_be_made(model):
 
 
 def test_public_operators(tmp_path):
-    """What onnx.checker refuses is announced, or not written."""
+    """A model onnx.checker refuses is announced, or not written."""
     text = """g (float[a,8] x) => (float[a,8] y) <int64[1] axes = {-1}, float e = {1e-5}> {
         q = Mul(x, x) m = ReduceMean<keepdims=1>(q, axes) v = Add(m, e) s = Sqrt(v) y = Div(x, s) }"""
     path, out = tmp_path / "rms.onnx", tmp_path / "out.onnx"
@@ -318,7 +318,7 @@ def test_public_operators(tmp_path):
 
 
 def test_provenance(model, tmp_path):
-    """What a rewrite wrote says so, in the file."""
+    """The nodes a rewrite wrote record it, in the file."""
     text = "g (float[n, 4] x, float[4, 3] w, float[3] b) => (float[n, 3] y) "
     text = '<ir_version: 10, opset_import: ["" : 18]>' + text
     model.write_bytes(parse(text + "{ p = MatMul(x, w) y = Add(p, b) }").SerializeToString())

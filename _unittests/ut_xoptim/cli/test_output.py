@@ -1,4 +1,4 @@
-"""What every command prints: tables, json, errors."""
+"""Output of every command: tables, json, errors."""
 
 from __future__ import annotations
 

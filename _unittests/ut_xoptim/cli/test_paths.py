@@ -39,7 +39,7 @@ def ops(path: Path) -> list[str]:
 
 
 def snapshot(folder: Path) -> dict[str, object]:
-    """What is in a folder: links and special files are not followed."""
+    """The content of a folder; links and special files are not followed."""
     return {
         p.name: p.read_bytes() if p.is_file() and not p.is_symlink() else os.lstat(p).st_ino
         for p in folder.iterdir()
@@ -182,7 +182,7 @@ def test_interrupted(model, tmp_path, monkeypatch):
 
 
 def test_in_place_for_a_text(model, tmp_path):
-    """What is written is no model: the input would be lost."""
+    """The output would not be a model, so the input would be lost."""
     before = snapshot(tmp_path)
     assert "is the input model" in told(run("print", model, "-o", model, code=2))
     assert snapshot(tmp_path) == before

@@ -1,4 +1,4 @@
-"""What is told of an optimization."""
+"""Reports of an optimization."""
 
 from __future__ import annotations
 

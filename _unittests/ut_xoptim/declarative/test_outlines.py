@@ -1,4 +1,4 @@
-"""What an equation needs, without compiling it, is what it needs once it is compiled."""
+"""An equation requires the same operators before and after it is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the author of a pattern may give: annotations, arguments, results, models."""
+"""Inputs of the author of a pattern: annotations, arguments, results, models."""
 
 from __future__ import annotations
 

@@ -322,7 +322,7 @@ def test_nothing_is_left_by_a_match_that_is_dropped() -> None:
 
 @pytest.fixture
 def other_registry(monkeypatch) -> None:
-    """What a test registers is forgotten."""
+    """Unregisters the patterns of a test."""
     monkeypatch.setattr("xoptim.catalogue.registry.PATTERNS", pattern_database().copy())
 
 
@@ -380,7 +380,7 @@ def test_what_a_pinned_result_needs_stays() -> None:
 
 
 def test_a_condition_that_looks_at_more_nodes() -> None:
-    """What is written reads the result of Abs, which stays though the condition looked at it."""
+    """The replacement reads the result of Abs, which is kept though the condition visited it."""
 
     @rule("Neg(Neg(x)) -> Exp(x)")
     def neg_neg_exp(g: RewriteContext, x: str) -> None:

@@ -24,7 +24,7 @@ def graphs(text: str, root: str = "") -> tuple[CompiledGraph, ...]:
 
 
 def found(text: str, body: str, name: str = "Y", root: str = "") -> list[tuple[int, list[str]]]:
-    """What is found at the node giving a result: the place of the graph, its nodes."""
+    """The matches at the producer of a result: the position of the graph, its nodes."""
     builder = GraphBuilder(model_from_text(TEXT + f"{{ {body} }}"), infer_shapes_options=True)
     g = GraphBuilderPatternOptimization(builder, None)
     rows = []

@@ -70,7 +70,7 @@ class ReluTwice(PatternOptimization):
 
 @pytest.mark.parametrize("doc,expected", [("", "second"), ("mine", "mine")])
 def test_a_rewrite_written_by_hand(doc: str, expected: str) -> None:
-    """What a rewrite writes itself stays."""
+    """The documentation a rewrite writes itself is kept."""
     model = model_from_text("g (float[a] x) => (float[a] y) { t = Relu(x) y = Relu(t) }")
     say(model.graph.node[0], "first", k="1")
     say(model.graph.node[1], "second")

@@ -1,4 +1,4 @@
-"""What becomes of a rewrite that fails."""
+"""The policies for a rewrite that fails."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_claims(g: Any) -> None:
 
 
 def both_neg(text: str) -> tuple[Any, Claims]:
-    """What a rewrite of two Neg finds in a graph, and claims."""
+    """The matches of a rewrite of two Neg in a graph, and its claims."""
 
     def neg_neg(g: Any, outer: Any) -> Any:
         return g.before(outer, "Neg").input[0]

@@ -1,4 +1,4 @@
-"""What GraphBuilderPatternOptimization is given by mistake."""
+"""Wrong arguments given to GraphBuilderPatternOptimization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine tells: reasons, statistics, verbosity, dumps, time."""
+"""Reports of the engine: reasons, statistics, verbosity, dumps, time."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_time_is_linear_in_the_number_of_matches() -> None:
 @pytest.mark.parametrize("patterns", [None, [], "default", "CastCast"])
 @pytest.mark.parametrize("method", ["optimize", "optimize_with_patterns"])
 def test_rows_can_be_grouped(patterns: Any, method: str) -> None:
-    """Whatever happened, with the very expression of the documentation."""
+    """Rows can be grouped in every case, with the very expression of the documentation."""
     options = OptimizationOptions(patterns=patterns)
     builder = GraphBuilder(chain("Abs", "Neg"), optimization_options=options)
     stat = pandas.DataFrame(getattr(builder, method)())

@@ -28,7 +28,7 @@ def builder(body: str, text: str = "agraph (float[a] X) => (float[a] Y)") -> Gra
 
 
 def stops(detector: OscillationDetector, g: GraphBuilder, names: set[str]) -> bool:
-    """What the detector says of an iteration which applied patterns of these names."""
+    """The answer of the detector for an iteration which applied patterns of these names."""
     patterns = [type(f"{name}Pattern", (PatternOptimization,), {})() for name in sorted(names)]
     done = [Application(MatchResult(p, [], p.apply)) for p in patterns]
     return bool(detector.stops(g.graph, done))

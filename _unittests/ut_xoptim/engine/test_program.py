@@ -1,4 +1,4 @@
-"""What a selection runs is read once, and again when somebody changes it."""
+"""The program of a selection is computed once, and again when the selection changes."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_many_changes_of_members_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_near_and_nowhere_else(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What starts from a fixed point is not confirmed, members or not."""
+    """A schedule that starts from a fixed point is not confirmed, members or not."""
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
     schedule = Schedule(g.store, _lookouts(1), near=g.store.nodes[:1])
     assert not schedule.found_nothing()

@@ -1,4 +1,4 @@
-"""What the operators of onnx-extended compute, in numpy: their kernels only exist for CUDA."""
+"""The operators of onnx-extended in numpy, because their kernels only exist for CUDA."""
 
 from __future__ import annotations
 

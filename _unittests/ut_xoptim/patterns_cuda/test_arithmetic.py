@@ -186,7 +186,7 @@ SHAPES = ("A, B", "B", "1, B", "1", "1, 1", "")
 def test_repeated_as_broadcast(
     pattern: str, case: int, shapes: tuple[str, ...], sizes: tuple[str, str]
 ) -> None:
-    """Whatever the shapes, what the kernel repeats is what is broadcast; null dimensions have
+    """The kernel repeats the operand that is broadcast, for all shapes; null dimensions have
     operands of one shape."""
     rows = list(CASES[pattern].values())
     shapes = ("A, B", *shapes[1:]) if "Shared" in pattern else (*shapes[:2], "A, B")

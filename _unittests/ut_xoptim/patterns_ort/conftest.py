@@ -1,4 +1,4 @@
-"""What tests of this folder share."""
+"""Fixtures shared by the tests of this folder."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from xoptim.catalogue import gated
 
 @pytest.fixture
 def open_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was measured: what a gate decides does not depend on the processor of the tests."""
+    """Forgets all measures: the gates do not depend on the processor of the tests."""
     monkeypatch.setattr(gated, "find_gate", lambda pattern, processor, target: None)

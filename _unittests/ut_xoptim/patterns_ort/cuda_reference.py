@@ -1,4 +1,4 @@
-"""What operators of onnxruntime that do not run on CPU compute, in numpy, from their definitions."""
+"""Operators of onnxruntime without CPU kernel, in numpy, from their definitions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _FLOAT = re.compile(r"\bfloat\b(?=[\s\[])")
 
 @cache
 def models() -> dict[str, tuple[str, int]]:
-    """What the tests of this folder rewrite: name -> (text, opset)."""
+    """The models rewritten by the tests of this folder: name -> (text, opset)."""
     found = {}
     for path in sorted(Path(__file__).parent.glob("test_*.py")):
         module = import_module(f"ut_xoptim.patterns_ort.{path.stem}")
@@ -103,7 +103,7 @@ def test_kernels(name: str, kind: str) -> None:
 
 
 def loads(model: ModelProto) -> bool:
-    """Tells if onnxruntime takes a model as it is."""
+    """Whether onnxruntime accepts a model as it is."""
     try:
         plain_session(model.SerializeToString())
     except (Fail, InvalidGraph, NotImplemented):
@@ -114,8 +114,8 @@ def loads(model: ModelProto) -> bool:
 @pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16"])
 @pytest.mark.parametrize("name", sorted(models()))
 def test_loads(name: str, kind: str) -> None:
-    """What onnxruntime takes in 16 bits is still taken, and gives the same in float16: it takes no
-    array of bfloat16."""
+    """A model onnxruntime accepts in 16 bits is accepted afterwards, with the same results in
+    float16; it takes no array of bfloat16."""
     before = converted(name, TensorProto.DataType.Value(kind))
     after, _, _ = optimize_with(before, "onnxruntime")
     taken = loads(before)

@@ -72,7 +72,7 @@ def test_unknown_type_is_refused() -> None:
 
 
 def test_optimizer_knows_the_shapes() -> None:
-    """What rewrites write must have an inferred type, or outputs lose theirs."""
+    """The nodes rewrites write have an inferred type, otherwise outputs would lose theirs."""
     for key in CALLS:
         model, _ = one_node(key, onnx.TensorProto.FLOAT)
         model.graph.output[0].type.tensor_type.ClearField("shape")

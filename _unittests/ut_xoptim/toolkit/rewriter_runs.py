@@ -1,4 +1,4 @@
-"""What the tests of rewriters share."""
+"""Helpers shared by the tests of rewriters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rewritten(text: str, rewriter: Any) -> list[str]:
 
 
 def optimized(text: str, *members: Any, **options: Any) -> GraphBuilder:
-    """A builder optimized with members and patterns."""
+    """A builder optimized with rewriters and patterns."""
     builder = GraphBuilder(
         model_from_text(text),
         infer_shapes_options=True,

@@ -1,4 +1,4 @@
-"""What rewriters made of others share."""
+"""The base of the rewriters made of others."""
 
 from __future__ import annotations
 

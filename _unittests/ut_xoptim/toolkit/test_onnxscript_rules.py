@@ -205,7 +205,7 @@ def test_sets():
 
 
 def test_setup_and_cleanup_of_a_rule() -> None:
-    """What a rule remembers of the visit of a graph does not outlive it."""
+    """The state a rule keeps for the visit of a graph does not outlive it."""
 
     class NegNegOnce(pattern.RewriteRuleClassBase):
         seen: ClassVar[list[str]] = []

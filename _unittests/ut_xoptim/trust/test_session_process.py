@@ -51,7 +51,7 @@ def test_a_crash_is_an_error_and_the_session_starts_again():
 
 @only_where_it_crashes
 def test_sizes_of_sounds_are_tried_after_a_crash():
-    """What a model of speech does: the small sizes kill onnxruntime, a signal is accepted."""
+    """As with a model of speech, small sizes kill onnxruntime, and a signal is accepted."""
     for length in (4096, 16000):
         report = verify_models(crashing_model(length), crashing_model(length), isolated=True)
         assert report.ok and report.sizes == {"N": length}

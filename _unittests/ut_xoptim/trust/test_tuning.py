@@ -1,4 +1,4 @@
-"""What is measured, and what is not. No test looks at a time."""
+"""The measures that are made and those that are not. No test looks at a time."""
 
 from __future__ import annotations
 

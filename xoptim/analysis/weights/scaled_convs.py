@@ -27,7 +27,7 @@ class ScaledConv(NamedTuple):
     """A convolution and the affine node after it, equal to `Conv(x, weight * factor, bias)`.
 
     :param conv: the convolution
-    :param node: the only reader of its result, one of :data:`~xoptim.analysis.weights.affine.AFFINE`
+    :param node: the only reader of its result, one of :data:`.affine.AFFINE`
     :param factor: of the rank of the weight, or of rank 0
     :param bias: in a wider type than the one of the model
     :param named: the constant the bias is derived from

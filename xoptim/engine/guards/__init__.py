@@ -1,1 +1,1 @@
-"""What the engine checks of a rewrite, whoever wrote it."""
+"""Checks that every rewrite must pass, whoever wrote it."""

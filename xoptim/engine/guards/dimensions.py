@@ -1,4 +1,4 @@
-"""Dimensions a rewrite changes for some sizes of the inputs, and nodes that only run for some."""
+"""Tests whether a rewrite changes dimensions, and whether nodes only run for some sizes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from xbuilder.nodes.record import NodeRecord
 
 #: sizes given to the dimensions of the inputs, one after the other
 _SIZES = (29, 7, 61, 13, 101, 3, 41, 17)
-#: what these sizes are multiplied by: a window may be larger than the small ones
+#: factors applied to these sizes, since a window may be larger than the small ones
 _SCALES = (1, 50)
-#: more names than that are not judged when the graph restricts them
+#: largest number of names that are tested when the graph restricts them
 _MAX_RESTRICTED = 5
 
 
 def restricts_sizes(graph: Graph, records: Iterable[NodeRecord]) -> bool:
-    """Tells if some nodes only run for some sizes of their inputs, without any constraint on
+    """Whether some nodes only run for some sizes of their inputs, while no constraint on
     dimensions saying so.
 
     :param graph: the graph
@@ -47,12 +47,12 @@ def _restricts(graph: Graph, record: NodeRecord) -> bool:
 
 
 def not_refuted(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) -> bool:
-    """Tells if two dimensions are equal for every sample of sizes of the inputs: this is no proof.
+    """Whether two dimensions are equal for every sampled size of the inputs, which is no proof.
 
     :param a: a dimension
     :param b: a dimension
     :param free: names that stand for any integer: the dimensions of the inputs
-    :param constraints: what the graph imposes on dimensions, only sizes that agree are tried
+    :param constraints: constraints of the graph on dimensions; only sizes they allow are tried
     :return: False if inputs exist for which they differ and none is negative; a dimension made of
         other names than *free* says nothing
     """
@@ -78,7 +78,7 @@ def not_refuted(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) 
 def _related(
     names: frozenset[str], constraints: Constraints
 ) -> tuple[frozenset[str], list[tuple[str, Dim, Dim]]]:
-    """The names, those tied to them by a constraint, and these constraints."""
+    """The names, the names a constraint relates to them, and these constraints."""
     rows = [(kind, x, y, symbols(x) | symbols(y)) for kind, x, y, _ in constraints.items()]
     known = 0
     while known != len(names):
@@ -88,7 +88,7 @@ def _related(
 
 
 def _assignments(names: list[str], restricted: bool) -> Iterator[dict[str, int]]:
-    """Sizes of the names: all different, and, if the graph restricts them, equal or 1."""
+    """Sizes of the names: all different, and also equal or 1 if the graph restricts them."""
     for scale, shift in product(_SCALES, range(3)):
         yield {n: _SIZES[(i + shift) % len(_SIZES)] * scale for i, n in enumerate(names)}
     if restricted:

@@ -1,4 +1,4 @@
-"""Checks what new nodes read and give: names that exist, names that are free."""
+"""Checks the edges of new nodes: their inputs exist, and their outputs have free names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_edges(graph: Graph, records: Sequence[NodeRecord]) -> None:
 
     :param graph: the graph
     :param records: the nodes of one rewrite
-    :raises PatternError: one of them reads a name that nothing gives, in a subgraph too, or gives
+    :raises PatternError: one of them reads a name without producer, in a subgraph too, or outputs
         the name of an input or of an initializer
     """
     store = graph.store

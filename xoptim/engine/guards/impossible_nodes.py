@@ -1,4 +1,4 @@
-"""Shows, from the model alone, that nodes cannot give what is known of their results."""
+"""Detects nodes that contradict the known facts of their results, from the model alone."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_record
 from xbuilder.nodes.record import NodeRecord
 
-#: a node reading more elements is not run
+#: a node reading more elements is not evaluated
 _MAX_ELEMENTS = 1 << 22
 
 
 def contradicts_itself(
     graph: Graph, removed: Iterable[NodeRecord], known: Iterable[SavedFacts]
 ) -> bool:
-    """Tells if the nodes a rewrite replaces are wrong already.
+    """Whether the nodes a rewrite replaces are already wrong.
 
-    One of them, inferred again from the facts of its inputs, contradicts what is known of its
-    results, or it fails on tensors that have the types and the shapes it is known to read.
+    One of them, inferred again from the facts of its inputs, contradicts the known facts of its
+    results, or it fails on tensors with the types and the shapes it is known to read.
 
     :param graph: the graph the nodes just left
     :param removed: these nodes
-    :param known: what was known of their results
+    :param known: saved facts of their results
     """
     with graph.facts.recalled(known):
         return any(_contradicts(graph, r) or _cannot_run(graph, r) for r in removed)
@@ -52,7 +52,7 @@ def _cannot_run(graph: Graph, record: NodeRecord) -> bool:
     node = graph.store.proto(record)
     types = [graph.facts[name].type for name in record.outputs if name]
     if why_not_exact(node, values, types):
-        return False  # no runtime is asked
+        return False  # no runtime is called
     results = evaluate_node(node, values, graph.opsets, types)
     if results is None:
         return True
@@ -61,8 +61,8 @@ def _cannot_run(graph: Graph, record: NodeRecord) -> bool:
 
 
 def _sample(graph: Graph, name: str) -> np.ndarray | None:
-    """A tensor a node may read: the constant if it is one, ones if it is made of floats, None if
-    it depends on what is not known."""
+    """A tensor a node may read: the constant if it is one, ones for a float type, None if it
+    depends on unknown facts."""
     if not name:
         return None
     if graph.constants.is_constant(name):

@@ -1,4 +1,4 @@
-"""No runtime copies a tensor whose elements share a byte: such an Identity may not stay."""
+"""Refuses rewrites leaving an Identity of packed elements, which no runtime can copy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from xbuilder.tensors.bits import is_packed
 
 
 def packed_identity(graph: Graph, records: Sequence[NodeRecord]) -> str:
-    """The output an Identity would be left for, empty if there is none. Cost: O(new nodes).
+    """The output that would need an Identity of packed elements, empty if there is none.
 
-    It is left when its source keeps its own name: an input, a constant, another output.
+    Elements are packed when several share a byte. Cost: O(new nodes).
+
+    The Identity is needed when its source keeps its own name: an input, a constant, another output.
 
     :param graph: the graph
     :param records: new nodes

@@ -1,4 +1,4 @@
-"""What a rewrite must keep: the type, the rank and the shape of the results that stay."""
+"""Checks that a rewrite keeps the type, the rank and the shape of the results it replaces."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from xbuilder.nodes.record import NodeRecord
 
 from .dimensions import not_refuted, restricts_sizes
 
-#: is told what was inferred of a node before it is kept
+#: called with the facts inferred for a node before they are recorded
 FactCheck: TypeAlias = "Callable[[NodeRecord, Sequence[ResultFacts | None] | None], None]"
 
 
 class UnprovenShape(Exception):
-    """A rewrite may change a shape: it is right for some sizes only, as far as is known."""
+    """A rewrite may change a shape: it is only proven right for some sizes."""
 
 
 class ResultFactsGuard:
-    """Compares what a rewrite gives with what was known before.
+    """Compares the facts of the new nodes with those known before the rewrite.
 
     :param graph: the graph
     """
@@ -33,17 +33,17 @@ class ResultFactsGuard:
 
     @cached_property
     def free_names(self) -> frozenset[str]:
-        """Dimensions of the inputs of the model: any size is possible."""
+        """Dimensions of the inputs of the model, which may have any size."""
         return frozenset(self.graph.root.input_symbols)
 
     def check_of(self, removed: Sequence[NodeRecord], known: Sequence[SavedFacts]) -> FactCheck:
         """Makes the check of the new nodes of one rewrite.
 
-        The check raises FactError if a result that stays gets another type or another shape,
+        The check raises FactError if a kept result gets another type or another shape,
         :class:`UnprovenShape` if it may for some sizes.
 
-        :param removed: nodes the rewrite took away
-        :param known: what was known of their results
+        :param removed: nodes the rewrite removed
+        :param known: saved facts of their results
         """
         facts_of = self.graph.facts
 
@@ -61,7 +61,7 @@ class ResultFactsGuard:
                 doubt = "" if reason else self.unproven(name, new)
                 if not reason and not doubt:
                     continue
-                with facts_of.recalled(known):  # of what the removed nodes read
+                with facts_of.recalled(known):  # facts of the inputs of the removed nodes
                     if reason and not self._was_declared_wrong(before, name, new):
                         raise FactError(f"{name!r} had {reason}")
                     if doubt and not restricts_sizes(self.graph, removed):
@@ -70,10 +70,10 @@ class ResultFactsGuard:
         return check
 
     def unproven(self, name: str, new: ResultFacts) -> str:
-        """Says which dimension is another function of the inputs than before.
+        """The dimension that became another function of the inputs, as text; empty if none did.
 
-        Two facts that only agree for some sizes do not contradict each other, a rewrite giving
-        the second one is nevertheless wrong for all other sizes.
+        Two facts that only agree for some sizes do not contradict each other, but a rewrite giving
+        the second one is wrong for all other sizes.
         """
         old = self.graph.facts[name]
         if old.shape is None or new.shape is None or old.shape == new.shape:
@@ -85,7 +85,7 @@ class ResultFactsGuard:
         return ""
 
     def _was_declared_wrong(self, before: NodeRecord, name: str, new: ResultFacts) -> bool:
-        """Tells if the node that gave a result already contradicted what the model declares."""
+        """Whether the former producer of a result already contradicted its declared shape."""
         graph = self.graph
         for known, facts in zip(before.outputs, infer_record(graph, before) or (), strict=False):
             if known == name and facts is not None and facts.type == new.type:

@@ -1,4 +1,4 @@
-"""Checks the nodes a pattern gives: the processors the model is meant for must run them."""
+"""Checks that the processors the model is meant for have kernels for the new nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
 from xbuilder.runtimes.processors import processors_of
 
-#: domains onnxruntime has operators of its own in
+#: domains in which onnxruntime defines operators
 _DOMAINS = ("", "com.microsoft")
 
 
@@ -24,12 +24,11 @@ def check_kernel(
     processor: str,
     removed: Sequence[NodeRecord] = (),
 ) -> None:
-    """Checks a processor has a kernel of onnxruntime for a new node, once the types it reads are
-    known.
+    """Checks that a processor has a kernel of onnxruntime for a new node, once the types of its
+    inputs are known.
 
-    Only the operators onnx does not know are looked at: another runtime may run the others. Nothing
-    is said of what the model already does, of local functions, nor of a processor whose kernels
-    are not all known.
+    Only operators unknown to onnx are checked, since another runtime may run the others. Exempt are
+    nodes the model already has, local functions, and processors whose kernels are not all known.
 
     :param graph: the graph
     :param record: a new node

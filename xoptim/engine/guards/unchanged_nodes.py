@@ -1,4 +1,4 @@
-"""Catches a pattern that changes a node instead of making another one."""
+"""Detects patterns that modify a node in place instead of creating a new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...authoring.members import Member
 
 T = TypeVar("T")
 
-#: attributes that may be big, their content is not compared
+#: types of attributes that may be large, their content is not compared
 _BIG = frozenset(
     {
         AttributeProto.GRAPH,
@@ -35,14 +35,14 @@ _OWNERS = GRAPH_OWNERS | {"Constant"}
 
 
 def small_attributes(node: NodeProto) -> list[bytes]:
-    """The attributes of a node but tensors and graphs."""
+    """The serialized attributes of a node, except tensors and graphs."""
     return [a.SerializeToString() for a in node.attribute[:] if a.type not in _BIG]
 
 
 def same_edges(record: NodeRecord) -> bool:
-    """Tells if a node still says what the store knows of it: operator, inputs, outputs."""
+    """Whether a node agrees with its record: operator, inputs, outputs."""
     if record.stale:
-        return True  # the engine renamed something, the node is made again when it is asked for
+        return True  # the engine renamed something, the node is written again when it is needed
     node = record._proto
     return (
         node.op_type == record.op_type
@@ -53,7 +53,7 @@ def same_edges(record: NodeRecord) -> bool:
 
 
 def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
-    """Makes a node what the store knows of it.
+    """Rewrites a node from its record.
 
     :param record: the node
     :param attributes: its small attributes, None to leave them as they are
@@ -74,25 +74,25 @@ def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
 
 
 class NodeGuard:
-    """Remembers what nodes say, and finds those that a pattern changed in place.
+    """Keeps the content of nodes, and finds those that a pattern modified in place.
 
-    The edges of a node are in its record; its content is kept here, as bytes: one that was looked
-    at and is as it was costs the time to write it, less than a microsecond, and no step of python.
-    Tensors and graphs are left out.
+    The edges of a node are in its record; its content is kept here, as bytes. Checking a node that
+    was visited and not modified costs its serialization, less than a microsecond, and no python
+    step. Tensors and graphs are left out.
     """
 
     def __init__(self) -> None:
         self._known: dict[NodeRecord, bytes] = {}
-        #: small attributes of the nodes that may hold something big
+        #: small attributes of the nodes that may hold large ones
         self._big: dict[NodeRecord, list[bytes]] = {}
         self._most = 0
 
     def note(self, records: Iterable[NodeRecord], producers: Mapping[str, NodeRecord]) -> None:
-        """Remembers nodes a pattern is given, and those they read: most patterns look at nothing
-        else. Cost: O(1) for a node that is known.
+        """Records the nodes given to a pattern and their producers, since most patterns visit
+        nothing else. Cost: O(1) for a node that is known.
 
         :param records: the nodes
-        :param producers: what gives each result
+        :param producers: producer of each result
         """
         if len(self._known) + len(self._big) > self._most:  # many of them may have left the graph
             self._known = {r: c for r, c in self._known.items() if r.alive}
@@ -108,9 +108,9 @@ class NodeGuard:
                 known[record] = record._proto.SerializeToString()
 
     def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
-        """The nodes that changed, which are restored.
+        """The modified nodes, after they are restored.
 
-        :param records: nodes to look at, all those that are known by default
+        :param records: nodes to check, all known nodes by default
         """
         known, big = self._known, self._big
         rows = list(filter(_is_alive, known if records is None else _among(records, known)))
@@ -121,8 +121,8 @@ class NodeGuard:
         return found + [r for r in owners if _is_restored(r, big[r])]
 
     def _differs(self, record: NodeRecord) -> bool:
-        """Tells if a node, which does not say what it said, had to be restored: the engine changes
-        edges as well."""
+        """Whether a node with another content had to be restored. The engine changes edges as
+        well."""
         node = record._proto
         attributes = small_attributes(NodeProto.FromString(self._known[record]))
         changed = _is_restored(record, attributes)
@@ -131,7 +131,7 @@ class NodeGuard:
 
 
 def _is_restored(record: NodeRecord, attributes: list[bytes]) -> bool:
-    """Tells if a node did not have its edges or these attributes: it has them from now on."""
+    """Whether a node had to be restored to its edges and these attributes."""
     if same_edges(record) and small_attributes(record._proto) == attributes:
         return False
     restore(record, attributes)
@@ -139,7 +139,7 @@ def _is_restored(record: NodeRecord, attributes: list[bytes]) -> bool:
 
 
 def _may_be_big(record: NodeRecord) -> bool:
-    """Tells if an operator may have tensors or graphs as attributes."""
+    """Whether an operator may have tensors or graphs as attributes."""
     return bool(record.domain) or record.op_type in _OWNERS
 
 
@@ -154,12 +154,12 @@ _content = NodeProto.SerializeToString
 
 
 def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
-    """Calls a method of a pattern, checks that it leaves nodes as they are.
+    """Calls a method of a pattern, checks that it does not modify nodes.
 
-    The model a user gave shares its nodes with the graph: a change would reach it too.
+    The model a user gave shares its nodes with the graph, so a change would reach it too.
 
     :param pattern: the pattern
-    :param records: nodes it looks at
+    :param records: nodes it visits
     :param call: the method, without argument
     :return: what it returns
     :raises PatternError: it changed a node, all of them are restored
@@ -174,7 +174,7 @@ def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[
 
 
 def what_changed(name: str, record: NodeRecord) -> str:
-    """Says what is wrong with a pattern that changed a node.
+    """The message about a pattern that modified a node in place.
 
     :param name: its name
     :param record: the node

@@ -1,4 +1,4 @@
-"""Checks the nodes a pattern gives: the graph must be able to hold them."""
+"""Checks that the new nodes of a pattern are valid for the opsets of the graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xbuilder.operators.opsets import newest_ml
 from xbuilder.shapes.registry import find_shape_function
 from xbuilder.support.close_names import closest_names
 
-#: domains onnx knows every operator of
+#: domains whose operators onnx all knows
 _ONNX = ("", "ai.onnx.ml")
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
@@ -27,11 +27,10 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 def check_new_node(
     graph: Graph, record: NodeRecord, pattern: str, removed: Sequence[NodeRecord] = ()
 ) -> None:
-    """Checks an operator exists in the opset of the graph, has the inputs, the outputs and the
-    attributes it takes; the nodes of its subgraphs as well.
+    """Checks that an operator exists in the opset of the graph, and has the inputs, outputs and
+    attributes of its schema; checks the nodes of its subgraphs as well.
 
-    Nothing is said of domains onnx does not know, of local functions, nor of what the model already
-    does.
+    Exempt are domains unknown to onnx, local functions, and nodes the model already has.
 
     :param graph: the graph
     :param record: a new node
@@ -69,14 +68,14 @@ def check_new_node(
 
 @lru_cache(maxsize=1 << 12)
 def _has_graph(attributes: Typed) -> bool:
-    """Tells if an attribute is a graph."""
+    """Whether an attribute is a graph."""
     return any(kind in _GRAPHS for _, kind in attributes)
 
 
 def _check_ranks(
     graph: Graph, record: NodeRecord, pattern: str, removed: Sequence[NodeRecord]
 ) -> None:
-    """Refuses an input whose rank is known and wrong, unless the model already writes it."""
+    """Refuses an input whose known rank is wrong, unless the model already has such a node."""
     if any(r.key == record.key for r in removed):
         return
     for name, expected in zip(record.inputs, EXACT_RANKS[record.op_type], strict=False):
@@ -91,7 +90,7 @@ def _check_ranks(
 def _check_attributes(
     record: NodeRecord, opset: int, pattern: str, of_model: Container[str]
 ) -> None:
-    """Refuses an attribute the schema refuses, unless the model already writes it."""
+    """Refuses an attribute the schema refuses, unless the model already has it."""
     known = attribute_types(record.op_type, record.domain, opset) or {}
     for att in record._proto.attribute:
         if att.name in of_model:
@@ -111,7 +110,7 @@ def _check_attributes(
 
 
 def _is_runtime_operator(graph: Graph, record: NodeRecord, opset: int) -> bool:
-    """Tells if onnxruntime adds this operator to the main domain, or if the model does."""
+    """Whether onnxruntime adds this operator to the main domain, or the model already uses it."""
     if record.op_type in IN_ANY_OPSET:
         return True
     if onnx.defs.has(record.op_type, record.domain):

@@ -26,7 +26,7 @@ def not_where(g: RewriteContext) -> None:
 def useless_condition(g: RewriteContext, node: NodeProto) -> str:
     """And(x, c) -> x when c is always true, Or(x, c) -> x when c is always false.
 
-    c is proven to hold one value, see :func:`xoptim.analysis.values.uniform.is_always`, and does not change
+    c is proven to hold one value, see :func:`.uniform.is_always`, and does not change
     the shape of x. An example is the mask of packed sequences with one sequence in each row.
     """
     for x, c in _useless(g, node):

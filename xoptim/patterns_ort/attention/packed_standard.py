@@ -49,12 +49,12 @@ def packed_attention(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
        the first result is used.
     3. There is no mask, or it is causal and there is no other, or the last two dimensions of the
        mask are those of the scores.
-    4. Each query is proven to see a key, see :func:`xoptim.analysis.values.masks.sees_something`, or
+    4. Each query is proven to see a key, see :func:`.masks.sees_something`, or
        no number of the mask is as low as the lowest float. The lowest float is added where the
        mask is false.
     5. Or the mask is a condition, the same for every head, or it is Where(condition, bias, the
        lowest float); the sequence is normalized: scores and values are finite where it is, see
-       :mod:`xoptim.analysis.attention.magnitudes`. A query whose keys are all hidden gets zeros: half the
+       :mod:`.magnitudes`. A query whose keys are all hidden gets zeros: half the
        lowest float is added instead, and the mean of the values is multiplied by 0. An element that
        is not finite turns it into NaN, as it does with the zeros. It is for the processor CPU.
     """

@@ -1,4 +1,4 @@
-"""Features: what is attached to a graph, or to a run of the engine, and told of every change."""
+"""Features: subscribers attached to a graph, or to a run of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No output of a graph is one of its inputs, or another output."""
+"""A feature that keeps outputs distinct from inputs and from other outputs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ class DistinctOutputs(Feature):
     """Outputs never alias: neither an input, nor an initializer, nor another output.
 
     A runtime that writes its outputs in buffers of the caller, or over its inputs, may need it.
-    What the model has from the start goes through an Identity when the feature is attached: such an
-    output gets a name of its own. A rewrite that makes an alias is refused. Cost of a check:
+    Outputs that alias when the feature is attached go through an Identity, and get a name of their
+    own. A rewrite that makes an alias is refused. Cost of a check:
     O(outputs).
     """
 
     def on_attach(self, graph: Graph) -> None:
-        """Puts an Identity before each output that is something else as well."""
+        """Puts an Identity before each output that is an alias."""
         separate_outputs(graph)
 
     def validate(self, graph: Graph) -> str:
-        """Names the first output that is something else as well."""
+        """Names the first output that is an alias."""
         return next((reason for _, reason in aliases(graph)), "")
 
 
 def aliases(graph: Graph) -> Iterator[tuple[int, str]]:
-    """Outputs that are something else as well.
+    """The outputs that are also an input, an initializer or another output.
 
     :param graph: the graph
-    :return: the position of each one and what it is
+    :return: the position of each one and the kind of the alias
     """
     seen: set[str] = set()
     for i, name in enumerate(graph.output_names):
@@ -46,7 +46,7 @@ def aliases(graph: Graph) -> Iterator[tuple[int, str]]:
 
 
 def separate_outputs(graph: Graph) -> int:
-    """Makes outputs that are something else go through an Identity, under another name.
+    """Renames outputs that are aliases and puts an Identity before them.
 
     :param graph: the graph
     :return: number of these outputs

@@ -1,4 +1,4 @@
-"""Comes back to what a graph was."""
+"""A feature that restores earlier states of a graph."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .base import GraphFeature
 
 
 class History(GraphFeature):
-    """Remembers what the graph is at some moments, and comes back to any of them.
+    """Saves the state of a graph at checkpoints and restores any of them.
 
-    Nodes, their order, outputs, types, shapes, contents, constants: the graph that comes back is
-    written byte for byte as the one that was left. Cost of both: O(nodes + results).
+    The state is nodes, their order, outputs, types, shapes, contents and constants. A restored
+    graph is written byte for byte as it was. Cost of both: O(nodes + results).
 
     ::
 
@@ -28,23 +28,23 @@ class History(GraphFeature):
         self._snapshots: list[Snapshot] = []
 
     def on_detach(self, graph: Graph) -> None:
-        """Forgets everything."""
+        """Drops all checkpoints."""
         self._snapshots.clear()
         super().on_detach(graph)
 
     def checkpoint(self) -> int:
-        """Remembers the graph as it is.
+        """Saves the current state of the graph.
 
-        :return: what to give to :meth:`revert`
+        :return: the argument of :meth:`revert`
         """
         self._snapshots.append(Snapshot(self.graph))
         return len(self._snapshots) - 1
 
     def revert(self, checkpoint: int) -> None:
-        """Comes back to a checkpoint, which stays; those made after it are forgotten.
+        """Restores a checkpoint, which is kept; later ones are dropped.
 
         :param checkpoint: what :meth:`checkpoint` returned
-        :raises OptionError: it was forgotten, or never made
+        :raises OptionError: it was dropped, or never made
         """
         if not 0 <= checkpoint < len(self._snapshots):
             raise OptionError(

@@ -1,4 +1,4 @@
-"""Finds the nodes of an operator."""
+"""A feature that finds the nodes of an operator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .base import GraphFeature
 
 
 class NodeFinder(GraphFeature):
-    """Gives the nodes of an operator, in graph order, however the graph changes.
+    """Finds the nodes of an operator, in graph order, however the graph changes.
 
-    The store lists its nodes by operator: nothing is searched, nothing is kept here. Cost: O(nodes
+    The store lists its nodes by operator, so nothing is searched nor kept here. Cost: O(nodes
     found).
 
     ::
@@ -23,7 +23,7 @@ class NodeFinder(GraphFeature):
     """
 
     def records(self, op_type: str, domain: str = "") -> list[NodeRecord]:
-        """What the store keeps of the nodes of an operator.
+        """The records of the nodes of an operator.
 
         :param op_type: the operator
         :param domain: its domain

@@ -1,4 +1,4 @@
-"""Prints every change of a graph."""
+"""A feature that prints every change of a graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from xbuilder.nodes.record import NodeRecord
 
 
 class PrintListener(Feature):
-    """Prints one line for each change: ``+`` a node that comes, ``-`` one that goes, ``~`` one
-    that reads another result.
+    """Prints one line for each change: ``+`` a new node, ``-`` a removed one, ``~`` one that reads
+    another result.
 
     :param file: where it prints, the standard output by default
-    :param active: False to be quiet for a while
+    :param active: False to print nothing for a while
 
     ::
 
@@ -44,11 +44,11 @@ class PrintListener(Feature):
         self._print(f"+ {node!r}")
 
     def on_prune(self, graph: Graph, node: NodeRecord) -> None:
-        """Prints a node that went."""
+        """Prints a removed node."""
         self._print(f"- {node!r}")
 
     def on_change_input(self, graph: Graph, node: NodeRecord, old: str, new: str) -> None:
-        """Prints what a node reads now."""
+        """Prints the new input of a node."""
         self._print(f"~ {node!r} reads {new} instead of {old}")
 
     def on_rename(self, graph: Graph, old: str, new: str) -> None:
@@ -60,5 +60,5 @@ class PrintListener(Feature):
         self._print(f"~ outputs: {', '.join(outputs)}")
 
     def on_sort(self, graph: Graph, nodes: Sequence[NodeRecord]) -> None:
-        """Tells that the nodes moved."""
+        """Prints that the nodes were sorted."""
         self._print(f"~ {len(nodes)} nodes sorted")

@@ -1,4 +1,4 @@
-"""Where the nodes of an optimized model come from."""
+"""Records the origin of the nodes of an optimized model: rewrites and first nodes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ REWRITES, SOURCES = "xoptim.rewrites", "xoptim.sources"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a node comes from.
+    """The origin of a node.
 
     :param rewrites: names of the rewrites, the first one first
-    :param sources: results of the nodes of the first model it stands for
+    :param sources: results of the nodes of the first model it replaces
     """
 
     rewrites: tuple[str, ...]
@@ -33,9 +33,10 @@ class Origin:
 
 
 class Provenance(Observer):
-    """Remembers, for each node a rewrite writes, the rewrites and the nodes it stands for.
+    """Records, for each node a rewrite writes, the rewrites and the nodes it replaces.
 
-    What passes do (folding, equal nodes merged) is not told. Cost: the nodes of the rewrites.
+    Changes of passes (folding, merging of equal nodes) are not recorded. Cost: the nodes of the
+    rewrites.
 
     ::
 
@@ -49,7 +50,7 @@ class Provenance(Observer):
         self.origins: dict[str, Origin] = {}
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
-        """Every result a rewrite writes has an origin, but those of the nodes it leaves."""
+        """Gives an origin to every result a rewrite writes, except those of the nodes it keeps."""
         if done.refusal:
             return
         stays = {_signature(r) for r in done.removed}
@@ -65,7 +66,7 @@ class Provenance(Observer):
                 self.origins.update(dict.fromkeys(filter(None, record.outputs), origin))
 
     def on_rename(self, graph: Graph, old: str, new: str) -> None:
-        """The origin follows the name."""
+        """Moves the origin to the new name."""
         if old in self.origins:
             self.origins[new] = self.origins.pop(old)
 
@@ -109,7 +110,7 @@ class Provenance(Observer):
 
 
 def _nodes(model: ModelProto) -> list[NodeProto]:
-    """Nodes of the graph, of its bodies, of the functions."""
+    """Nodes of the graph, of its subgraphs and of the functions."""
     return all_nodes([*model.graph.node, *(n for f in model.functions for n in f.node)])
 
 

@@ -1,4 +1,4 @@
-"""Replaces results, unless the graph would not be right any more."""
+"""Replaces results under checks, and reverts a replacement that breaks one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ...engine.cleaning import clean
 from ...engine.optimizer import GraphBuilderPatternOptimization
 from .base import GraphFeature
 
-#: tells why a graph is not right, nothing if it is
+#: the reason why a graph is wrong, empty if it is right
 Check = Callable[[Graph], str]
 
 
 class ReplacementError(PatternError):
-    """A replacement broke a check, the graph is what it was before."""
+    """A replacement broke a check; the graph is restored."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Failure:
     """A replacement that was reverted.
 
     :param replaced: the results
-    :param reason: why it was asked for
-    :param refusal: why it was reverted
+    :param reason: purpose of the replacement
+    :param refusal: reason why it was reverted
     """
 
     replaced: tuple[str, ...]
@@ -41,7 +41,7 @@ class Failure:
 
 
 class _Asked(PatternOptimization):
-    """Stands for who asks for a replacement in the messages of the engine."""
+    """Stands for the author of a replacement in the messages of the engine."""
 
     def __init__(self, reason: str):
         super().__init__()
@@ -50,15 +50,16 @@ class _Asked(PatternOptimization):
 
 
 class ReplaceValidate(GraphFeature):
-    """Replaces results of a graph, all of them or none, and reverts what breaks a check.
+    """Replaces results of a graph, all or none, and reverts a replacement that breaks a check.
 
-    The checks are those of the engine (results keep their types and shapes, no cycle, nothing that
-    is needed loses its producer), those of this feature, and method `validate` of every feature
+    The checks are those of the engine (results keep their types and shapes, no cycle, no needed
+    result loses its producer), those of this feature, and method `validate` of every feature
     attached to the graph. While it is attached, its checks hold for the rewrites of a run as well.
     Cost of a replacement: that of a rewrite, and of the checks; O(nodes) if it is reverted.
 
-    :param checks: functions of a graph, each tells why it is not right, nothing if it is
-    :param verbose: prints what is reverted
+    :param checks: functions of a graph, each returns the reason why it is wrong, empty if it is
+        right
+    :param verbose: prints the reverted replacements
 
     ::
 
@@ -74,7 +75,7 @@ class ReplaceValidate(GraphFeature):
 
     @property
     def op(self) -> NewNodeFactory:
-        """Makes new operators, `op.Mul("x", "x")`: they join the graph if they are accepted."""
+        """Makes new operators, `op.Mul("x", "x")`. They join the graph if they are accepted."""
         return NewNodeFactory(self.graph.main_opset)
 
     def validate(self, graph: Graph) -> str:
@@ -90,10 +91,10 @@ class ReplaceValidate(GraphFeature):
     ) -> None:
         """Replaces results, all of them or none.
 
-        :param replacements: what replaces each result: a name, a new operator, a constant
-        :param reason: what it is done for, shown in messages
-        :raises ReplacementError: the graph would not be right, it is as it was before
-        :raises OptionError: no node gives one of these results
+        :param replacements: replacement of each result: a name, a new operator, a constant
+        :param reason: purpose of the replacement, shown in messages
+        :raises ReplacementError: the graph would be wrong, it is restored
+        :raises OptionError: one of these results has no producer
         """
         try:
             refusal = self._replace(replacements, _Asked(reason))
@@ -110,7 +111,7 @@ class ReplaceValidate(GraphFeature):
             print(f"[ReplaceValidate] {reason or ', '.join(replacements)} reverted: {refusal}")
 
     def _replace(self, replacements: Mapping[str, Replacement], asked: _Asked) -> str:
-        """Does it. Returns why nothing was done, empty if it was."""
+        """Replaces results. Returns the reason of a refusal, empty if it is done."""
         state = GraphBuilderPatternOptimization(self.graph, [])
         context = RewriteContext.of(state)
         producers = self.graph.store.producers
@@ -135,10 +136,10 @@ class ReplaceValidate(GraphFeature):
 
 
 def _restore_places(graph: Graph, before: Sequence[NodeRecord]) -> None:
-    """Gives nodes that were put back the places they had. Cost: O(nodes) if there are several.
+    """Moves restored nodes to their first places. Cost: O(nodes) if there are several.
 
     :param graph: the graph
-    :param before: their records of before
+    :param before: their former records
     """
     if len(before) < 2:
         return

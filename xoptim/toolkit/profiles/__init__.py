@@ -1,4 +1,4 @@
-"""Profiles: what each rewriter, pass, phase costs and brings."""
+"""Profiles: the cost and the gain of each rewriter, pass and phase."""
 
 from __future__ import annotations
 

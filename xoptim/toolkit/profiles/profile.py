@@ -1,4 +1,4 @@
-"""A feature that measures a run: where the time goes, what every rewriter did, and in vain."""
+"""A feature that measures a run: time spent, applications, and time spent in vain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .timed_store import measure, measure_no_more
 
 @dataclass
 class _Frame:
-    """A line that is running.
+    """A running line of a profile.
 
     :param node: the line
     :param graph: the graph
@@ -38,9 +38,8 @@ class _Frame:
 class Profile(Observer):
     """Measures the optimization of a model, by graph, pass, phase and rewriter.
 
-    It is attached as any feature, `OptimizationOptions(profile=True)` makes one. When it is not,
-    nothing is measured. It adds up what it sees: give a new one to each run that must be told
-    apart.
+    It is attached as any feature, `OptimizationOptions(profile=True)` makes one. Without it,
+    nothing is measured. It accumulates, so give a new one to each run to measure separately.
 
     ::
 
@@ -57,10 +56,10 @@ class Profile(Observer):
         #: one row for each iteration of the engine
         self.iterations: list[Row] = []
         self._frames: list[_Frame] = []
-        # what the stores did since the last line that was told
+        # changes of the stores since the last reported line
         self._pending: dict[str, Any] = defaultdict(int)
         self._most = 0
-        # nodes that rewrites take away, which the cleaning will do for them
+        # number of removed nodes of rewrites whose removal the cleaning will do
         self._promised = 0
 
     # -- frames
@@ -89,10 +88,10 @@ class Profile(Observer):
         return any(f.node.kind == kind and f.graph is graph for f in self._frames)
 
     def _flush(self, line: ProfileNode, counts: bool = True) -> None:
-        """Gives a line what the stores did since the last one.
+        """Adds to a line the changes of the stores since the last one.
 
         :param line: the line
-        :param counts: the nodes that came and went are its own
+        :param counts: whether the nodes added and removed count for the line
         """
         for what, value in self._pending.items():
             if counts or what in ("sorting", "callbacks"):
@@ -104,7 +103,7 @@ class Profile(Observer):
     # -- graphs and passes
 
     def on_attach(self, graph: Graph) -> None:
-        """A graph begins."""
+        """Opens the line of a graph."""
         kind = "body" if graph.parent is not None else "function" if graph.is_function else "model"
         if not self._frames:
             self.root.saw(len(graph.store))
@@ -112,24 +111,24 @@ class Profile(Observer):
         self._enter(graph, "graph", kind)
 
     def on_detach(self, graph: Graph) -> None:
-        """A graph ends, whatever happened inside."""
+        """Closes the line of a graph and of everything inside."""
         measure_no_more(graph.store)
         while self._is_open("graph", graph):
             self._leave()
 
     def on_pass(self, graph: Graph, name: str) -> None:
-        """A pass begins."""
+        """Opens the line of a pass."""
         self._enter(graph, "pass", name)
 
     def on_pass_end(self, graph: Graph, name: str) -> None:
-        """A pass ends."""
+        """Closes the line of a pass."""
         while self._is_open("pass", graph):
             self._leave()
 
     # -- the store
 
     def spent(self, what: str, seconds: float) -> None:
-        """The store sorted its nodes, or told a listener something."""
+        """Adds the time a store spent sorting its nodes or notifying a subscriber."""
         if what == "sorting":
             self._pending["sorting"] += seconds
             return
@@ -137,7 +136,7 @@ class Profile(Observer):
         self.listeners[what] += seconds
 
     def changed(self, store: GraphStore, event: StoreEvent) -> None:
-        """Counts nodes."""
+        """Counts added and removed nodes."""
         self._pending["created"] += len(event.added)
         self._pending["removed"] += len(event.removed)
         self._most = max(self._most, len(store))
@@ -147,7 +146,8 @@ class Profile(Observer):
     def begin(self, state: EngineState) -> None:
         """The engine begins; it is a pass of its own if nothing else runs it.
 
-        A step tells what came before: the patterns are made when a selection is first used.
+        A step `prepare` is added for the time before, when a selection makes its patterns at first
+        use.
         """
         if not self._is_open("pass", state.graph):
             self._enter(state.graph, "pass", "patterns")
@@ -158,7 +158,7 @@ class Profile(Observer):
         step.saw(len(state.store))
 
     def iteration(self, state: EngineState, i: int, priority: int) -> None:
-        """Notes the size of the graph."""
+        """Records the size of the graph."""
         self._flush(self._frames[-1].node)
         now = time.perf_counter()
         self._end_iteration(now)
@@ -183,7 +183,7 @@ class Profile(Observer):
         self._end_iteration(time.perf_counter())
 
     def _line(self, member: Member) -> tuple[ProfileNode | None, ProfileNode]:
-        """The lines of the phase and of a rewriter; one that another one runs has no phase."""
+        """The lines of the phase and of a rewriter; a rewriter run by another one has no phase."""
         current = self._frames[-1].node
         if current.kind == "rewriter":
             same = current.name == member.name
@@ -199,7 +199,7 @@ class Profile(Observer):
         self._enter(state.graph, "rewriter", member.name)
 
     def ran(self, state: EngineState, i: int, member: Member, changed: bool) -> None:
-        """It ends."""
+        """A rewriter of whole graphs ends."""
         began = self._frames[-1].begin
         node = self._leave()
         if not changed:
@@ -209,14 +209,14 @@ class Profile(Observer):
             self._leave()
 
     def _add_time(self, phase: ProfileNode | None, node: ProfileNode, seconds: float) -> None:
-        """Adds what was told after it was done; a rewriter of whole graphs measures itself."""
+        """Adds time reported afterwards; a rewriter of whole graphs measures itself."""
         if node is not self._frames[-1].node:
             node.time += seconds
         if phase is not None:
             phase.time += seconds
 
     def matched(self, i: int, run: PatternRun) -> None:
-        """A pattern went through its roots."""
+        """A pattern visited its roots."""
         frame = self._frames[-1]
         self._flush(frame.node)
         phase, node = self._line(run.pattern)
@@ -255,7 +255,7 @@ class Profile(Observer):
             line.saw(len(state.store))
 
     def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
-        """What the rewrites left is gone."""
+        """The cleaning of an iteration ends."""
         step = self._frames[-1].node.child("step", "clean")
         self._pending["removed"] -= min(self._promised, self._pending["removed"])
         self._promised = 0
@@ -264,10 +264,10 @@ class Profile(Observer):
         step.time += time_in
         step.saw(len(state.store))
 
-    # -- what it says
+    # -- results
 
     def rows(self) -> list[Row]:
-        """One row for each line, made for `pandas.DataFrame`; what is inside is included."""
+        """One row for each line, for `pandas.DataFrame`; measures include the inner lines."""
         found = []
         for path in self.root.walk():
             node = path[-1]
@@ -302,7 +302,7 @@ class Profile(Observer):
         )
 
     def in_vain(self) -> list[Row]:
-        """Rewriters which never applied, those that cost most first."""
+        """Rewriters that never applied, the most expensive first."""
         rows = [r for r in self.rows() if r["kind"] == "rewriter" and not r["applications"]]
         return sorted(rows, key=lambda row: -row["time"])
 
@@ -314,5 +314,5 @@ class Profile(Observer):
 
 
 def phase_of(member: Member) -> str:
-    """The phase a rewriter belongs to, its priority if it has none."""
+    """The phase of a rewriter, its priority if it has none."""
     return getattr(member, "phase", "") or f"priority {member.priority}"

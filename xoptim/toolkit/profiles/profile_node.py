@@ -1,4 +1,4 @@
-"""One line of a profile: a graph, a pass, a phase, a rewriter or a step, and what is inside."""
+"""One line of a profile: a graph, a pass, a phase, a rewriter or a step, with inner lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-#: what is counted or measured in a line itself, and added up over what is inside
+#: measures of a line itself, summed over the inner lines
 MEASURES = (
     "visited",
     "matches",
@@ -24,27 +24,27 @@ MEASURES = (
 
 @dataclass
 class ProfileNode:
-    """What one line did; the measures of :data:`MEASURES` are its own, without what is inside.
+    """The measures of one line; those of :data:`MEASURES` exclude the inner lines.
 
     :param kind: `run`, `graph`, `pass`, `phase`, `rewriter` or `step`
     :param name: the name of the pass, of the rewriter...
-    :param children: what is inside, by kind and name
+    :param children: inner lines, by kind and name
     :param calls: number of times it ran
-    :param time: seconds, what is inside included
+    :param time: seconds, inner lines included
     :param nodes_start: number of nodes when it began, the first time
     :param nodes_end: number of nodes when it ended, the last time
     :param nodes_max: largest number of nodes it saw
-    :param visited: nodes it looked at
+    :param visited: nodes it visited
     :param matches: matches it found
     :param applications: matches that were applied
-    :param refused: matches the engine refused or took back
+    :param refused: matches the engine refused or undid
     :param created: nodes it added
     :param removed: nodes it removed
     :param sorting: seconds spent putting nodes in order
-    :param validation: seconds spent inferring and checking what it wrote
-    :param callbacks: seconds spent in what listens to the graph
+    :param validation: seconds spent inferring and checking its new nodes
+    :param callbacks: seconds spent in subscribers of the graph
     :param vain_calls: number of times it ran and changed nothing
-    :param vain_time: seconds these cost
+    :param vain_time: seconds these calls took
     """
 
     kind: str
@@ -68,7 +68,7 @@ class ProfileNode:
     vain_time: float = 0.0
 
     def child(self, kind: str, name: str) -> ProfileNode:
-        """The line of what is inside, made if it is not there yet."""
+        """The inner line of a kind and a name, created if needed."""
         key = kind, name
         found = self.children.get(key)
         if found is None:
@@ -76,32 +76,32 @@ class ProfileNode:
         return found
 
     def saw(self, nodes: int) -> None:
-        """Notes the number of nodes."""
+        """Records the number of nodes."""
         if self.nodes_start is None:
             self.nodes_start = nodes
         self.nodes_end = nodes
         self.nodes_max = max(self.nodes_max, nodes)
 
     def total(self, measure: str) -> Any:
-        """One of :data:`MEASURES`, what is inside included."""
+        """One of :data:`MEASURES`, inner lines included."""
         return getattr(self, measure) + sum(c.total(measure) for c in self.children.values())
 
     @property
     def own_time(self) -> float:
-        """Seconds spent in nothing that is inside."""
+        """Seconds spent outside the inner lines."""
         return max(0.0, self.time - sum(c.time for c in self.children.values()))
 
     @property
     def most_nodes(self) -> int:
-        """Largest number of nodes, inside included."""
+        """Largest number of nodes, inner lines included."""
         return max([self.nodes_max, *(c.most_nodes for c in self.children.values())])
 
     def sorted_children(self) -> list[ProfileNode]:
-        """What is inside, the longest first."""
+        """Inner lines, the longest first."""
         return sorted(self.children.values(), key=lambda c: -c.time)
 
     def walk(self, path: tuple[ProfileNode, ...] = ()) -> Iterator[tuple[ProfileNode, ...]]:
-        """Each line with those it is inside of, from the outermost one to itself."""
+        """Each line with its ancestors, from the outermost one to itself."""
         path = (*path, self)
         yield path
         for child in self.sorted_children():

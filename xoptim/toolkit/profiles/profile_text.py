@@ -1,4 +1,4 @@
-"""A profile as an indented text."""
+"""Renders a profile as indented text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 240
 
 
 def describe(node: ProfileNode) -> str:
-    """What one line says: its name, its time, then what it counted."""
+    """The text of one line: its name, its time, its counts."""
     words = [f"{node.name}: {node.time * 1e3:.2f} ms"]
     if node.children and node.own_time * 1e3 >= 0.005:
         words.append(f"{node.own_time * 1e3:.2f} ms of its own")

@@ -1,4 +1,4 @@
-"""A store that says how long it spends putting nodes in order and telling those who listen."""
+"""A store that measures the time it spends sorting nodes and notifying subscribers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from xbuilder.store.graph_store import GraphStore
 
 
 class StoreWatch(Protocol):
-    """Is told what a store spends its time on."""
+    """Receives the times and the changes of a store."""
 
     def spent(self, what: str, seconds: float) -> None:
-        """Seconds spent in `sorting`, or in what listens: the name of its class."""
+        """Seconds spent in `sorting`, or in a subscriber, given by the name of its class."""
 
     def changed(self, store: GraphStore, event: StoreEvent) -> None:
         """The store changed."""
 
 
 class TimedStore(GraphStore):
-    """What the store of a graph becomes while somebody measures it: nothing is paid otherwise.
+    """The class of a store while it is measured, so that other stores pay nothing.
 
-    Invariant: what is told in the middle of a sort is not counted as sorting.
+    Invariant: notifications in the middle of a sort are not counted as sorting.
     """
 
     watch: StoreWatch
@@ -50,7 +50,7 @@ class TimedStore(GraphStore):
 
     @contextmanager
     def _measured(self, what: str) -> Iterator[None]:
-        """Tells how long a block takes, without the blocks inside."""
+        """Reports the duration of a block, without the blocks inside."""
         begin = time.perf_counter()
         self._inside.append(0.0)
         try:
@@ -63,7 +63,7 @@ class TimedStore(GraphStore):
 
 
 def listener_name(listener: StoreListener) -> str:
-    """Class of what listens, of the feature if there is one."""
+    """Class of a subscriber, or of its feature if there is one."""
     told = listener.feature if isinstance(listener, Attachment) else listener
     return type(told).__name__
 
@@ -75,7 +75,7 @@ def measure(store: GraphStore, watch: StoreWatch) -> None:
 
 
 def measure_no_more(store: GraphStore) -> None:
-    """The store is what it was."""
+    """Stops measuring a store."""
     store.__class__ = GraphStore
     for name in ("watch", "_inside"):
         vars(store).pop(name, None)

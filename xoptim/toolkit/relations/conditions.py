@@ -1,4 +1,4 @@
-"""Conditions on the terms a relation found: what must be proven for it to be true."""
+"""Conditions on the terms of an answer, which must be proven for a relation to hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Goal = Callable[[Mapping[Any, Any]], Iterator[Mapping[Any, Any]]]
 
 
 def provided(condition: Callable[..., bool], *terms: Any) -> Goal:
-    """A goal: a condition holds. It comes after the goals that give its terms a value; it fails for
+    """A goal that holds if a condition does. It comes after the goals that give its terms a value
     a term that still holds a variable.
 
     :param condition: called with the terms
@@ -38,7 +38,7 @@ def provided(condition: Callable[..., bool], *terms: Any) -> Goal:
 
 
 def have_same_shape(a: Any, b: Any) -> bool:
-    """Tells if two terms are proven to have the same shape.
+    """Whether two terms are proven to have the same shape.
 
     :param a: a result of the graph, or operators that work element by element on results
     :param b: another one

@@ -1,4 +1,4 @@
-"""Rewrites given as relations: what stands in the graph is related to what may stand instead."""
+"""Rewrites given as relations between the terms of a graph and their replacements."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ...authoring.members import DistinctMember
 from ...authoring.rewrite import Rewrite
 from .terms import DEPTH, ConstantTerm, GraphResult
 
-#: takes two terms, returns a goal
+#: a relation: takes two terms, returns a goal
 Relation: TypeAlias = Callable[[Any, Any], Any]
 #: chooses one of the answers, None to refuse
 Choice: TypeAlias = Callable[[Iterator[Any]], Any]
-#: answers of a relation that are looked at before it is said to have none
+#: largest number of answers of a relation that are considered
 MAX_ANSWERS = 64
 
 
@@ -36,7 +36,7 @@ class KanrenRelationSub(DistinctMember, Rewrite):
     """Replaces a result by a term that a relation of miniKanren relates to it.
 
     The relation is asked for the terms related to the first result of each root: terms, results of
-    the graph, or constants. Answers that still hold variables or say nothing new do not count.
+    the graph, or constants. Answers that still hold variables or equal the result do not count.
     Types, shapes and outputs are protected by the engine as they are for any other rewrite; whether
     the relation is true is up to its author.
 
@@ -44,7 +44,7 @@ class KanrenRelationSub(DistinctMember, Rewrite):
     :param roots: operator types the relation is tried on; a short list costs less
     :param results_filter: chooses one of the answers
     :param depth: how many nodes away from the root a term may look
-    :param name: how reports call it, the name of the relation by default
+    :param name: its name in reports, the name of the relation by default
     :param verbose: verbosity
 
     ::
@@ -73,7 +73,7 @@ class KanrenRelationSub(DistinctMember, Rewrite):
         vars(self)["roots"] = (roots,) if isinstance(roots, str) else tuple(roots)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
-        """Asks the relation for a term to write instead of the first result."""
+        """The replacement of the first result, from the first suitable answer of the relation."""
         seen: list[NodeRecord] = []
         term = GraphResult(g.graph, node.output[0], self.depth, seen)
         found = self.results_filter(self._answers(term))
@@ -83,7 +83,7 @@ class KanrenRelationSub(DistinctMember, Rewrite):
         return {node.output[0]: _replacement(found)}
 
     def _answers(self, term: GraphResult) -> Iterator[Any]:
-        """Terms without variables that are not the one of the graph."""
+        """Terms without variables that differ from the one of the graph."""
         other = var()
         answers = run(None, other, self.relation(term, other))
         for answer in islice(answers, MAX_ANSWERS):
@@ -92,7 +92,7 @@ class KanrenRelationSub(DistinctMember, Rewrite):
 
 
 def _replacement(found: Any) -> Any:
-    """What is written for an answer."""
+    """The replacement for an answer."""
     if isinstance(found, GraphResult):
         return found.name
     if isinstance(found, ConstantTerm):

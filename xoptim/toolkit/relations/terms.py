@@ -23,9 +23,9 @@ from xbuilder.nodes.record import NodeRecord
 
 from ...authoring.right_side import NewNode, NewResult
 
-#: how many nodes away a term looks, unless told otherwise
+#: default depth of a term, in nodes
 DEPTH = 6
-#: attributes a python value stands for; the others are compared as they are written
+#: types of attributes with a python value; the others are compared as they are written
 _PLAIN = frozenset(
     {
         AttributeProto.INT,
@@ -62,7 +62,7 @@ class ConstantTerm:
 def constant(value: Any) -> ConstantTerm:
     """A constant as a term.
 
-    :param value: an array, or what numpy makes one of
+    :param value: an array, or a value numpy converts into one
     """
     return ConstantTerm(np.asarray(value))
 
@@ -112,7 +112,7 @@ class WrittenAttribute:
 
 @cache
 def _default_values(op_type: str, domain: str, opset: int) -> Mapping[str, Any]:
-    """Values of the attributes that a node does not write."""
+    """Default values of the attributes that a node omits."""
     return {n: _plain(a) for n, a in default_attributes(op_type, domain, opset).items()}
 
 
@@ -126,7 +126,7 @@ def _plain(attribute: AttributeProto) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """What is applied to the operands; any of its fields may be a variable.
+    """The operator of a term; any of its fields may be a variable.
 
     Called on operands, it describes a node to write, see `g.op` in the other forms of rewrites.
 
@@ -208,9 +208,9 @@ def _operand(value: Any, operands: tuple[Any, ...]) -> Any:
 
 
 class GraphResult:
-    """A result of a graph, as a term: the operator that gives it applied to what it reads.
+    """A result of a graph as a term: the operator that produces it applied to its inputs.
 
-    Nodes are read when something is compared with them, not before. Two of them are equal if they
+    Nodes are read when they are compared with something, not before. Two results are equal if they
     have the same name.
 
     :param graph: the graph
@@ -235,7 +235,7 @@ class GraphResult:
     def term(self) -> ExpressionTuple:
         """The operator and its operands.
 
-        :raises ConsError: no node gives this result (an input, an initializer, an outer result),
+        :raises ConsError: no node produces this result (an input, an initializer, an outer result),
             or it is too far
         """
         if not self.is_computed:
@@ -251,11 +251,11 @@ class GraphResult:
 
     @property
     def is_computed(self) -> bool:
-        """Tells if a node gives it, near enough to be looked at."""
+        """Whether a node produces it, within the depth."""
         return self._depth > 0 and self.name in self.graph.store.producers
 
     def is_number(self, number: float) -> bool:
-        """Tells if it is a constant of one element with this value."""
+        """Whether it is a constant of one element with this value."""
         shape = self.graph.facts[self.name].shape
         if shape is None or any(d != 1 for d in shape):
             return False
@@ -263,7 +263,7 @@ class GraphResult:
         return value is not None and bool(value == number)
 
     def is_constant(self, constant: ConstantTerm) -> bool:
-        """Tells if it is a constant of this type, this shape and this content."""
+        """Whether it is a constant of this type, this shape and this content."""
         array = constant.value
         facts = self.graph.facts[self.name]
         if facts.shape != array.shape or not self.graph.constants.is_cheap(self.name):

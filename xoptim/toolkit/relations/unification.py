@@ -1,5 +1,4 @@
-"""Terms made of results and operators, for the libraries: what unifies, what is a pair, what is
-read of a result."""
+"""Registers results and operators in the libraries of unification."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from xbuilder.operators.op_traits import COMMUTATIVE
 
 from .terms import ConstantTerm, GraphResult, Operator
 
-#: what a goal knows: values of variables
+#: the state of a goal: values of variables
 State = Mapping[Any, Any]
 
 
@@ -42,7 +41,7 @@ def _reify_operator(operator: Operator, state: State) -> Iterator[Any]:
 
 
 def _unify_result(result: GraphResult, other: Any, state: State) -> Iterator[Any]:
-    """Reads the node that gives a result to compare it with a term."""
+    """Reads the producer of a result to compare it with a term."""
     if not result.is_computed:
         yield False
     else:
@@ -63,13 +62,13 @@ def _both_ways(kind: type, function: Any) -> None:
 
 
 def _apply_operator(operator: Operator, operands: ExpressionTuple) -> ExpressionTuple:
-    """A term, where the library would call the operator at once: operands may be variables."""
+    """A term; the library would call the operator at once, but operands may be variables."""
     return etuple(operator, *operands)
 
 
 @cache
 def register() -> None:
-    """Tells the libraries what our terms are, once."""
+    """Registers the terms in the libraries, once."""
     _unify.add((Operator, Operator, Mapping), _unify_operators)
     _reify.add((Operator, Mapping), _reify_operator)
     for kind in (ExpressionTuple, tuple, ConsPair):

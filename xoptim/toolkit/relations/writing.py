@@ -1,4 +1,4 @@
-"""From a graph to terms and back, outside of a rewrite."""
+"""Converts results of a graph into terms, and terms into nodes, outside of a rewrite."""
 
 from __future__ import annotations
 

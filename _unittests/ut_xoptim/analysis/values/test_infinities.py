@@ -24,7 +24,7 @@ SEEN = {
 
 @pytest.mark.parametrize("body", SEEN)
 def test_seen_infinite(body: str) -> None:
-    """What is computed from infinities is not followed: only what holds them is."""
+    """Only results that hold infinities are followed, not results computed from them."""
     text = f"""g (float[2, 2] x, bool[2, 2] c) => (y) <float huge = {{-3e38}}, float two = {{2}},
         int64[1] axis = {{0}}, float[2] many = {{1, 1e30}}, int32 big = {{2000000000}}> {{ {body} }}"""
     g = RewriteContext.of(optimizer_of(text))

@@ -40,7 +40,7 @@ KEPT = [
 
 
 def both(body: str, header: str = X, constants: str = C) -> list[bool]:
-    """What is said of both nodes."""
+    """The answers for both nodes."""
     g = RewriteContext.of(optimizer_of(f"{header} <{constants}> {{ {body} }}"))
     return [rounds(g, node) for node in g.iter_nodes()]
 
@@ -145,7 +145,7 @@ def test_same_results(name: str, selection: str) -> None:
     values=st.lists(st.floats(-8, 8, width=32), min_size=4, max_size=4),
 )
 def test_any_number(step: int, body: str, values: list[float]) -> None:
-    """Whatever is rounded: integers, quarters..., what is less than any sum rounds."""
+    """Integers, quarters...: values smaller than any sum are rounded."""
     number = float(3 << 22) / 2.0**step
     constants = f"float c = {{{number}}}, float n = {{-{number}}}{W}"
     feeds = {"x": np.array([values], dtype=np.float32)}

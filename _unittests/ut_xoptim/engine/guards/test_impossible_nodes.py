@@ -42,7 +42,7 @@ def test_the_same_rules_for_every_module(module: str, monkeypatch: pytest.Monkey
 
 
 def contradicts(text: str, name: str, **facts: Any) -> bool:
-    """Tells if the node giving a result contradicts what is known, some facts being changed."""
+    """Whether the producer of a result contradicts the facts, some of which are changed."""
     builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
     graph = builder.graph
     for result, known in facts.items():

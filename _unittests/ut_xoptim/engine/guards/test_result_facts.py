@@ -1,4 +1,4 @@
-"""What a rewrite may not change: types, ranks and shapes of the results that stay."""
+"""Facts a rewrite may not change: types, ranks and shapes of the results that are kept."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_declaration_that_was_already_wrong_does_not_stop_a_rewrite() -> None:
 
 
 def test_a_result_that_could_not_be_inferred() -> None:
-    """What the model declares of a custom operator is believed."""
+    """The declarations of the model about a custom operator are believed."""
     model = model_from_text(
         "agraph (float[b,4] X) => (float[b,4] Y) { n = Neg(X) m = toy.Swap(n) Y = Abs(m) }",
         domains=("toy",),

@@ -113,7 +113,7 @@ def test_restore_a_domain() -> None:
 
 
 def test_patterns_of_the_package_follow_the_same_rules() -> None:
-    """Whatever module a class belongs to."""
+    """The rules do not depend on the module of a class."""
 
     class Changes(NegNeg):
         __module__ = "xoptim.patterns.layout.transpose"

@@ -1,4 +1,4 @@
-"""What a pattern of a user may add to a graph."""
+"""Nodes that a pattern of a user may add to a graph."""
 
 from __future__ import annotations
 

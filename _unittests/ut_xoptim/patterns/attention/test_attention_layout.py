@@ -158,7 +158,7 @@ def test_joined(steps: int, past: int, kept: bool) -> None:
 
 
 def test_nan_stays() -> None:
-    """What is not finite gives what it gave."""
+    """Values that are not finite give the same results."""
     feeds = make_feeds(model_from_text(model(), 23), SIZES[0])
     feeds["q"][0, 0, 0, 0], feeds["v"][1, 0, 0, 1] = np.nan, np.inf
     found = check_pattern(model(), None, NAME, opset=23, feeds=[feeds], atol=1e-6, rtol=1e-6)

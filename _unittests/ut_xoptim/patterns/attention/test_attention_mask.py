@@ -342,7 +342,7 @@ def test_hidden_rows(sizes: dict[str, int], kind: str) -> None:
 
 
 def test_scores_not_finite() -> None:
-    """What is not finite stays, with or without the mask that hides nothing."""
+    """Scores that are not finite are kept, with or without the mask that hides nothing."""
     before, after = MODELS[USELESS]["positions"]
     feeds = make_feeds(model_from_text(before, 23), SIZES[0])
     feeds["q"][0, 1, 0, 0], feeds["k"][1, 0, 2, 1] = np.nan, -np.inf

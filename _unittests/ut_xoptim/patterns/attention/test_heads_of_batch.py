@@ -108,7 +108,7 @@ def test_values_that_are_not_finite(value: float) -> None:
 
 
 def test_attention_is_found() -> None:
-    """What it is for."""
+    """The attention is found, which is the purpose of the rewrite."""
     found = check_pattern(model(ALL), None, "default+onnxruntime", atol=1e-5, rtol=1e-5)
     assert "MultiHeadAttention" in {n.op_type for n in found.graph.node}
 

@@ -90,7 +90,7 @@ def test_sizes(sizes: tuple[int, int]) -> None:
 
 
 def test_attention_is_found() -> None:
-    """What it is for: one operator. The scores are those of a model, not of random weights: the
+    """The result is one operator. The scores are those of a model, not of random weights: the
     largest one would hide the others, and a rounding would be seen."""
     before = model(BEFORE + EXPANDED.replace("seen", "row") + END, more=", bool[b, 1, 1, s] row")
     for tensor in before.graph.initializer:

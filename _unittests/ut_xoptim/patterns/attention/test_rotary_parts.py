@@ -147,7 +147,7 @@ test_refuses = refusal_tests(REFUSED)
 
 
 def test_a_half_turned() -> None:
-    """What FunctionHalfRotaryEmbedding looks for is there after."""
+    """The nodes FunctionHalfRotaryEmbedding matches are there afterwards."""
     check_pattern(
         "agraph (float[n, 4] x) => (float[n, 4] y) <int64[2] halves = {2, 2}, int64[1] two = {2}> {"
         "u, v = Split<axis = 1>(x, halves) w = Neg(v) n = Shape<end = 1>(x) "

@@ -1,4 +1,4 @@
-"""What is the same for each element of a batch."""
+"""Computations that are the same for each element of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes for each element of a batch, or is too much to be written."""
+"""Refusals: batches whose elements differ, or results too large to be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is added to a product of the same thing."""
+"""Sums of a product and one of its own operands."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def around(
 
 
 def one(*nodes: str, shape: str, x: str = "n, 6, 2, 4", y: str = "m, 6") -> str:
-    """What is left: one Reshape to a shape."""
+    """The result: one Reshape to a shape."""
     body = "\n".join(nodes)
     return f"""agraph (float[{x}] x) => (float[{y}] y)
     <int64[{len(shape.split(","))}] s = {{{shape}}}> {{

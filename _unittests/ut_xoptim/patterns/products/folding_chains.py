@@ -1,4 +1,4 @@
-"""What the tests of products and sums that are folded share: chains of nodes made at random."""
+"""Random chains of nodes, shared by the tests of folded products and sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 from xoptim.testing import optimize_with, run_onnxruntime
 
-#: a model and what it is given
+#: a model and its inputs
 Case = tuple[onnx.ModelProto, dict[str, np.ndarray]]
 
 
@@ -37,7 +37,7 @@ def chain_tests(
     """Makes two tests of chains: a few of them, and many, which is slow.
 
     :param chains: makes cases
-    :param patterns: what is applied
+    :param patterns: the patterns to apply
     """
 
     def test_of(examples: int) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""What the tests of products that absorb constants share: texts of models."""
+"""Texts of models, shared by the tests of products that absorb constants."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ B = "float[2] b = {1, -1}"
 K = "float[2] k = {2, 4}"
 NORM = "float[2] s = {4, -4}, float[2] o = {1, 0.5}, float[2] m = {1, 2}, float[2] v = {4, 16}"
 BN = "BatchNormalization<epsilon = 0.0>"
-#: why a product stays
+#: reasons why a product is kept
 NO_BIAS = "the product has no bias and is not known to be one of matrices"

@@ -239,7 +239,7 @@ def test_weight_of_a_constant_node():
 
 
 def test_budget():
-    """What the model may compute is spent."""
+    """Nothing is folded once the budget of the model is spent."""
     optimizer = optimizer_of(big_model(), ["ConvAffine"])
     optimizer.graph.constants.budget.spent_bytes = 1 << 40
     (pattern,) = optimizer.patterns

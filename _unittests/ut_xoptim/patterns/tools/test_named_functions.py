@@ -119,7 +119,7 @@ test_refuses = refusal_tests(REFUSED)
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_the_functions_stay(name: str) -> None:
-    """What they hold is in the model that is written, valid on its own."""
+    """The functions are in the model that is written, which is valid on its own."""
     options = OptimizationOptions(patterns="investigation", verifies=True)
     builder = GraphBuilder(
         model_from_text(MODELS[name][0]), infer_shapes_options=True, optimization_options=options

@@ -21,7 +21,7 @@ def model(
 
 
 def moved(body: str) -> str:
-    """What moves d, which gives e, is between both."""
+    """A move from d to e, between both."""
     return f"d = DequantizeLinear(x, s, z) {body} y = QuantizeLinear(e, s, z)"
 
 

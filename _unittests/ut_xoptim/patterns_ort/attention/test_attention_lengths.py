@@ -49,7 +49,7 @@ def feeds_of(proto: onnx.ModelProto, past: int, steps: int, low: np.float32) -> 
 
 
 def told(proto: onnx.ModelProto, feeds: dict) -> tuple[list[int], int]:
-    """What GroupQueryAttention reads: seqlens_k, total_sequence_length."""
+    """The inputs of GroupQueryAttention: seqlens_k, total_sequence_length."""
     (node,) = [n for n in proto.graph.node if n.op_type == "GroupQueryAttention"]
     known = {i.name: onh.to_array(i) for i in proto.graph.initializer}
     seen = onnx.ModelProto()

@@ -144,7 +144,7 @@ def test_sum() -> None:
 
 
 def test_bias_beside_what_is_hidden() -> None:
-    """What is added to the scores that are seen may be a bias, as in T5."""
+    """A bias may be added to the visible scores, as in T5."""
     mask = SEEN.replace("none", "bias")
     body = CAUSAL + mask + ALL + SCORES + WEIGHTS + "y = MatMul(w, V)"
     inputs = ", bool[b, 1, 1, s] seen, float[1, 4, s, s] bias"

@@ -354,7 +354,7 @@ def test_comes_before_the_standard_operator(opset: int, patterns: str, domain: s
 
 
 def test_order() -> None:
-    """What was measured faster than any operator comes first, the standard operator afterwards."""
+    """The operator measured faster than any other comes first, the standard operator afterwards."""
     found = sorted(get_pattern_list("default+onnxruntime"), key=lambda p: p.priority)
     ranks = {p.name: i for i, p in enumerate(found)}
     assert max(ranks["CausalAttention"], ranks["TinyWeightsAttention"]) < ranks[NAME]

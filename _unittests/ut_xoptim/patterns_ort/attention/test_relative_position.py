@@ -93,7 +93,7 @@ def test_orders() -> None:
 
 
 def test_vector_of_keys() -> None:
-    """What LeadingUnsqueeze writes."""
+    """The model is the result of LeadingUnsqueeze."""
     body = BOTH.replace("k = Unsqueeze(r, zero) d = Sub(k, q)", "d = Sub(r, q)")
     compare(body, written(), (5, 40))
 

@@ -1,4 +1,4 @@
-"""What every product joined with its activation refuses."""
+"""Models refused by every rewrite of a product followed by its activation."""
 
 from __future__ import annotations
 

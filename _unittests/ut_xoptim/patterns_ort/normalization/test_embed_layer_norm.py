@@ -109,7 +109,7 @@ def test_rewrites(case: str) -> None:
 
 
 def test_slice_of_known_positions() -> None:
-    """What BERT exports: a Slice of a buffer of positions, the length of the indices."""
+    """The export of BERT: a Slice of a buffer of positions, the length of the indices."""
     body = (
         WORDS + "d = Shape<start = 1>(i) j0 = Slice(buffer, zero, d, one) h = Gather(p, j0) "
         "s = Add(e, h) " + LAYER

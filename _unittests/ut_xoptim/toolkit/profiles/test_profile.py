@@ -1,4 +1,4 @@
-"""What a profile says of a run."""
+"""The lines of the profile of a run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_passes() -> None:
 
 
 def test_readers_that_move() -> None:
-    """What the cleaning takes away for a rewrite belongs to the rewrite."""
+    """The nodes that the cleaning removes for a rewrite count for the rewrite."""
     profile, _ = profiled(TEXT, [neg_neg])
     found = row(profile, neg_neg().name)
     assert (found["applications"], found["created"], found["removed"]) == (2, 0, 3)

@@ -129,7 +129,7 @@ def test_reify_and_write(builder):
 
 
 def test_reify_operators_attributes_and_lists_of_operands(builder):
-    """What was bound to an operator, its attributes, its operands, makes another term."""
+    """Values bound to an operator, its attributes, its operands make another term."""
     kind, attributes, rest = var("kind"), var("attributes"), var("rest")
     state = unify(term_of(builder, "a"), cons(Operator(X, attributes=Y, results=2), Z), {})
     assert (state[X], state[Y]) == ("Split", {"axis": 1, "num_outputs": 2})
