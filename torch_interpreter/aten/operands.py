@@ -50,7 +50,7 @@ def scalar_like(g: GraphWriter, x: Operand, itype: int, rank: int) -> Tensor:
 
 
 def sample(g: GraphWriter, x: Operand) -> Any:
-    """A pair or a number that stands for an operand in :func:`torch_interpreter.common.types.promote`."""
+    """A pair or a number that stands for an operand in :func:`.types.promote`."""
     if isinstance(x, SymScalar):
         return x.sample
     return (g.get_type(x), g.get_rank(x)) if isinstance(x, str) else x
