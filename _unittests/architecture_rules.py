@@ -181,6 +181,27 @@ def import_graph(
     return edges
 
 
+def folder_graph(trees: Mapping[str, tuple[ast.Module, bool]]) -> dict[str, set[str]]:
+    """The folders each folder imports; a module at the root of a package stands alone. The files of
+    packages do not count, they only gather what is public.
+
+    :param trees: as for :func:`import_graph`
+    """
+    edges: dict[str, set[str]] = {}
+    for module, targets in import_graph(trees).items():
+        if not trees[module][1]:
+            arrows = edges.setdefault(_folder(module), set())
+            arrows.update(_folder(t, trees[t][1]) for t in targets)
+            arrows.discard(_folder(module))
+    for target in set().union(*edges.values()) - set(edges):
+        edges[target] = set()
+    return edges
+
+
+def _folder(module: str, is_package: bool = False) -> str:
+    return module if is_package or module.count(".") < 2 else module.rpartition(".")[0]
+
+
 def find_circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     """The groups of modules that import each other, directly or not."""
     reached = {module: _reachable(module, edges) for module in edges}

@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from xoptim import get_pattern_list
-from xoptim.catalogue.gates import read_gates
+from xoptim.catalogue.speed_gates import read_gates
 
 TABLE = Path(__file__).resolve().parents[2] / "_doc" / "attention.csv"
 #: above it, a pattern is slower

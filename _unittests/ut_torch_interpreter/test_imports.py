@@ -41,7 +41,7 @@ def test_no_circle():
     modules = {module_name(p) for p in files}
     graph = {module_name(p): imported(p, modules) - {module_name(p)} for p in files}
     names = order(graph)
-    assert names.index("torch_interpreter.conversion.conversion") < names.index(
+    assert names.index("torch_interpreter.conversion.graph_converter") < names.index(
         "torch_interpreter.conversion.control_flow"
     )
     assert names.index("torch_interpreter.conversion.control_flow") < names.index(

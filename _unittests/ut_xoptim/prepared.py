@@ -8,8 +8,8 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xbuilder.graph.graph_check import check_graph
+from xoptim.engine.intermediate_functions import put_back
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
-from xoptim.engine.preparation import put_back
 from xoptim.testing import model_from_text
 from xoptim.testing.graphs import canonical_graph
 

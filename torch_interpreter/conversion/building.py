@@ -16,7 +16,7 @@ from xbuilder.errors import OptionError
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..exporting.program import Program
-from ..inputs.assumptions import assumptions
+from ..inputs.dimension_conditions import assumptions
 from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
 from ..inputs.inputs import name_inputs
 from ..patches.fake_tensors import has_no_data

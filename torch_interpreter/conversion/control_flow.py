@@ -19,7 +19,7 @@ from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter
 from ..writing.naming import free_name
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
-from .conversion import Conversion, Handler
+from .graph_converter import Conversion, Handler
 
 
 def _wrap(position: int) -> Handler:

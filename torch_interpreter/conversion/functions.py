@@ -23,8 +23,8 @@ from ..patches.fake_tensors import has_no_data
 from ..writing.complex_names import Complex
 from ..writing.naming import free_name
 from ..writing.symbols import SymScalar
-from .conversion import Conversion, Region
 from .function_plan import Group
+from .graph_converter import Conversion, Region
 
 Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
 

@@ -38,10 +38,10 @@ from ..writing.storage import storage_arguments
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .accepted_types import check_types
 from .control_flow import HIGHER_ORDER
-from .conversion import Region
 from .empty_results import empty_results
 from .function_plan import FunctionPlan, Group
 from .functions import convert_group
+from .graph_converter import Region
 from .kernels import KernelWriter
 
 #: ONNX operators neither read nor make a complex tensor

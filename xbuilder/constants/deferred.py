@@ -10,14 +10,14 @@ from onnx import NodeProto
 
 from ..dims import is_static
 from ..facts.facts import ResultFacts
-from ..files.block_sources import (
+from ..files.blocks.block_sources import (
     ArrayBlocks,
     Blocks,
     ElementwiseBlocks,
     FileBlocks,
     TransposedBlocks,
 )
-from ..files.block_tensors import BlockTensor
+from ..files.blocks.block_tensors import BlockTensor
 from ..files.external_data import ExternalFolder
 from ..files.tensor_sources import FileSource
 from ..nodes.protos import find_attribute

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from onnx.numpy_helper import from_array
 
 from ..errors import OptionError
-from ..files.block_tensors import BlockTensor
+from ..files.blocks.block_tensors import BlockTensor
 
 
 def is_external(value: Any) -> bool:

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from ..dims import Shape, prod
 from ..facts.facts import FactTable, ResultFacts
-from ..files.block_tensors import BlockTensor
+from ..files.blocks.block_tensors import BlockTensor
 from ..files.data_folder import DataFolder
 from ..files.external_data import external_array
 from ..nodes.protos import attribute_value, find_attribute, tensor_array

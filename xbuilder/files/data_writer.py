@@ -12,10 +12,10 @@ from onnx import TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError, OptionError
 from ..tensors.bits import storage_size
-from .early_writes import NewFile
 from .external_data import ExternalReference, check_location
 from .model_files import FileTransaction, write_all
 from .tensor_sources import FileSource, TensorSource, clear_content
+from .writing.write_back import NewFile
 
 _ALIGNMENT = 64
 _PAGE = 4096

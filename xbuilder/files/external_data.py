@@ -24,8 +24,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError
 from ..tensors.bits import decode, storage_size
-from .leftovers import is_being_replaced
 from .tensor_sites import describe_tensor, is_external, iter_tensor_sites
+from .writing.temporary_files import is_being_replaced
 
 #: Location prefix of tensors held in memory, by this project and by onnxruntime; never a file.
 IN_MEMORY_PREFIX = "*/"

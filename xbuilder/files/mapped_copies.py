@@ -8,9 +8,9 @@ import mmap
 import os
 from functools import lru_cache
 
-from .direct_writes import LEAST, PAGE
-from .early_writes import NewFile
 from .file_reading import shorter_file
+from .writing.direct_writes import LEAST, PAGE
+from .writing.write_back import NewFile
 
 #: bytes of the source mapped at a time
 WINDOW = 1 << 24

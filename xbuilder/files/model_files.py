@@ -21,12 +21,12 @@ from onnx import ModelProto
 from ..errors import InvalidModelError
 from ..support.argument_types import PATH, check_type
 from ..tensors.checks import check_content
-from .early_writes import WRITTEN, NewFile
 from .external_data import check_external_data
-from .leftovers import Leftovers, own, temporary_name
 from .model_formats import format_of, parse
 from .name_checks import wrong_names
 from .tensor_sites import iter_tensor_sites
+from .writing.temporary_files import Leftovers, own, temporary_name
+from .writing.write_back import WRITTEN, NewFile
 
 #: A protobuf message cannot be longer than this.
 MAX_PROTO_BYTES = 2**31 - 1

@@ -14,12 +14,12 @@ from onnx import TensorProto
 
 from ..errors import InvalidModelError
 from ..tensors.bits import data_type_of, decode, element_type, pack_elements
-from .early_writes import WRITTEN, NewFile
 from .external_data import ExternalFolder, ExternalSource, source_array, tensor_nbytes
 from .file_reading import open_in_order, shorter_file
 from .mapped_copies import copy_mapped
 from .model_files import UnbufferedFile, write_all
 from .tensor_sites import describe_tensor, is_external
+from .writing.write_back import WRITTEN, NewFile
 
 #: Bytes the system copies at a time.
 CHUNK = 1 << 24

@@ -278,7 +278,7 @@ class Graph(FactReading):
         name.
 
         The pass that runs the patterns gives it the name of the old one, see
-        :func:`xbuilder.passes.remade_names.take_names`.
+        :func:`xbuilder.passes.derived_names.take_names`.
         """
         table = self.constants
         name = table.shared_name(value)

@@ -12,14 +12,14 @@ from ..constants.evaluation import predicted_bytes
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
 from ..facts.facts import ResultFacts
-from ..files.block_tensors import BlockTensor
+from ..files.blocks.block_tensors import BlockTensor
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
 from ..support.rows import Row
-from .constant_twins import merge_constant_twins
+from .equal_constants import merge_constant_twins
 from .fold_plans import FoldPlan, growth_budget, plan_fold
 from .registry import PassReport, register_pass
 

@@ -25,9 +25,9 @@ from ..nodes.protos import (
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import clear_names
 from ..support.rows import Row
-from .demanded_conditions import DecidedConditions
 from .loop_invariants import move_invariants
 from .registry import PassReport, register_pass
+from .required_conditions import DecidedConditions
 
 
 @register_pass("control_flow")

@@ -9,13 +9,13 @@ import numpy as np
 from onnx import TensorProto
 
 from ..constants.initializers import initializer_type_shape, is_external
-from ..files.block_tensors import BlockTensor
+from ..files.blocks.block_tensors import BlockTensor
 from ..graph.graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.protos import has_reference
 from ..nodes.record import NodeRecord
 from ..tensors.sizes import initializer_bytes
-from .constant_twins import merge_constant_twins
+from .equal_constants import merge_constant_twins
 from .registry import register_count
 
 #: bytes compared before a whole tensor is hashed

@@ -10,7 +10,7 @@ from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
 from ..tensors.sizes import initializer_bytes
-from .kept_weights import why_in_its_file
+from .rewritten_weights import why_in_its_file
 
 #: a shared parameter of more bytes is never written twice
 _COPIED_BYTES = 1024

@@ -13,7 +13,7 @@ from ..inference.node_inference import refine_results
 from ..nested.bodies import children_of, write_back
 from ..nodes.protos import is_deterministic
 from ..nodes.record import NodeRecord
-from .cannot_fail import cannot_fail
+from .speculatable import cannot_fail
 
 #: domains whose operators have no state
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})

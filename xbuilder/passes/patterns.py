@@ -11,9 +11,9 @@ from ..graph.features import telling_pass
 from ..graph.graph import Graph
 from ..options import make_profiles_with, resolve_patterns_with
 from ..store.events import StoreEvent
+from .derived_names import take_names
 from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass, run_checked
-from .remade_names import take_names
 
 #: functions of the engine, imported on use so that the other imports go one way
 _ENGINE = {

@@ -8,8 +8,8 @@ from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
 from ..options import OptimizationOptions
 from ..support.rows import Row
+from .fixed_point import Settling
 from .registry import run_pass
-from .settling import Settling
 
 #: maximum number of times a graph is optimized again after its bodies changed
 MAX_ROUNDS = 10

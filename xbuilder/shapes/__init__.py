@@ -23,7 +23,7 @@ from __future__ import annotations
 from ..facts.facts import MAX_TRACKED, ResultFacts, Value
 from ..support.walking import import_all
 from .context import UNKNOWN, ShapeContext
-from .creation import array_facts
+from .moving.creation import array_facts
 from .registry import (
     ShapeFunction,
     get_shape_function,

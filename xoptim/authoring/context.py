@@ -15,10 +15,10 @@ from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
 from .deduction import Refusal, deduce
-from .members import Member
 from .outlining import INTERMEDIATE, body_of, function_of
 from .patterns import MatchResult
 from .queries import GraphQueries
+from .rewriters import Member
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
 from .roots import order_of
 

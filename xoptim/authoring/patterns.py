@@ -12,8 +12,8 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
 
-from .members import Member
 from .queries import GraphQueries
+from .rewriters import Member
 
 Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
 

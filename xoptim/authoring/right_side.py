@@ -13,7 +13,7 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
-from xbuilder.files.block_tensors import BlockTensor
+from xbuilder.files.blocks.block_tensors import BlockTensor
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import captured_names, function_key
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE

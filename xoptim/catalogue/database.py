@@ -10,7 +10,7 @@ from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
 
-from ..authoring.members import short_name
+from ..authoring.rewriters import short_name
 from .database_query import RewriteDatabaseQuery, as_position, as_words
 from .query_text import query_of_terms, read_call, read_terms
 

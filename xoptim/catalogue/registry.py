@@ -12,8 +12,8 @@ from xbuilder.errors import OptionError
 from xbuilder.support.argument_types import check_type
 from xbuilder.support.walking import import_all
 
-from ..authoring.members import short_name
 from ..authoring.patterns import PatternOptimization
+from ..authoring.rewriters import short_name
 from .database import Entry, RewriteDatabase
 from .installed import load_installed
 from .phases import PHASES, phase_of

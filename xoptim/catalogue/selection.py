@@ -9,8 +9,8 @@ from typing import Any, TypeGuard
 
 from xbuilder.errors import OptionError
 
-from ..authoring.members import Member
 from ..authoring.patterns import PatternOptimization
+from ..authoring.rewriters import Member
 from .database import RewriteDatabase
 from .database_query import RewriteDatabaseQuery
 from .registry import pattern_database

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
+from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.bisection import Bisection, bisect_rewrites
 from .optimize_options import (

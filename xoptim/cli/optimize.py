@@ -12,9 +12,9 @@ import click
 from onnx import ModelProto
 
 from xbuilder.errors import LateCheckError, OptionError
-from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
+from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.verification import VerificationReport, verify_models
 from .optimize_options import (

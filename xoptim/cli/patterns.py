@@ -12,8 +12,8 @@ import click
 
 from xbuilder.errors import OptionError
 
-from ..authoring.members import Member
 from ..authoring.patterns import PatternOptimization
+from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
 from .output import common_options, counted, print_json, print_list
 

@@ -34,7 +34,17 @@ from typing import Any, NoReturn
 
 from xbuilder.errors import OptionError
 
-from .terms import Bound, Number, Operand, Operation, Power, Product, Result, SmallGraph, Variable
+from .small_graph import (
+    Bound,
+    Number,
+    Operand,
+    Operation,
+    Power,
+    Product,
+    Result,
+    SmallGraph,
+    Variable,
+)
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "Add",

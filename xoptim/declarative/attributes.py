@@ -13,7 +13,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_schemas import schema_of
 
 from ..authoring.queries import GraphQueries
-from .terms import Bound, Operation
+from .small_graph import Bound, Operation
 
 
 def _default_values(op_type: str, domain: str, opset: int | None = None) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from xbuilder.store.graph_store import GraphStore
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.queries import GraphQueries
-from .function_text import Step, compiled
-from .plan import SearchMaker, SearchWriter
-from .terms import Operation, Result, SmallGraph, operands_of
+from .function_writer import Step, compiled
+from .matcher_writer import SearchMaker, SearchWriter
+from .small_graph import Operation, Result, SmallGraph, operands_of
 
 #: the depth of a condition, deeper than any step of a search
 AFTER_SEARCH = 1_000_000

@@ -40,10 +40,10 @@ from .compiled import (
     searches_of,
     where_to_look,
 )
+from .matcher_writer import Search
 from .outlines import Outline, outline_of
-from .plan import Search
+from .small_graph import SmallGraph, Variable, operands_of
 from .template import TemplateWriter
-from .terms import SmallGraph, Variable, operands_of
 
 #: conditions of a rule, a function of `g` and of names of the equation
 Condition: TypeAlias = Callable[..., Any]

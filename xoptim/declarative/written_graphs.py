@@ -16,7 +16,7 @@ from xbuilder.nodes.protos import copy_with_edges, main_domain, tensor_array
 
 from .compiled import CompiledGraph
 from .pattern_sources import captured_by, check_results, input_types
-from .terms import Operand, Operation, Result, SmallGraph, Tensor, Variable
+from .small_graph import Operand, Operation, Result, SmallGraph, Tensor, Variable
 
 
 @dataclass

@@ -15,17 +15,17 @@ from xbuilder.nodes.protos import copy_node
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.cycles import CycleError
 
-from ..authoring.members import Member
 from ..authoring.patterns import MatchResult
+from ..authoring.rewriters import Member
 from ..authoring.right_side import RightSide
-from .documentation import keep_documentation
+from .guards.contradictions import contradicts_itself
 from .guards.edges import check_edges
-from .guards.impossible_nodes import contradicts_itself
+from .guards.mutation_guard import call_watched
 from .guards.packed_identities import packed_identity
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
 from .guards.runtime_nodes import check_kernel
-from .guards.unchanged_nodes import call_watched
 from .guards.valid_nodes import check_new_node
+from .node_metadata import keep_documentation
 from .outcomes import Application, refusal_key
 from .redirection import can_redirect, is_same
 from .state import EngineState

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from xbuilder.errors import OptionError, PatternError
 from xbuilder.support.close_names import closest_names
 
-from ..authoring.members import Member
+from ..authoring.rewriters import Member
 
 #: receives the error and the rewrite that failed; if it returns, the run goes on without it
 OnFailure: TypeAlias = Callable[[PatternError, Member], None]

@@ -13,9 +13,9 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 
 from ..authoring.context import RewriteContext
-from ..authoring.members import DistinctMember, Member
 from ..authoring.patterns import MatchResult
-from ..authoring.replacing import Removed, match_replacing
+from ..authoring.replacements import Removed, match_replacing
+from ..authoring.rewriters import DistinctMember, Member
 from ..authoring.right_side import Replacement
 from ..authoring.roots import Sweep, order_of
 from .outcomes import Application, PatternRun

@@ -14,7 +14,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Roots
-from .guards.unchanged_nodes import call_watched
+from .guards.mutation_guard import call_watched
 from .outcomes import PatternRun, refusal_key
 from .state import EngineState
 

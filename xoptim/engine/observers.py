@@ -17,8 +17,8 @@ from xbuilder.nodes.protos import node_captures
 from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.pretty import pretty_graph, pretty_node
 
-from ..authoring.members import Member
 from ..authoring.patterns import Reason
+from ..authoring.rewriters import Member
 from .outcomes import Application, PatternRun
 from .state import EngineState
 

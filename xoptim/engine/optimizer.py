@@ -35,13 +35,13 @@ from .applying import Applier
 from .cleaning import clean
 from .failures import OnFailure, failure_callback
 from .graph_members import GraphMember
-from .guards.unchanged_nodes import NodeGuard, what_changed
+from .guards.mutation_guard import NodeGuard, what_changed
+from .intermediate_functions import put_back
 from .matching import Claims, match_pattern
 from .member_runs import MemberRunner
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
 from .outcomes import Application, refusal_key, refuse
-from .preparation import put_back
 from .program import program_of
 from .schedule import Schedule
 from .state import EngineState

@@ -11,8 +11,8 @@ from onnx import NodeProto
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.nodes.record import NodeRecord
 
-from ..authoring.members import Member
 from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.rewriters import Member
 
 #: a match that is not tried again: the pattern and the first results of its nodes
 RefusalKey = tuple[Member, tuple[str, ...]]

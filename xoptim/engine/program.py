@@ -7,13 +7,13 @@ from itertools import compress
 from operator import attrgetter, is_
 from typing import Any
 
-from ..authoring.members import Member
 from ..authoring.patterns import PatternOptimization
+from ..authoring.rewriters import Member
 from ..catalogue.registry import is_shipped
 from ..catalogue.selection import DECLARED, Selection, check_declarations, get_pattern_list
 from .graph_members import GraphMember
+from .intermediate_functions import useful
 from .lookouts import Layout, Lookouts
-from .preparation import useful
 
 #: what members declare, by kind: rewriters of graphs; patterns; those made of equations, which
 #: declare something without being compiled

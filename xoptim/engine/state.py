@@ -6,11 +6,11 @@ from typing import Any
 
 from xbuilder.errors import PatternError
 
-from ..authoring.members import Member
 from ..authoring.patterns import PatternOptimization
 from ..authoring.queries import GraphQueries
+from ..authoring.rewriters import Member
 from .failures import OnFailure
-from .guards.unchanged_nodes import NodeGuard
+from .guards.mutation_guard import NodeGuard
 from .outcomes import RefusalKey
 
 

@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import prove_ge
 from xbuilder.operators.domains import CUDA_DOMAIN
 
-from ..analysis.attention.halves import exchanged_halves
+from ..analysis.attention.rotated_halves import exchanged_halves
 from ..analysis.axes import axes_of
 from ..analysis.constants import int_values, scalar_index, scalar_value
 from ..analysis.permutations import perm_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..authoring.members import Member
+from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
 from ..engine.failures import OnFailure, failure_callback
 from ..engine.state import EngineState

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xbuilder.passes.constant_twins import merge_constant_twins
 from xbuilder.passes.duplicates import remove_duplicated_initializer
+from xbuilder.passes.equal_constants import merge_constant_twins
 
 from .rewriters import EditableGraph, GraphRewriter
 

@@ -15,9 +15,9 @@ from xbuilder.support.rows import Row
 
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
-from ..authoring.members import DistinctMember
 from ..authoring.patterns import MatchResult
-from ..authoring.replacing import Removed, match_replacing
+from ..authoring.replacements import Removed, match_replacing
+from ..authoring.rewriters import DistinctMember
 from ..authoring.right_side import NewNode, Replacement
 from ..authoring.root_rewrite import RootRewrite
 from ..engine.graph_members import EditableGraph, GraphMember

@@ -15,8 +15,8 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 
-from ..authoring.members import Member
 from ..authoring.patterns import PatternOptimization
+from ..authoring.rewriters import Member
 from ..authoring.roots import Candidates
 from ..engine.failures import OnFailure
 from ..engine.graph_members import GraphMember

@@ -12,8 +12,8 @@ from typing import Any
 import onnx
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.writing.temporary_files import temporary_folder
 
 from .verification import VerificationError, VerificationReport, verify_models
 

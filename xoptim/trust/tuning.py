@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
+from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.processors import processor_features
 
-from ..authoring.members import Member
-from ..catalogue.gated import GatedRewrite
-from ..catalogue.gates import Gate
+from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
+from ..catalogue.speed_gated import GatedRewrite
+from ..catalogue.speed_gates import Gate
 from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
 from .verification import VerificationError, accepted_inputs, verify_models

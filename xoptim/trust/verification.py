@@ -15,10 +15,10 @@ import onnx
 from google.protobuf.message import EncodeError
 
 from xbuilder.errors import XoptimError
-from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
+from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.operators.op_traits import RANDOM
 
 from ..reports.model_summary import iterate_nodes

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.constants import deferred
 from xbuilder.constants.deferred import deferred_tensor
-from xbuilder.files.block_tensors import BlockTensor
+from xbuilder.files.blocks.block_tensors import BlockTensor
 from xbuilder.passes.duplicates import remove_duplicated_initializer
 
 ROWS, COLUMNS = 160, 128

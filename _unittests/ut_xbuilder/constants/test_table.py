@@ -11,9 +11,9 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import FactError, GraphBuilder
 from xbuilder.constants.table import CACHED_BYTES, COMPUTED_BYTES
-from xbuilder.files.block_sources import ArrayBlocks, FileBlocks
-from xbuilder.files.block_tensors import BlockTensor
-from xbuilder.files.scaled_blocks import ScaledBlocks
+from xbuilder.files.blocks.block_sources import ArrayBlocks, FileBlocks
+from xbuilder.files.blocks.block_tensors import BlockTensor
+from xbuilder.files.blocks.scaled_blocks import ScaledBlocks
 from xbuilder.files.tensor_sources import FileSource
 from xbuilder.inference.graph_inference import infer_and_note
 

@@ -17,7 +17,7 @@ from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.shapes import ShapeContext, array_facts, get_shape_function
 from xbuilder.shapes.context import FactSources
-from xbuilder.shapes.creation import type_of_array
+from xbuilder.shapes.moving.creation import type_of_array
 
 
 def ints(*values: int) -> np.ndarray:

@@ -22,8 +22,8 @@ from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.shapes import ShapeContext, array_facts, get_shape_function
 from xbuilder.shapes.context import FactSources
-from xbuilder.shapes.creation import type_of_array
-from xbuilder.shapes.sequence import facts_of_type_proto
+from xbuilder.shapes.moving.creation import type_of_array
+from xbuilder.shapes.moving.sequence import facts_of_type_proto
 
 #: operators with subgraphs are not the business of shape functions
 SUBGRAPHS = {"If", "Loop", "Scan", "SequenceMap"}

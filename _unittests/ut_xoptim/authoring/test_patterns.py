@@ -7,7 +7,7 @@ import pytest
 from ut_xoptim.toy_patterns import NegNeg, Silent
 
 from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
-from xoptim.authoring.members import short_name
+from xoptim.authoring.rewriters import short_name
 from xoptim.testing import optimizer_of
 
 TEXT = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Relu(m) }"

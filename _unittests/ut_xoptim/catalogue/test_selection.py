@@ -11,7 +11,7 @@ from ut_xoptim.toy_patterns import NegNeg
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, get_pattern, get_pattern_list, register_pattern
-from xoptim.authoring.members import Member
+from xoptim.authoring.rewriters import Member
 from xoptim.catalogue import registry
 
 

@@ -14,7 +14,7 @@ import pytest
 from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.external_data import ExternalSource
-from xbuilder.files.leftovers import temporary_name
+from xbuilder.files.writing.temporary_files import temporary_name
 from xoptim.cli import saving as cli_saving
 
 MODEL = """

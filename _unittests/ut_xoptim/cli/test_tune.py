@@ -8,7 +8,7 @@ import json
 import pytest
 from ut_xoptim.cli.command_line import run
 
-from xoptim.catalogue.gates import read_gates
+from xoptim.catalogue.speed_gates import read_gates
 from xoptim.cli import tune as command
 from xoptim.trust.tuning import Measure
 

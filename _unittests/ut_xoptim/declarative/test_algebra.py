@@ -9,7 +9,15 @@ import pytest
 
 from xbuilder.errors import OptionError
 from xoptim.declarative.algebra import parse_equation
-from xoptim.declarative.terms import Bound, Number, Operation, Power, Product, Result, Variable
+from xoptim.declarative.small_graph import (
+    Bound,
+    Number,
+    Operation,
+    Power,
+    Product,
+    Result,
+    Variable,
+)
 
 
 def left(text: str) -> Operation:

@@ -10,7 +10,7 @@ from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.declarative import rule
 from xoptim.declarative.compiled import CompiledGraph, quiet, searches_of
-from xoptim.declarative.function_text import compiled
+from xoptim.declarative.function_writer import compiled
 from xoptim.declarative.rules import compile_equation
 from xoptim.patterns.normalization.instance_norm import instance_normalization
 from xoptim.testing import check_no_match, model_from_text

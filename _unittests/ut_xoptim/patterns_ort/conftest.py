@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.catalogue import gated
+from xoptim.catalogue import speed_gated as gated
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from xbuilder.runtimes.processors import processor_features
-from xoptim.catalogue import gated
+from xoptim.catalogue import speed_gated as gated
 from xoptim.catalogue.rewrite_function import rewrite
 from xoptim.trust import tuning
 from xoptim.trust.latency import Latency

@@ -11,7 +11,7 @@ from onnx.numpy_helper import from_array
 from xbuilder.constants.content import uniform_item
 from xbuilder.constants.deferred import DEFERRED_BYTES, blocks_of
 from xbuilder.constants.evaluation import predicted_bytes
-from xbuilder.files.block_sources import (
+from xbuilder.files.blocks.block_sources import (
     Blocks,
     Bounds,
     JoinedBlocks,
@@ -21,12 +21,12 @@ from xbuilder.files.block_sources import (
     full_bounds,
     part_of,
 )
-from xbuilder.files.block_tensors import BlockTensor, each_value
-from xbuilder.files.checked_blocks import CheckedProduct, axes_of
-from xbuilder.files.scaled_blocks import ScaledBlocks
+from xbuilder.files.blocks.block_tensors import BlockTensor, each_value
+from xbuilder.files.blocks.checked_blocks import CheckedProduct, axes_of
+from xbuilder.files.blocks.scaled_blocks import ScaledBlocks
 from xbuilder.operators.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
-from xbuilder.passes.kept_weights import largest_rewritten
+from xbuilder.passes.rewritten_weights import largest_rewritten
 from xbuilder.tensors.amplitude import largest_along, loses_digits
 from xbuilder.tensors.bits import element_type
 

@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Dim, Shape, add
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
-from xbuilder.shapes.attention import heads_last
+from xbuilder.shapes.layers.attention import heads_last
 
 from ...analysis.arguments import optional_input
 from ...analysis.neighbours import producer

@@ -8,7 +8,7 @@ from xbuilder.runtimes.processors import processors_of
 
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ...catalogue.gates import find_gate
+from ...catalogue.speed_gates import find_gate
 
 #: name, in the measures, of the kernel of onnxruntime for an addition and a LayerNormalization
 ON_CPU = "SkipLayerNormalization(on_cpu=True)"

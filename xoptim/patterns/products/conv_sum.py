@@ -6,7 +6,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ...analysis.weights.conv_terms import (
+from ...analysis.weights.mergeable_convs import (
     offset_in,
     place_of,
     pointwise_term,

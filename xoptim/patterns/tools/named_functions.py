@@ -8,7 +8,7 @@ import onnx
 from onnx import FunctionProto, NodeProto
 
 from ...analysis.arguments import int_attribute, other_input
-from ...analysis.attention.halves import exchanged_halves
+from ...analysis.attention.rotated_halves import exchanged_halves
 from ...analysis.constants import scalar_value
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of

@@ -23,7 +23,7 @@ from ...analysis.attention.attention_guards import guarded_result
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import register_pattern, rewrite
-from ...catalogue.gated import GatedRewrite
+from ...catalogue.speed_gated import GatedRewrite
 from ..kernels import require_kernel
 
 #: the length of the heads is a multiple of it

@@ -13,7 +13,7 @@ from ...analysis.values.tiny_weights import makes_tiny_weights
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern, rewrite
-from ...catalogue.gated import GatedRewrite
+from ...catalogue.speed_gated import GatedRewrite
 from .shared_heads import shared_shapes
 
 #: its exponential is a normal float, even divided by a sum of a thousand of them

@@ -18,7 +18,7 @@ from ...analysis.shapes import padded, proven_equal
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern
-from ...catalogue.gated import GatedRewrite
+from ...catalogue.speed_gated import GatedRewrite
 from ..kernels import require_kernel
 from .skip_layer_norm import normalization_vectors
 

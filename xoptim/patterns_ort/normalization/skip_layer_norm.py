@@ -15,7 +15,7 @@ from ...analysis.weights.norm_scales import ScaleFoldingPattern
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern
-from ...catalogue.gated import GatedRewrite
+from ...catalogue.speed_gated import GatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
 from ...patterns.normalization.rms_norm import RMS, rms_operator
@@ -110,7 +110,7 @@ def _operands(g: RewriteContext, add: NodeProto, broadcasts: bool) -> tuple[str,
 
 class SkipNormalization(GatedRewrite):
     """An addition and a normalization in one operator. It is not written where its kernel was
-    measured slower than both, see :mod:`xoptim.catalogue.gates`.
+    measured slower than both, see :mod:`xoptim.catalogue.speed_gates`.
 
     :param on_cpu: writes it whatever was measured
     """

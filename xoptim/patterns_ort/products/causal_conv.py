@@ -14,7 +14,7 @@ from ...analysis.constants import int_values, scalar_index
 from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...catalogue import register_pattern
-from ...catalogue.gated import GatedRewrite
+from ...catalogue.speed_gated import GatedRewrite
 from ..kernels import require_kernel
 
 _SILU = f"{MICROSOFT}::QuickGelu"

@@ -11,7 +11,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from ...authoring.context import RewriteContext
 from ...authoring.patterns import MatchResult, PatternOptimization
-from ...authoring.replacing import match_replacing
+from ...authoring.replacements import match_replacing
 from ...authoring.right_side import NewNodeFactory, Replacement
 from ...engine.applying import Applier
 from ...engine.cleaning import clean

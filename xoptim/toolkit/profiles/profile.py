@@ -12,7 +12,7 @@ from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.support.rows import Row
 
-from ...authoring.members import Member
+from ...authoring.rewriters import Member
 from ...catalogue.phases import PHASES
 from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun

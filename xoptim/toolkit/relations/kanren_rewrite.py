@@ -15,8 +15,8 @@ from unification.core import isground
 from xbuilder.nodes.record import NodeRecord
 
 from ...authoring.context import Answer, RewriteContext
-from ...authoring.members import DistinctMember
 from ...authoring.rewrite import Rewrite
+from ...authoring.rewriters import DistinctMember
 from .terms import DEPTH, ConstantTerm, GraphResult
 
 #: a relation: takes two terms, returns a goal

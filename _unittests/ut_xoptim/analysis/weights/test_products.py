@@ -7,7 +7,7 @@ from typing import Any
 from ut_xoptim.analysis.small_graph import optimizer
 
 from xoptim.analysis.weights.products import Product, product
-from xoptim.declarative.checks import NumberCheck
+from xoptim.declarative.matcher_checks import NumberCheck
 
 
 def product_of(g: Any, name: str) -> Product:

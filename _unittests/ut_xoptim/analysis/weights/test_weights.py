@@ -13,11 +13,11 @@ from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import LateCheckError
-from xbuilder.files import block_sources
-from xbuilder.files.block_sources import ArrayBlocks, TransposedBlocks
-from xbuilder.files.block_tensors import BlockTensor
-from xbuilder.files.checked_blocks import CheckedProduct
-from xbuilder.files.scaled_blocks import ScaledBlocks
+from xbuilder.files.blocks import block_sources
+from xbuilder.files.blocks.block_sources import ArrayBlocks, TransposedBlocks
+from xbuilder.files.blocks.block_tensors import BlockTensor
+from xbuilder.files.blocks.checked_blocks import CheckedProduct
+from xbuilder.files.blocks.scaled_blocks import ScaledBlocks
 from xbuilder.passes import constant_folding
 from xbuilder.tensors.bits import data_type_of
 from xoptim.analysis.weights import weights

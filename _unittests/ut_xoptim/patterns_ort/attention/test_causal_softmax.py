@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim.catalogue import gated
-from xoptim.catalogue.gates import Gate
+from xoptim.catalogue import speed_gated as gated
+from xoptim.catalogue.speed_gates import Gate
 from xoptim.testing import check_no_match, check_pattern, model_from_text
 
 pytestmark = pytest.mark.usefixtures("open_gates")

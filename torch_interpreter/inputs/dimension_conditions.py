@@ -1,0 +1,106 @@
+"""The conditions on dynamic dimensions that torch assumed when it chose a branch.
+
+A model that does ``if x.shape[1] > 4`` becomes a graph which is right only for the sizes that
+take the same branch as the arguments of the export. The ONNX model does not record that
+condition; torch keeps it as a range or as an assertion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from .counterexamples import DynamicSize, refused_size
+from .dynamic_shapes import DimensionNamer, is_symbol, spec_items
+
+_ASSERTION = "aten._assert_scalar.default"
+#: torch assumes that every dimension is 2 or more; a size of 0 or 1 usually takes the same branch
+_USUAL = 2
+
+
+def assumptions(
+    placeholders: Sequence[tuple[str, Any]],
+    specs: Sequence[Any],
+    module: torch.fx.GraphModule,
+    namer: DimensionNamer,
+) -> list[str]:
+    """The conditions that the dynamic dimensions must meet, except those the user asked for.
+
+    torch.compile gives no specification: it makes another graph for the sizes out of the bounds.
+
+    :param placeholders: name and fake value of every input
+    :param specs: specification of every input
+    :param module: the graph
+    :param namer: the names of the dimensions
+    :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, ``"some sizes only
+        (not seq=9)"`` where the condition is no simpler
+    """
+    dims = [
+        (dim, asked)
+        for (_, value), spec in zip(placeholders, specs, strict=False)
+        if isinstance(value, torch.Tensor)
+        for axis, asked in spec_items(spec, value.ndim)
+        if is_symbol(dim := value.shape[axis])
+    ]
+    texts = [text for dim, asked in dims for text in _bounds(dim, asked, namer)]
+    conditions = list(dict.fromkeys(_conditions(module.graph)))
+    remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
+    texts.extend(remainders.values())
+    others = [c for c in conditions if c not in remainders]
+    refused = refused_size(others, list(remainders), [_sizes(*pair) for pair in dims])
+    if refused:
+        texts.append(f"some sizes only (not {namer.names.get(refused[0])}={refused[1]})")
+    return list(dict.fromkeys(texts))
+
+
+def _sizes(dim: Any, asked: Any) -> DynamicSize:
+    """The range of sizes that a dimension may have."""
+    found = dim.node.shape_env.var_to_range.get(dim.node.expr)
+    least = (_integer(getattr(asked, "min", None)), _integer(getattr(found, "lower", None)), _USUAL)
+    most = (_integer(getattr(asked, "max", None)), _integer(getattr(found, "upper", None)))
+    return DynamicSize(
+        str(dim.node.expr),
+        dim.node.hint,
+        max(bound for bound in least if bound is not None),
+        min((bound for bound in most if bound is not None), default=None),
+    )
+
+
+def _bounds(dim: Any, asked: Any, namer: DimensionNamer) -> Iterator[str]:
+    expr = dim.node.expr
+    found = dim.node.shape_env.var_to_range.get(expr)
+    if found is None:
+        return
+    least = max(_USUAL, _integer(getattr(asked, "min", None)) or 0)
+    if (_integer(found.lower) or 0) > least:
+        yield f"{found.lower} <= {namer.text(expr)}"
+    most, allowed = _integer(found.upper), _integer(getattr(asked, "max", None))
+    if most is not None and (allowed is None or most < allowed):
+        yield f"{namer.text(expr)} <= {most}"
+
+
+def _integer(bound: Any) -> int | None:
+    """The bound as an integer, None when there is none."""
+    return int(bound) if isinstance(bound, int) or getattr(bound, "is_Integer", False) else None
+
+
+def _conditions(graph: torch.fx.Graph) -> Iterator[Any]:
+    """The conditions that a graph asserts when it runs."""
+    for node in graph.nodes:
+        condition = node.args[0] if str(node.target) == _ASSERTION and node.args else None
+        value = condition.meta.get("val") if isinstance(condition, torch.fx.Node) else None
+        if isinstance(value, torch.SymBool):
+            yield value.node.expr
+
+
+def _remainder(expr: Any, namer: DimensionNamer) -> str:
+    """A divisibility condition on one dimension as text, empty for any other condition."""
+    if expr.func.__name__ == "Equality" and expr.args[1] == 0:
+        left = expr.args[0]
+        if left.func.__name__ in ("Mod", "PythonMod"):
+            base, divisor = left.args
+            if base.is_Symbol and divisor.is_Integer and base.name in namer.names:
+                return f"{namer.text(base)} % {divisor} == 0"
+    return ""

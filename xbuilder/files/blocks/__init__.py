@@ -1,0 +1,1 @@
+"""Large weights computed block by block from the bytes of a file."""

@@ -1,0 +1,1 @@
+"""How bytes reach the disk: direct writes, write-back, prefetch, temporary files."""

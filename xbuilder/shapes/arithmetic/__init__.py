@@ -1,0 +1,1 @@
+"""Shape functions of element-wise operators, products, reductions, comparisons, conversions."""

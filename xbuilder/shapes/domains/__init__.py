@@ -1,0 +1,1 @@
+"""Shape functions of other domains than the main one, and of quantization."""

@@ -1,0 +1,70 @@
+"""Fused CUDA kernels of package onnx-extended, written by the experimental patterns."""
+
+from __future__ import annotations
+
+from ...dims import Shape
+from ...facts.facts import ResultFacts
+from ..arithmetic.elementwise import broadcast_all, broadcast_facts
+from ..common import (
+    FLOAT,
+    FLOAT16,
+    content,
+    facts_like,
+    first_type,
+    length,
+    new_shape,
+    refuses_negative,
+    same_as_first,
+    several,
+)
+from ..context import ShapeContext
+from ..registry import register_table, shape_function
+
+OPTIM_CUDA = "onnx_extended.ortops.optim.cuda"
+
+register_table(
+    ((op, same_as_first) for op in ("MulSigmoid", "NegXplus1", "ReplaceZero", "Rotary")),
+    OPTIM_CUDA,
+)
+
+
+@shape_function(
+    "AddAdd", "AddMul", "MulAdd", "MulMul", "MulMulSigmoid", "MulSub", "SubMul", domain=OPTIM_CUDA
+)
+def fused_elementwise(ctx: ShapeContext) -> ResultFacts:
+    """Several elementwise operators in one; `transposeMiddle` swaps axes 1 and 2 at the end."""
+    facts = [ctx.facts(i) for i in range(ctx.n_inputs)]
+    result = broadcast_all(ctx, first_type(ctx), facts)
+    shape = result.shape
+    if ctx.attr("transposeMiddle", 0) and shape is not None:
+        result.shape = (shape[0], shape[2], shape[1], shape[3]) if len(shape) == 4 else None
+    return result
+
+
+@shape_function("AddSharedInput", "MulSharedInput", domain=OPTIM_CUDA)
+def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
+    """`op(A, B)` and `op(A, C)`."""
+    first = ctx.facts(0)
+    pairs = (broadcast_facts(ctx, first_type(ctx), first, ctx.facts(i)) for i in (1, 2))
+    return several(ctx, *pairs)
+
+
+@shape_function("ScatterNDOfShape", "MaskedScatterNDOfShape", "TriMatrix", domain=OPTIM_CUDA)
+@refuses_negative
+def of_shape(ctx: ShapeContext) -> ResultFacts:
+    """The shape is the content of the first input, the type is the one of the last."""
+    shape: Shape | None = content(ctx, 0)
+    elem_type = ctx.type(max(ctx.n_inputs - 1, 0))
+    if shape is None:
+        rank = length(ctx, 0)
+        shape = None if rank is None else new_shape(ctx, rank)
+    return ResultFacts(elem_type, shape)
+
+
+@shape_function("Transpose2DCastFP16", "Transpose2DCastFP32", domain=OPTIM_CUDA)
+def transpose_cast(ctx: ShapeContext) -> ResultFacts:
+    """Transposition of a matrix and cast."""
+    result = facts_like(ctx.facts(0), FLOAT16 if ctx.op_type.endswith("16") else FLOAT)
+    if result.shape is not None:
+        result.shape = result.shape[::-1]
+    return result

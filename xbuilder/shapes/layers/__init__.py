@@ -1,0 +1,1 @@
+"""Shape functions of the layers of neural networks."""

@@ -1,0 +1,61 @@
+"""Normalizations: batch, layer and RMS normalization."""
+
+from __future__ import annotations
+
+from ...dims import Shape, normalize_axis
+from ...facts.facts import ResultFacts
+from ..common import FLOAT, facts_like, same_as_first, several
+from ..context import ShapeContext
+from ..registry import register_table, shape_function
+
+register_table(
+    (op, same_as_first)
+    for op in (
+        "GroupNormalization",
+        "InstanceNormalization",
+        "LRN",
+        "LpNormalization",
+        "MeanVarianceNormalization",
+    )
+)
+
+
+def channels(ctx: ShapeContext) -> Shape | None:
+    """Shape `(C,)` of the parameters of a normalization by channel, None if unknown."""
+    shape = ctx.shape(0)
+    # `spatial=0`, before opset 9, has parameters for every position
+    if shape is not None and len(shape) > 1 and ctx.attr("spatial", 1):
+        return (shape[1],)
+    return ctx.shape(1)
+
+
+@shape_function("BatchNormalization")
+def batch_normalization(ctx: ShapeContext) -> list[ResultFacts]:
+    """BatchNormalization: statistics are outputs 1 and 2 (1 to 4 before opset 14)."""
+    shape = channels(ctx)
+    stats = [ResultFacts(ctx.type(i) or ctx.type(0), shape) for i in (3, 4, 3, 4)]
+    return several(ctx, same_as_first(ctx), *stats)
+
+
+def stash_facts(ctx: ShapeContext, elem_type: int) -> ResultFacts:
+    """Facts of the mean of a normalization over the last axes, from attribute `axis`."""
+    facts = ctx.facts(0)
+    if facts.shape is None:
+        return ResultFacts(elem_type, None, facts.rank)
+    axis = normalize_axis(ctx.attr("axis", -1), len(facts.shape))
+    if axis is None:
+        return ResultFacts(elem_type)
+    return ResultFacts(elem_type, (*facts.shape[:axis], *(1 for _ in facts.shape[axis:])))
+
+
+@shape_function("LayerNormalization")
+def layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
+    """LayerNormalization: mean and inverse of the deviation are kept in the stash type."""
+    stash = stash_facts(ctx, ctx.attr("stash_type", FLOAT))
+    return several(ctx, same_as_first(ctx), stash, facts_like(stash))
+
+
+@shape_function("RMSNormalization")
+def rms_normalization(ctx: ShapeContext) -> ResultFacts:
+    """RMSNormalization: the type is the one of the scale."""
+    return facts_like(ctx.facts(0), ctx.type(1) or ctx.type(0))

@@ -1,0 +1,56 @@
+"""Rewrites that speed gates may close, because they were measured slower on some processors."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from xbuilder.runtimes.processors import processors_of
+
+from ..authoring.context import RewriteContext
+from ..authoring.rewrite import Rewrite
+from .speed_gates import find_gate
+
+
+class GatedRewrite(Rewrite):
+    """A rewrite with a case that speed gates close on a processor where it was measured slower. A
+    subclass gives `lift`, the parameter that opens the gate whatever was measured.
+
+    :param lifted: value of this parameter
+
+    `is_closed` is for measures: it closes the gate whatever was measured. See
+    :mod:`xoptim.catalogue.speed_gates`.
+    """
+
+    lift: ClassVar[str]
+    is_closed = False
+
+    def __init__(self, lifted: bool = False, verbose: int = 0):
+        super().__init__(verbose)
+        self.is_lifted = lifted
+
+    @property
+    def gate_name(self) -> str:
+        """Name of the pattern in the measures: its text in a selection, with the gate lifted."""
+        return f"{self.name}({self.lift}=True)"
+
+    def lifted(self) -> GatedRewrite:
+        """The same pattern, with its gate open whatever was measured."""
+        options: dict[str, Any] = {self.lift: True}
+        return type(self)(**options)
+
+    def closed(self) -> GatedRewrite:
+        """The same pattern, with its gate closed whatever was measured."""
+        made = type(self)()
+        made.is_closed = True
+        return made
+
+    def require_gate(self, g: RewriteContext) -> None:
+        """Refuses the case if the gate is closed."""
+        if self.is_closed:
+            g.refuse("it is measured without it")
+        if self.is_lifted:
+            return
+        for processor in processors_of(g.processor):
+            gate = find_gate(self.gate_name, processor, g.processor)
+            if gate is not None and not gate.kept:
+                g.refuse(f"it is slower on {processor}")

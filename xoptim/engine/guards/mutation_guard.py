@@ -1,0 +1,185 @@
+"""Detects patterns that modify a node in place instead of creating a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain, compress
+from operator import attrgetter, ne
+from typing import TypeVar
+
+from onnx import AttributeProto, NodeProto
+
+from xbuilder.errors import PatternError
+from xbuilder.nodes.protos import main_domain
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.op_traits import GRAPH_OWNERS
+
+from ...authoring.rewriters import Member
+
+T = TypeVar("T")
+
+#: types of attributes that may be large, their content is not compared
+_BIG = frozenset(
+    {
+        AttributeProto.GRAPH,
+        AttributeProto.GRAPHS,
+        AttributeProto.TENSOR,
+        AttributeProto.TENSORS,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.SPARSE_TENSORS,
+    }
+)
+
+#: operators of the main domain with such attributes
+_OWNERS = GRAPH_OWNERS | {"Constant"}
+
+
+def small_attributes(node: NodeProto) -> list[bytes]:
+    """The serialized attributes of a node, except tensors and graphs."""
+    return [a.SerializeToString() for a in node.attribute[:] if a.type not in _BIG]
+
+
+def same_edges(record: NodeRecord) -> bool:
+    """Whether a node agrees with its record: operator, inputs, outputs."""
+    if record.stale:
+        return True  # the engine renamed something, the node is written again when it is needed
+    node = record._proto
+    return (
+        node.op_type == record.op_type
+        and tuple(node.input[:]) == record.inputs
+        and tuple(node.output[:]) == record.outputs
+        and main_domain(node.domain) == record.domain
+    )
+
+
+def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
+    """Rewrites a node from its record.
+
+    :param record: the node
+    :param attributes: its small attributes, None to leave them as they are
+    """
+    node = record._proto
+    if node.op_type != record.op_type:
+        node.op_type = record.op_type
+    if main_domain(node.domain) != record.domain:
+        node.domain = record.domain
+    for field, names in ((node.input, record.inputs), (node.output, record.outputs)):
+        if tuple(field) != names:
+            del field[:]
+            field.extend(names)
+    if attributes is not None and small_attributes(node) != attributes:
+        big = [a.SerializeToString() for a in node.attribute if a.type in _BIG]
+        del node.attribute[:]
+        node.attribute.extend(AttributeProto.FromString(a) for a in (*attributes, *big))
+
+
+class NodeGuard:
+    """Keeps the content of nodes, and finds those that a pattern modified in place.
+
+    The edges of a node are in its record; its content is kept here, as bytes. Checking a node that
+    was visited and not modified costs its serialization, less than a microsecond, and no python
+    step. Tensors and graphs are left out.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[NodeRecord, bytes] = {}
+        #: small attributes of the nodes that may hold large ones
+        self._big: dict[NodeRecord, list[bytes]] = {}
+        self._most = 0
+
+    def note(self, records: Iterable[NodeRecord], producers: Mapping[str, NodeRecord]) -> None:
+        """Records the nodes given to a pattern and their producers, since most patterns visit
+        nothing else. Cost: O(1) for a node that is known.
+
+        :param records: the nodes
+        :param producers: producer of each result
+        """
+        if len(self._known) + len(self._big) > self._most:  # many of them may have left the graph
+            self._known = {r: c for r, c in self._known.items() if r.alive}
+            self._big = {r: c for r, c in self._big.items() if r.alive}
+            self._most = 2 * (len(self._known) + len(self._big)) + 64
+        known, big = self._known, self._big
+        new = set(records).difference(known).difference(big)
+        before = set(filter(None, map(producers.get, chain.from_iterable(map(_inputs, new)))))
+        for record in before.difference(known).difference(big) | new:
+            if _may_be_big(record) and any(a.type in _BIG for a in record._proto.attribute[:]):
+                big[record] = small_attributes(record._proto)
+            else:
+                known[record] = record._proto.SerializeToString()
+
+    def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
+        """The modified nodes, after they are restored.
+
+        :param records: nodes to check, all known nodes by default
+        """
+        known, big = self._known, self._big
+        rows = list(filter(_is_alive, known if records is None else _among(records, known)))
+        contents = map(_content, map(_proto, rows))
+        others = list(compress(rows, map(ne, contents, map(known.__getitem__, rows))))
+        found = list(filter(self._differs, others))
+        owners = list(filter(_is_alive, big if records is None else _among(records, big)))
+        return found + [r for r in owners if _is_restored(r, big[r])]
+
+    def _differs(self, record: NodeRecord) -> bool:
+        """Whether a node with another content had to be restored. The engine changes edges as
+        well."""
+        node = record._proto
+        attributes = small_attributes(NodeProto.FromString(self._known[record]))
+        changed = _is_restored(record, attributes)
+        self._known[record] = node.SerializeToString()
+        return changed
+
+
+def _is_restored(record: NodeRecord, attributes: list[bytes]) -> bool:
+    """Whether a node had to be restored to its edges and these attributes."""
+    if same_edges(record) and small_attributes(record._proto) == attributes:
+        return False
+    restore(record, attributes)
+    return True
+
+
+def _may_be_big(record: NodeRecord) -> bool:
+    """Whether an operator may have tensors or graphs as attributes."""
+    return bool(record.domain) or record.op_type in _OWNERS
+
+
+def _among(records: Iterable[NodeRecord], known: Container[NodeRecord]) -> Iterator[NodeRecord]:
+    return filter(known.__contains__, records)
+
+
+_is_alive = attrgetter("alive")
+_inputs = attrgetter("inputs")
+_proto = attrgetter("_proto")
+_content = NodeProto.SerializeToString
+
+
+def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
+    """Calls a method of a pattern, checks that it does not modify nodes.
+
+    The model a user gave shares its nodes with the graph, so a change would reach it too.
+
+    :param pattern: the pattern
+    :param records: nodes it visits
+    :param call: the method, without argument
+    :return: what it returns
+    :raises PatternError: it changed a node, all of them are restored
+    """
+    guard = NodeGuard()
+    guard.note(records, {})
+    result = call()
+    changed = guard.changed()
+    if changed:
+        raise PatternError(what_changed(pattern.name, changed[0]))
+    return result
+
+
+def what_changed(name: str, record: NodeRecord) -> str:
+    """The message about a pattern that modified a node in place.
+
+    :param name: its name
+    :param record: the node
+    """
+    return (
+        f"Pattern {name} changes node {record.op_type} ({record._proto.name!r}) in place; "
+        "method apply must return new nodes, g.make_node makes them."
+    )
