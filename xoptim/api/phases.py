@@ -1,4 +1,4 @@
-"""The phases: what a rewrite is for, and when it would come if phases followed each other."""
+"""The phases: what a rewrite is for. The levels: when the engine tries it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,29 @@ PHASES = {
 }
 #: phase of a pattern when nothing tells
 OTHERS = "specialize"
+
+#: level -> its number, which is the priority of its rewrites. The rewrites of a level are tried
+#: when those of the levels before have nothing left to do
+LEVELS = {
+    "first": 0,  # simpler graphs, for all the others
+    "usual": 1,
+    "late": 2,
+    "later": 3,
+    "last": 4,
+}
+
+
+def priority_of(level: int | str) -> int:
+    """The priority a level stands for; a number is one, lower ones come first.
+
+    :param level: a name of :data:`LEVELS`, or a number, which may be between two or beyond
+    :raises OptionError: it is neither
+    """
+    if isinstance(level, int):
+        return level
+    if level not in LEVELS:
+        raise OptionError(f"A priority is a number or one of {list(LEVELS)}, not {level!r}.")
+    return LEVELS[level]
 
 
 def phase_of(name: str, module: str, tags: Iterable[str]) -> str:

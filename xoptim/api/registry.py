@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 from xbuilder.argument_types import check_type
 from xbuilder.errors import OptionError
 
-from .database import Entry, RewriteDatabase
+from .database import RewriteDatabase
+from .database_query import as_words
 from .installed import load_installed
-from .members import short_name
+from .members import is_member, short_name
+from .order import order_of
 from .patterns import PatternOptimization
-from .phases import PHASES, phase_of
+from .phases import PHASES, phase_of, priority_of
 
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)
@@ -52,13 +54,15 @@ def _new_name(cls: Any, tags: Sequence[str]) -> str:
 def register_pattern(
     *tags: str,
     roots: Iterable[str] = (),
-    priority: int = 1,
+    priority: int | str = "usual",
     min_opset: int = 1,
     precision: str = "exact",
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
     read_by: Iterable[str] = (),
     prepares: Iterable[str] = (),
+    before: str | Iterable[str] = (),
+    behind: str | Iterable[str] = (),
 ) -> Callable[[C], C]:
     """Decorator, adds a pattern to the database.
 
@@ -71,6 +75,9 @@ def register_pattern(
     :param reads: see :class:`PatternOptimization`
     :param read_by: see :class:`PatternOptimization`
     :param prepares: see :class:`PatternOptimization`
+    :param before: names of patterns of the same priority that run after this one: both may rewrite
+        the same node
+    :param behind: names of patterns of the same priority that run before this one
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -92,7 +99,8 @@ def register_pattern(
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
         cls.precision = precision
-        cls.priority, cls.min_opset = priority, min_opset
+        cls.priority, cls.min_opset = priority_of(priority), min_opset
+        cls.before, cls.behind = as_words(before), as_words(behind)
         if roots:
             cls.roots = tuple(roots)
         if after:
@@ -127,7 +135,7 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
 def add_families(*packages: str) -> None:
     """Names packages whose modules register patterns. They are imported on use.
 
-    :param packages: in the order of their patterns
+    :param packages: their order does not matter
     """
     _PACKAGES.extend(packages)
 
@@ -140,20 +148,16 @@ def is_shipped(pattern: PatternOptimization) -> bool:
 
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
-    """Imports every family, then the patterns other distributions bring, once. The order of the
-    patterns is the one of the packages, of the families, of their text: not of the imports."""
+    """Imports every family, then the patterns other distributions bring, once. What is there before
+    these is in the order :func:`.order_of` says, not in the one of the imports."""
     for package in _PACKAGES:
         module = import_module(package)
         for info in pkgutil.iter_modules(module.__path__):
             import_module(f"{package}.{info.name}")
-    PATTERNS.reorder(_place)
+    known = [e for e in PATTERNS if is_member(e.rewrite)]
+    places = {known[i].name: k for k, i in enumerate(order_of([e.rewrite for e in known]))}
+    PATTERNS.reorder(lambda e: places.get(e.name, len(places)))
     load_installed(PATTERNS)
-
-
-def _place(entry: Entry) -> tuple[int, str]:
-    """Package and family of a pattern; what was registered elsewhere comes after."""
-    package, _, family = entry.rewrite.__module__.rpartition(".")
-    return (_PACKAGES.index(package), family) if package in _PACKAGES else (len(_PACKAGES), "")
 
 
 def pattern_database() -> RewriteDatabase:

@@ -8,6 +8,7 @@ from operator import attrgetter, is_
 from typing import Any
 
 from ..api.members import Member
+from ..api.order import order_of
 from ..api.patterns import PatternOptimization
 from ..api.registry import is_shipped
 from ..api.selection import DECLARED, Selection, check_declarations, get_pattern_list
@@ -64,7 +65,7 @@ class Plan:
     """
 
     def __init__(self, selection: Sequence[Member]):
-        order = sorted(range(len(selection)), key=lambda i: selection[i].priority)
+        order = order_of(selection)
         #: places of the patterns in the selection, of the rewriters of graphs
         self.patterns = [i for i in order if isinstance(selection[i], PatternOptimization)]
         self.members = [i for i in order if isinstance(selection[i], GraphMember)]
@@ -104,7 +105,7 @@ def _plan_of(
 
 
 class Program:
-    """Patterns and rewriters of graphs, in the order of their priority. It belongs to a selection:
+    """Patterns and rewriters of graphs, in the order they run. It belongs to a selection:
     the bodies of a model, and the models of one set of options, share it.
 
     :param selection: what runs

@@ -99,7 +99,7 @@ class MatMulAddPattern(Rewrite):
     def __init__(
         self,
         verbose: int = 0,
-        priority: int | None = None,
+        priority: int | str | None = None,
         min_opset: int | None = None,
         allow_reshape: bool = False,
     ):

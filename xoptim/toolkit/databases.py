@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..api.database import Entry, ProxyDatabase, RewriteDatabase, in_order
+from ..api.database import Entry, ProxyDatabase, RewriteDatabase
 from ..api.database_query import RewriteDatabaseQuery
 from ..api.registry import pattern_database
 from ..engine.failures import OnFailure
@@ -45,7 +45,7 @@ class RewriterDatabase(RewriteDatabase):
     def found_here(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """What a query finds: the rewriters of inner databases in the place of the databases."""
         rows = []
-        for entry in self.with_extra(in_order(self.ranked_here(query)), query):
+        for entry in self.with_extra(self.found_in(query), query):
             if isinstance(entry.rewrite, RewriteDatabase):
                 inner = query.inner(entry.name)
                 if not entry.rewrite.entries_of(inner):
