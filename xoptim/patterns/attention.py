@@ -120,6 +120,7 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
 @rewrite(
     "default",
     root=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    behind="FunctionAttentionGQA",
     min_opset=23,
     precision="rounding",
     name="AttentionGQA",

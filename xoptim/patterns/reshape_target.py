@@ -134,7 +134,7 @@ def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[
     return list(target) if is_static(target) else None
 
 
-@rewrite("default", root="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", behind="StaticConcatReshape", priority=0, min_opset=5)
 def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Reshape(x, shape) -> Reshape(x, constant) when the dimensions of x and of the result tell it.
 

@@ -53,9 +53,12 @@ class Packed(NamedTuple):
     rows: list[Projection]
 
 
-# those of attention_products, of the same priority, come before: modules are sorted
 @register_pattern(
-    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=0, precision="rounding"
+    "onnxruntime",
+    roots=(f"intermediate::{LOCAL}",),
+    behind=("CausalAttention", "TinyWeightsAttention"),
+    priority=0,
+    precision="rounding",
 )
 class Attention3DPattern(Rewrite):
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).

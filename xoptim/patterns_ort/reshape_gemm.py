@@ -54,7 +54,14 @@ def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     return {last.output[0]: product.node(g)}
 
 
-@rewrite("onnxruntime", root="Gemm", after="Reshape", priority=3, precision="rounding")
+@rewrite(
+    "onnxruntime",
+    root="Gemm",
+    after="Reshape",
+    behind="ReshapeGemmReshape",
+    priority=3,
+    precision="rounding",
+)
 def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gemm(Reshape(x, (-1, k)), b) -> Reshape(FusedMatMul(x, b), (-1, n)).
 

@@ -17,7 +17,7 @@ _ROTARY = f"{MICROSOFT}::RotaryEmbedding"
 @rewrite(
     "onnxruntime",
     root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
-    priority=1,
+    behind="RotaryEmbedding",
     precision="rounding",
 )
 def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:

@@ -190,7 +190,13 @@ def ort_layer_normalization(
     return layer_options(g, x, m, v, epsilon)
 
 
-@rule("onnxruntime", RMS, root="v", precision="rounding")
+@rule(
+    "onnxruntime",
+    RMS,
+    root="v",
+    behind=("LayerNormalization", "RMSNormalization"),
+    precision="rounding",
+)
 def simplified_layer_normalization(
     g: RewriteContext, x: str, v: str, y: str, epsilon: float
 ) -> dict[str, NewNode]:
