@@ -71,15 +71,21 @@ def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
     :raises OptionError: a name is neither selected nor registered
     """
     rows = list(rewrites)
+    known = {*registered, *map(_name_of, rows)}
     for rewrite in rows:
         for attribute in ("before", "behind"):
-            for name in getattr(rewrite, attribute, ()):
-                if name not in registered and all(_name_of(r) != name for r in rows):
-                    close = closest_names(name, registered)
-                    hint = f" Did you mean {' or '.join(close)}?" if close else ""
-                    raise OptionError(
-                        f"Unknown pattern {name!r} in {attribute}= of {_name_of(rewrite)}.{hint}"
-                    )
+            names = getattr(rewrite, attribute, ())
+            if isinstance(names, str):
+                raise OptionError(
+                    f"Attribute {attribute} of pattern {_name_of(rewrite)} must be a tuple of "
+                    f"names, not {names!r}."
+                )
+            for name in sorted(set(names) - known):
+                close = closest_names(name, registered)
+                hint = f" Did you mean {' or '.join(close)}?" if close else ""
+                raise OptionError(
+                    f"Unknown pattern {name!r} in {attribute}= of {_name_of(rewrite)}.{hint}"
+                )
 
 
 def _class_of(rewrite: Any) -> type:

@@ -170,7 +170,7 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "onnxruntime",
     root=_ROOTS,
     read_by=("Mul", "Div"),
-    behind="MatMulAffine",
+    behind=("FunctionAttention", "MatMulAffine"),
     priority=2,
     precision="rounding",
     name="FusedMatMulDiv",
