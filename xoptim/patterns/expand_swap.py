@@ -41,7 +41,13 @@ def expand_swap(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {unary.output[0]: g.op.Expand(g.rewired(unary, {result: x}), node.input[1])}
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads="Expand", min_opset=8)
+@rewrite(
+    "default",
+    root=ELEMENTWISE_BINARY,
+    reads="Expand",
+    behind="ShapeBasedExpandBroadcast",
+    min_opset=8,
+)
 def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x, shape), y) -> Expand(op(x, y), shape).
 

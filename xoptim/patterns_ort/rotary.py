@@ -17,6 +17,7 @@ _ROTARY = f"{MICROSOFT}::RotaryEmbedding"
 @rewrite(
     "onnxruntime",
     root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    before="SplitSplit",
     behind="RotaryEmbedding",
     precision="rounding",
 )
