@@ -33,11 +33,11 @@ OTHERS = "specialize"
 #: level -> its number, which is the priority of its rewrites. The rewrites of a level are tried
 #: when those of the levels before have nothing left to do
 LEVELS = {
-    "first": 0,  # simpler graphs, for all the others
+    "first": 0,  # fewer nodes at once: what the others look for is plainer
     "usual": 1,
-    "late": 2,
-    "later": 3,
-    "last": 4,
+    "late": 2,  # products take what is around them, weights take constants
+    "later": 3,  # sums join the products, an operator takes what no better one took
+    "last": 4,  # longer to write, faster to run
 }
 
 

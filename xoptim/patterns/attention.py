@@ -33,7 +33,9 @@ from ..reading.uniform import is_always
 _SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
-@rewrite("default", root="Softmax", min_opset=13, priority=2, prepares=f"intermediate::{LOCAL}")
+@rewrite(
+    "default", root="Softmax", min_opset=13, priority="late", prepares=f"intermediate::{LOCAL}"
+)
 def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewResult]:
     """Softmax(scale * Q @ K^T + mask) @ V -> LocalAttention(Q, K^T, V, mask).
 

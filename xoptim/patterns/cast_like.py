@@ -7,7 +7,7 @@ from onnx import NodeProto
 from ..api import NewNode, RewriteContext, rewrite
 
 
-@rewrite("default", root="CastLike", priority=0, min_opset=15)
+@rewrite("default", root="CastLike", priority="first", min_opset=15)
 def cast_like(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """CastLike(X, Y) -> Cast(X, T) when the type T of Y is known.
 

@@ -15,7 +15,7 @@ from ..reading.reshapes import added_ones
 from ..reading.shapes import known_rank
 
 
-@rewrite("default", root="Conv", priority=0)
+@rewrite("default", root="Conv", priority="first")
 def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Conv(X, W, 0) -> Conv(X, W)."""
     x, w, *bias = g.inputs(node)

@@ -21,7 +21,7 @@ from ..reading.shapes import equal_dims, known_rank, padded, shape_of
 _TO_SOFTMAX = 3
 
 
-@rewrite("default", root="Expand", priority=0, min_opset=8)
+@rewrite("default", root="Expand", priority="first", min_opset=8)
 def expand(g: RewriteContext, node: NodeProto) -> str:
     """Expand(x, shape) -> x when x already has the shape of the result.
 
@@ -43,7 +43,7 @@ def shapes_of_one_rank(g: RewriteContext, node: NodeProto) -> tuple[Shape, Shape
     return before, after
 
 
-@rewrite("default", root="Expand", priority=0, min_opset=8)
+@rewrite("default", root="Expand", priority="first", min_opset=8)
 def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(x, shape) -> Expand(x, constant) when the dimensions of the result tell it.
 

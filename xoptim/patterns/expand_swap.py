@@ -70,7 +70,7 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Expand(g.rewired(node, sources), expands[0].input[1])
 
 
-@rewrite("default", root="Reshape", after="Expand", priority=0, min_opset=8, sole_use=True)
+@rewrite("default", root="Reshape", after="Expand", priority="first", min_opset=8, sole_use=True)
 def swap_expand_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Expand(x, (n, 1, 1)), (0, 1, -1)) -> Expand(Reshape(x, (0, 1, -1)), (n, 1, 1)).
 
@@ -98,7 +98,14 @@ def _is_n_1_1(g: RewriteContext, name: str) -> bool:
     return [v for piece in pieces for v in ((0,) if piece is None else piece)] == [1, 1]
 
 
-@rewrite("default", root="Where", after="Cast", min_opset=9, sole_use=True)
+@rewrite(
+    "default",
+    root="Where",
+    after="Cast",
+    behind="ShapeBasedExpandBroadcast",
+    min_opset=9,
+    sole_use=True,
+)
 def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Where(Cast(Expand(x, shape)), Expand(x, shape), c) -> Expand(Where(Cast(x), x, c), shape).
 

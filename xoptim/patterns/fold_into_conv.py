@@ -40,7 +40,9 @@ from ..reading.weights import (
 )
 
 
-@rewrite("default", root=AFFINE, reads=CONVOLUTIONS, priority=2, min_opset=7, precision="rounding")
+@rewrite(
+    "default", root=AFFINE, reads=CONVOLUTIONS, priority="late", min_opset=7, precision="rounding"
+)
 def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Conv(X, W, B) * s + t -> Conv(X, W * s, B * s + t), the same for ConvTranspose.
 
@@ -77,7 +79,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     root=CONVOLUTIONS,
     after=AFFINE,
     behind="ConvAffine",
-    priority=2,
+    priority="late",
     min_opset=7,
     precision="rounding",
 )

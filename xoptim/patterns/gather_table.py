@@ -19,7 +19,9 @@ _LEAST = 3
 _BYTES = 2**20
 
 
-@rewrite("default", root="Gather", reads=OPERATORS, min_opset=12, priority=2, precision="rounding")
+@rewrite(
+    "default", root="Gather", reads=OPERATORS, min_opset=12, priority="late", precision="rounding"
+)
 def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gather(table, f(n)) -> Gather(new table, Clip(n, low, high)).
 

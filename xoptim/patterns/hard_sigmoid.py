@@ -15,7 +15,7 @@ from ..reading.constants import same_numbers, scalar_constant
 from ..reading.shapes import known_rank
 
 
-@rewrite("default", root=("Clip", "Min"), min_opset=7, priority=0, precision="rounding")
+@rewrite("default", root=("Clip", "Min"), min_opset=7, priority="first", precision="rounding")
 def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """z * Clip(a * x + b, 0, c) / c -> z * HardSigmoid(x, alpha=a / c, beta=b / c).
 
@@ -120,7 +120,7 @@ def _divides(g: RewriteContext, node: NodeProto, name: str, bound: float) -> boo
     "default",
     "x * HardSigmoid(x, alpha=a, beta=b) -> HardSwish(x)",
     min_opset=14,
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 def hard_swish(g: RewriteContext, a: float, b: float) -> None:

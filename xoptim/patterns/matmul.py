@@ -76,7 +76,7 @@ def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     "default",
     roots=("MatMul", "Gemm"),
     read_by=("Add",),
-    priority=3,
+    priority="later",
     min_opset=7,
     precision="rounding",
 )

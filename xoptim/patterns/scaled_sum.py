@@ -14,7 +14,6 @@ from ..reading.weights import is_scalable_product
     "default",
     root="Add",
     reads="Mul",
-    priority=1,
     min_opset=7,
     precision="rounding",
     name="ScaledSum",

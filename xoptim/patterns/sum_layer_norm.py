@@ -13,7 +13,15 @@ from ..api.gates import find_gate
 ON_CPU = "SkipLayerNormalization(on_cpu=True)"
 
 
-@rewrite("default", root="LayerNormalization", after="Add", min_opset=8, priority=5, sole_use=True)
+@rewrite(
+    "default",
+    root="LayerNormalization",
+    after="Add",
+    behind="LeadingUnsqueeze",
+    min_opset=8,
+    priority="last",
+    sole_use=True,
+)
 def sum_layer_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
     """LayerNormalization(a + b) -> LayerNormalization(Sum(a, b)), which onnxruntime does not fuse.
 

@@ -13,7 +13,7 @@ from ..reading.permutations import compose, inverse, is_identity, perm_of
 from ..reading.shapes import positive
 
 
-@rewrite("default", root="Transpose", after="Transpose", priority=0)
+@rewrite("default", root="Transpose", after="Transpose", priority="first")
 def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Transpose(Transpose(x, p), q) -> Transpose(x, p[q]).
 
@@ -37,7 +37,9 @@ def perms_of(g: RewriteContext, first: NodeProto, second: NodeProto) -> tuple[In
     return p, g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
 
 
-@rewrite("default", root="Transpose", after="Unsqueeze", priority=0, min_opset=13, sole_use=True)
+@rewrite(
+    "default", root="Transpose", after="Unsqueeze", priority="first", min_opset=13, sole_use=True
+)
 def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
 

@@ -27,7 +27,7 @@ CHANNELS = {
 }
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", priority=1, min_opset=7)
+@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", min_opset=7)
 def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
     """op(Transpose(a, p), Transpose(b, p)) -> Transpose(op(a, b), p), at most as many Transpose.
 

@@ -36,7 +36,7 @@ _FOLLOWED = 16
     "onnxruntime",
     root=("Add", "Sub"),
     reads=("Mul", "Div"),
-    priority=3,
+    priority="later",
     min_opset=7,
     precision="rounding",
 )

@@ -16,7 +16,7 @@ from .cpu_kernels import MICROSOFT, has_kernel
     after="DynamicQuantizeLinear",
     reads="Cast",
     min_opset=11,
-    priority=3,
+    priority="later",
     precision="rounding",
     sole_use=True,
 )

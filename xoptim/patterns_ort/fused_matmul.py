@@ -140,7 +140,7 @@ def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
     root=_ROOTS,
     reads="Transpose",
     behind="FunctionAttention",
-    priority=2,
+    priority="late",
     precision="rounding",
     name="FusedMatMul",
 )
@@ -171,7 +171,7 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     root=_ROOTS,
     read_by=("Mul", "Div"),
     behind=("FunctionAttention", "MatMulAffine"),
-    priority=2,
+    priority="late",
     precision="rounding",
     name="FusedMatMulDiv",
 )
@@ -186,7 +186,7 @@ def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "onnxruntime",
     root=_ROOTS,
     reads=("Mul", "Div"),
-    priority=3,
+    priority="later",
     precision="rounding",
     name="FusedMatMulx2",
 )
@@ -220,7 +220,7 @@ def _only_products(g: RewriteContext, name: str) -> bool:
     "onnxruntime",
     root=_ROOTS,
     read_by="Transpose",
-    priority=3,
+    priority="later",
     precision="rounding",
     name="FusedMatMulTranspose",
 )
@@ -241,7 +241,9 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {swap.output[0]: turned.node(g)}
 
 
-@rewrite("onnxruntime", root=_ROOTS, reads="Transpose", priority=3, name="TransposeFusedMatMulB")
+@rewrite(
+    "onnxruntime", root=_ROOTS, reads="Transpose", priority="later", name="TransposeFusedMatMulB"
+)
 def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
 

@@ -14,7 +14,7 @@ from .cpu_kernels import require_kernel
     f"{GELU_ERF} -> com.microsoft.Gelu(x)",
     f"{GELU_ERF_SUMS} -> com.microsoft.Gelu(x)",
     behind="Gelu",
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 def gelu_erf(g: RewriteContext, x: str) -> None:
@@ -31,7 +31,7 @@ def gelu_erf(g: RewriteContext, x: str) -> None:
     "onnxruntime",
     f"{GELU_TANH} -> com.microsoft.FastGelu(x)",
     behind="Gelu",
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 def gelu_ort(g: RewriteContext, x: str) -> None:

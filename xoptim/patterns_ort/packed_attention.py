@@ -57,7 +57,7 @@ class Packed(NamedTuple):
     "onnxruntime",
     roots=(f"intermediate::{LOCAL}",),
     behind=("CausalAttention", "TinyWeightsAttention"),
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 class Attention3DPattern(Rewrite):

@@ -20,7 +20,7 @@ from .cpu_kernels import MICROSOFT
     root=f"{MICROSOFT}::QuickGelu",
     reads=("Add", "Gemm"),
     read_by=("Gemm", "MatMul"),
-    priority=3,
+    priority="later",
     precision="rounding",
     sole_use=True,
 )

@@ -38,7 +38,12 @@ def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
 
 
 @rewrite(
-    "onnxruntime", root="Gemm", after="Reshape", read_by="Reshape", priority=3, precision="rounding"
+    "onnxruntime",
+    root="Gemm",
+    after="Reshape",
+    read_by="Reshape",
+    priority="later",
+    precision="rounding",
 )
 def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Gemm(Reshape(x, (-1, k)), b)) -> FusedMatMul(x, b).
@@ -59,7 +64,7 @@ def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     root="Gemm",
     after="Reshape",
     behind="ReshapeGemmReshape",
-    priority=3,
+    priority="later",
     precision="rounding",
 )
 def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode:

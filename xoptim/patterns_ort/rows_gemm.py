@@ -32,7 +32,7 @@ _ROWS = 16
     reads=("Add", "MatMul"),
     read_by="MatMul",
     min_opset=14,
-    priority=4,
+    priority="last",
     precision="rounding",
     sole_use=True,
 )
@@ -71,8 +71,9 @@ def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "onnxruntime",
     root="Add",
     reads="MatMul",
+    behind="FeedForwardGemm",
     min_opset=14,
-    priority=5,
+    priority="last",
     precision="rounding",
     sole_use=True,
 )
@@ -99,8 +100,9 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     "onnxruntime",
     root=("Add", "Sum"),
     reads="Gemm",
+    behind=("FeedForwardGemm", "FlatRows"),
     min_opset=13,
-    priority=7,
+    priority="last",
     precision="rounding",
 )
 def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:

@@ -169,7 +169,7 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     "onnxruntime",
     LAYER,
     root="m",
-    priority=0,
+    priority="first",
     precision="rounding",
     name="OrtLayerNormalization",
 )
@@ -219,7 +219,6 @@ def simplified_layer_normalization(
     "onnxruntime",
     roots=("SimplifiedLayerNormalization",),
     read_by=("Mul",),
-    priority=1,
     precision="rounding",
 )
 class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
@@ -234,7 +233,6 @@ class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
     "onnxruntime",
     roots=("com.microsoft::SkipSimplifiedLayerNormalization",),
     read_by=("Mul",),
-    priority=1,
     precision="rounding",
 )
 class SkipSimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
