@@ -105,7 +105,14 @@ def _axis_after(g: RewriteContext, concat: NodeProto, after: NodeProto) -> int |
     return [i for i in range(rank + len(axes)) if i not in added][axis]
 
 
-@rewrite("default", root="Concat", reads="Unsqueeze", priority="late", min_opset=5)
+@rewrite(
+    "default",
+    root="Concat",
+    reads="Unsqueeze",
+    behind="ConcatConcat",
+    priority="late",
+    min_opset=5,
+)
 def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Concat(Unsqueeze(x, a), Unsqueeze(y, a), a) -> Reshape(Concat(x, y, a), (..., 2, d, ...)).
 

@@ -146,7 +146,14 @@ def expand_where_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Expand(g.rewired(node, {expand.output[0]: c}), shape)
 
 
-@rewrite("default", root="Unsqueeze", after="Expand", min_opset=13, sole_use=True)
+@rewrite(
+    "default",
+    root="Unsqueeze",
+    after="Expand",
+    behind="ExpandUnsqueezeExpand",
+    min_opset=13,
+    sole_use=True,
+)
 def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Expand(x, shape), axes) -> Expand(Unsqueeze(x, axes), shape with 1 at the axes).
 

@@ -17,7 +17,14 @@ MOVES = ("Flatten", "Reshape", "Transpose")
 _ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
 
 
-@rewrite("default", root=_ROOTS, after=MOVES, priority="first", sole_use=True)
+@rewrite(
+    "default",
+    root=_ROOTS,
+    after=MOVES,
+    behind="TransposeTranspose",
+    priority="first",
+    sole_use=True,
+)
 def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose, a Reshape, Flatten.
 

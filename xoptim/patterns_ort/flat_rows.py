@@ -26,7 +26,13 @@ _NODES = 12
 _INSIDE = (*sorted(ELEMENTWISE_UNARY), *ELEMENTWISE_BINARY, "Sum", *NORMALIZATIONS)
 
 
-@rewrite("onnxruntime", root="Reshape", behind="RowsGemm", min_opset=13, priority="last")
+@rewrite(
+    "onnxruntime",
+    root="Reshape",
+    behind=("RowsGemm", "SumLayerNormalization"),
+    min_opset=13,
+    priority="last",
+)
 def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] | Refusal:
     """Reshape(f(Reshape(u, (a, b, c)), Reshape(v, (a, b, c))), (-1, c)) -> f(u, v).
 

@@ -186,6 +186,7 @@ def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "onnxruntime",
     root=_ROOTS,
     reads=("Mul", "Div"),
+    behind="MatMulAdd",
     priority="later",
     precision="rounding",
     name="FusedMatMulx2",
