@@ -12,6 +12,7 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
 
+from .levels import priority_of
 from .queries import GraphQueries
 from .rewriters import Member
 
@@ -85,17 +86,19 @@ class PatternOptimization(Member):
     """A pattern. A subclass defines `roots`, `match` and `apply`.
 
     :param verbose: verbosity
-    :param priority: lower ones run first, a higher one is tried when nothing lower matches
+    :param priority: lower ones run first, a higher one is tried when nothing lower matches; a
+        number, or a level of :data:`.LEVELS`: `"first"` is 0, `"usual"` 1
     :param min_opset: lowest main opset the rewrite is valid for
 
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
-    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists operator types of the main
-    domain, one of which must produce the first input of the root; `reads`, those one of which must
-    produce any of its inputs; `read_by`, those one of which must read one of its results. When
-    they are not empty, `match` is not called on the other roots. `prepares` lists the functions
-    the rewrite outlines for others, which do not run without them; `priority`, `min_opset`,
+    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
+    domain one of which must give the first input of the root, `reads` those one of which must give
+    any of its inputs, `read_by` those one of which must read one of its results, if they are not
+    empty: the other roots are refused at once, `match` is not called; `prepares` lists the
+    functions the rewrite makes for others, which do not run without these; `before` and `behind`
+    name the patterns of the same priority it has to run before, or after; `priority`, `min_opset`,
     `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
-    `register_pattern`.
+    `register_pattern`. :func:`.order_of` tells the order of two patterns.
 
     A pattern holds no state about a graph: bindings of a match live in the MatchResult. Two
     instances of one class are equal.
@@ -129,10 +132,12 @@ class PatternOptimization(Member):
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 
-    def __init__(self, verbose: int = 0, priority: int | None = None, min_opset: int | None = None):
+    def __init__(
+        self, verbose: int = 0, priority: int | str | None = None, min_opset: int | None = None
+    ):
         self.verbose = verbose
         if priority is not None:
-            self.priority = priority
+            self.priority = priority_of(priority)
         if min_opset is not None:
             self.min_opset = min_opset
 

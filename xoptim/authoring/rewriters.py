@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from .levels import priority_of
 
 
 def short_name(cls: type) -> str:
@@ -17,16 +19,19 @@ class Member:
     Two instances of one class are equal, unless the class says otherwise: see
     :class:`DistinctMember`.
 
-    Attributes: `priority`, lower first; `min_opset`, lowest main opset it is valid for; `tags`,
-    sets it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`;
-    `for_other_build`, whether it writes operators for another build of onnxruntime than the one
-    whose kernels are known.
+    Attributes: lower `priority` first, a number or a level of :data:`.LEVELS`; `before`, `behind`,
+    names of those of the same level that run after it, before it; `min_opset`, lowest main opset it
+    is valid for; `tags`, sets it belongs to; `phase`; `precision`, `exact`, `rounding` or
+    `approximate`; `for_other_build`, what it writes is for another build of onnxruntime than the
+    one whose kernels are known.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
     phase: ClassVar[str] = ""
     for_other_build: ClassVar[bool] = False
+    before: ClassVar[tuple[str, ...]] = ()
+    behind: ClassVar[tuple[str, ...]] = ()
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
@@ -39,6 +44,8 @@ class Member:
         super().__init_subclass__()
         if "name" not in cls.__dict__:
             cls.name = short_name(cls)
+        if "priority" in cls.__dict__:
+            cls.priority = priority_of(cls.priority)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -48,6 +55,13 @@ class Member:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def is_member(rewrite: Any) -> bool:
+    """Tells if something is a pattern, a rewriter, or the class of one."""
+    return isinstance(rewrite, Member) or (
+        isinstance(rewrite, type) and issubclass(rewrite, Member)
+    )
 
 
 class DistinctMember(Member):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
+from typing import IO, Any, ClassVar, NamedTuple
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
@@ -35,10 +35,6 @@ class Entry(NamedTuple):
     position: float | None
     words: frozenset[str]
     serial: int
-
-
-#: rank among the words a query includes, serial of the registration, entry
-Ranked: TypeAlias = tuple[int, int, Entry]
 
 
 class RewriteDatabase:
@@ -333,44 +329,42 @@ class RewriteDatabase:
         return self.select(*what)
 
     def select(self, *what: RewriteDatabaseQuery | str) -> list[Any]:
-        """The rewrites of a query, see :meth:`as_query`, inner databases opened, in the order of
-        what the query includes, then of the registrations."""
+        """The rewrites of a query, see :meth:`as_query`, inner databases opened: what was
+        registered, in the order of the registrations."""
         return [e.rewrite for e in self.entries_of(self.as_query(*what))]
 
     def entries_of(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """The entries of a query, inner databases opened, extra rewrites included."""
-        return self.with_extra(in_order(self._ranked(query)), query)
+        return self.with_extra(self._opened(query), query)
 
-    def _ranked(self, query: RewriteDatabaseQuery) -> list[Ranked]:
-        """The entries a query finds with their ranks, inner databases opened, extra rewrites left
-        out."""
-        rows = self.ranked_here(query)
-        if self._inner:
-            opened = [r for r in rows if r[2].name not in self._inner]
-            for _, _, entry in rows:
-                if entry.name in self._inner:
-                    opened += self._inner[entry.name]._ranked(query.inner(entry.name))
-            return opened
-        return rows
+    def _opened(self, query: RewriteDatabaseQuery) -> list[Entry]:
+        """What a query finds, extra rewrites apart, inner databases opened."""
+        rows = self.found_in(query)
+        if not self._inner:
+            return rows
+        opened = [e for e in rows if e.name not in self._inner]
+        for entry in rows:
+            if entry.name in self._inner:
+                opened += self._inner[entry.name]._opened(query.inner(entry.name))
+        return opened
 
-    def ranked_here(self, query: RewriteDatabaseQuery) -> list[Ranked]:
-        """The entries a query finds here with their ranks. Inner databases to query are among them,
-        not opened."""
-        rows: list[Ranked] = []
-        cutoff, exclude, rank_of = query.position_cutoff, query.exclude, query.rank
+    def found_in(self, query: RewriteDatabaseQuery) -> list[Entry]:
+        """What a query finds here; inner databases are given if they have to be asked, they are not
+        opened."""
+        rows: list[Entry] = []
         for entry in self._entries.values():
-            if entry.position is not None and entry.position >= cutoff:
+            if entry.position is not None and entry.position >= query.position_cutoff:
                 continue
-            if entry.name not in self._inner:
-                rank = rank_of(entry.words)
-                if rank is not None:
-                    rows.append((rank, entry.serial, entry))
-            elif entry.words.isdisjoint(exclude):
-                rows.append((0, entry.serial, entry))
+            if entry.name in self._inner:
+                if entry.words.isdisjoint(query.exclude):
+                    rows.append(entry)
+            elif query.takes(entry.words):
+                rows.append(entry)
         return rows
 
     def with_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
-        """Adds the extra rewrites of a query to the entries it found, each name once."""
+        """Adds the extra rewrites of a query to what it found; each name once, in the order of the
+        registrations, those that are not registered come last."""
         rows = {e.name: e for e in found}
         for extra in query.extra_rewrites:
             if isinstance(extra, RewriteDatabaseQuery):
@@ -382,7 +376,7 @@ class RewriteDatabase:
                 entry = self._extra_entry(extra)
                 if entry.words.isdisjoint(query.exclude):
                     rows[entry.name] = entry
-        return list(rows.values())
+        return sorted(rows.values(), key=lambda e: e.serial)
 
     def _extra_entry(self, extra: Any) -> Entry:
         rewrite, position = extra if isinstance(extra, tuple) else (extra, None)
@@ -472,11 +466,6 @@ def _next_serial() -> int:
     """Serial number of a registration; also counts a change of the databases."""
     RewriteDatabase.generation += 1
     return RewriteDatabase.generation
-
-
-def in_order(ranked: list[Ranked]) -> list[Entry]:
-    """Sorts entries by their rank in the query, then by registration."""
-    return [entry for _, _, entry in sorted(ranked)]
 
 
 def name_of(rewrite: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -48,8 +47,8 @@ class RewriteDatabaseQuery:
     """A query of a database: by tags, by names, by positions. It is immutable: every method returns
     another query.
 
-    A tag and a name are used the same way. The result is in the order of `include`, then in the
-    order of the database.
+    A tag and a name are used the same way. Words make sets: their order means nothing, the result
+    is in the order of the database.
 
     :param include: a rewrite has at least one of these tags; None takes every rewrite
     :param require: it has all of these
@@ -75,9 +74,10 @@ class RewriteDatabaseQuery:
 
     def __post_init__(self) -> None:
         set_value = object.__setattr__
-        set_value(self, "include", None if self.include is None else as_words(self.include))
+        if self.include is not None:
+            set_value(self, "include", tuple(sorted(as_words(self.include))))
         for name in ("require", "exclude"):
-            set_value(self, name, as_words(getattr(self, name)))
+            set_value(self, name, tuple(sorted(as_words(getattr(self, name)))))
         set_value(self, "extra_rewrites", tuple(self.extra_rewrites))
         cutoff = self.position_cutoff
         set_value(self, "position_cutoff", inf if cutoff == inf else as_position(cutoff))
@@ -120,18 +120,8 @@ class RewriteDatabaseQuery:
         """Whether a rewrite with these tags has all those required and none of those excluded."""
         return words.issuperset(self.require) and words.isdisjoint(self.exclude)
 
-    def rank(self, words: frozenset[str]) -> int | None:
-        """Rank in `include` of a rewrite with these tags, None if the query does not take it."""
-        if (self.require or self.exclude) and not self.keeps(words):
-            return None
-        if self.include is None:
-            return 0
-        places = self._places
-        if len(places) < len(words):  # a few sets
-            return next((i for word, i in places.items() if word in words), None)
-        return min((places[w] for w in words if w in places), default=None)
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """Rank of each tag and name of `include`."""
-        return {word: i for i, word in enumerate(self.include or ())}
+    def takes(self, words: frozenset[str]) -> bool:
+        """Tells if it takes what has these tags."""
+        if self.include is not None and words.isdisjoint(self.include):
+            return False
+        return self.keeps(words)

@@ -11,7 +11,9 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from types import ModuleType
 
+from ..authoring.rewriters import is_member
 from .database import RewriteDatabase
+from .order import check_names, order_of
 
 #: group of the entry points
 GROUP = "xoptim.patterns"
@@ -57,6 +59,9 @@ def load_installed(database: RewriteDatabase) -> None:
         try:
             with all_or_nothing(database):
                 _load(point)
+                rewrites = [e.rewrite for e in database if is_member(e.rewrite)]
+                order_of(rewrites)
+                check_names(rewrites, {e.name for e in database})
         except Exception as e:
             warnings.warn(
                 f"The patterns of distribution {name!r} are ignored: its entry point "

@@ -12,10 +12,13 @@ from xbuilder.errors import OptionError
 from xbuilder.support.argument_types import check_type
 from xbuilder.support.walking import import_all
 
+from ..authoring.levels import priority_of
 from ..authoring.patterns import PatternOptimization
-from ..authoring.rewriters import short_name
-from .database import Entry, RewriteDatabase
+from ..authoring.rewriters import is_member, short_name
+from .database import RewriteDatabase
+from .database_query import as_words
 from .installed import load_installed
+from .order import order_of
 from .phases import PHASES, phase_of
 
 PatternClass = type[PatternOptimization]
@@ -53,13 +56,15 @@ def _new_name(cls: Any, tags: Sequence[str]) -> str:
 def register_pattern(
     *tags: str,
     roots: Iterable[str] = (),
-    priority: int = 1,
+    priority: int | str = "usual",
     min_opset: int = 1,
     precision: str = "exact",
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
     read_by: Iterable[str] = (),
     prepares: Iterable[str] = (),
+    before: str | Iterable[str] = (),
+    behind: str | Iterable[str] = (),
 ) -> Callable[[C], C]:
     """Decorator that adds a pattern to the database.
 
@@ -72,6 +77,9 @@ def register_pattern(
     :param reads: see :class:`PatternOptimization`
     :param read_by: see :class:`PatternOptimization`
     :param prepares: see :class:`PatternOptimization`
+    :param before: names of patterns of the same priority that run after this one: both may rewrite
+        the same node
+    :param behind: names of patterns of the same priority that run before this one
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -93,7 +101,8 @@ def register_pattern(
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
         cls.precision = precision
-        cls.priority, cls.min_opset = priority, min_opset
+        cls.priority, cls.min_opset = priority_of(priority), min_opset
+        cls.before, cls.behind = as_words(before), as_words(behind)
         if roots:
             cls.roots = tuple(roots)
         if after:
@@ -128,7 +137,7 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
 def add_families(*packages: str) -> None:
     """Adds packages whose modules register patterns. They are imported on first use.
 
-    :param packages: in the order of their patterns
+    :param packages: their order does not matter
     """
     _PACKAGES.extend(packages)
 
@@ -141,21 +150,14 @@ def is_shipped(pattern: PatternOptimization) -> bool:
 
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
-    """Imports every family, then the patterns of other distributions, once. The order of the
-    patterns follows packages, families and their text, not the imports."""
+    """Imports every family, then the patterns of other distributions, once. Patterns are in the
+    order of :func:`.order_of`, not in the one of the imports."""
     for package in _PACKAGES:
         import_all(package, import_module(package).__path__)
-    PATTERNS.reorder(_place)
+    known = [e for e in PATTERNS if is_member(e.rewrite)]
+    places = {known[i].name: k for k, i in enumerate(order_of([e.rewrite for e in known]))}
+    PATTERNS.reorder(lambda e: places.get(e.name, len(places)))
     load_installed(PATTERNS)
-
-
-def _place(entry: Entry) -> tuple[int, str]:
-    """Package and family of a pattern; what was registered elsewhere comes after."""
-    module = entry.rewrite.__module__
-    for place, package in enumerate(_PACKAGES):
-        if module.startswith(f"{package}."):
-            return place, module.rpartition(".")[2].replace("common_subexpressions", "children")
-    return len(_PACKAGES), ""
 
 
 def pattern_database() -> RewriteDatabase:

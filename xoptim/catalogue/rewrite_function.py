@@ -16,8 +16,10 @@ def rewrite(
     reads: str | Iterable[str] = (),
     read_by: str | Iterable[str] = (),
     prepares: str | Iterable[str] = (),
+    before: str | Iterable[str] = (),
+    behind: str | Iterable[str] = (),
     min_opset: int = 1,
-    priority: int = 1,
+    priority: int | str = "usual",
     precision: str = "exact",
     sole_use: bool = False,
     name: str = "",
@@ -36,8 +38,11 @@ def rewrite(
     :param reads: operator type(s) one of which produces any input of the root, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
+    :param before: name(s) of the rewrites of the same priority that must run after it, because both
+        may claim the same node
+    :param behind: name(s) of those of the same priority that must run before it
     :param min_opset: lowest main opset
-    :param priority: lower ones run first
+    :param priority: `"first"`, `"usual"`, ..., see :data:`.LEVELS`, or a number, lower ones first
     :param precision: `exact`, `rounding` or `approximate`
     :param sole_use: see :class:`Rewrite`
     :param name: name of the pattern, when it is not the one the function gives
@@ -55,6 +60,8 @@ def rewrite(
         "reads": _names(reads),
         "read_by": _names(read_by),
         "prepares": _names(prepares),
+        "before": _names(before),
+        "behind": _names(behind),
         "min_opset": min_opset,
         "priority": priority,
         "precision": precision,

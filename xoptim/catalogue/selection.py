@@ -13,6 +13,7 @@ from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from .database import RewriteDatabase
 from .database_query import RewriteDatabaseQuery
+from .order import check_names, in_order
 from .registry import pattern_database
 
 
@@ -40,7 +41,8 @@ def get_pattern_list(
         names, queries, classes and instances
     :param negative_list: patterns to remove, same forms
     :param verbose: verbosity of the patterns
-    :return: instances, each class once, in the order of the database for a set
+    :return: instances, each class once, in the order they run, see :func:`.order_of`: the order of
+        the words means nothing; an instance prevails over what a name of the same list makes
     :raises OptionError: a name is not known, close names are suggested
     """
     selected = _select(positive_list, verbose)
@@ -59,12 +61,13 @@ _checked = attrgetter("checked")
 def check_declarations(members: Iterable[Member]) -> None:
     """Checks the declarations of patterns.
 
-    :raises OptionError: one is not a tuple of names
+    :raises OptionError: it is not a tuple of names, or a pattern comes before an unknown one
     """
     rows = list(members)
     known = all(map(is_, map(_checked, rows), map(type, rows)))
     if known and all(map(DECLARED.isdisjoint, map(vars, rows))):
-        return  # most of the time, without a loop in python
+        return  # most of the time: no step of python for each
+    check_names(rows, {entry.name for entry in pattern_database()})
     for member in rows:
         if isinstance(member, PatternOptimization):
             _check_names(member)
@@ -105,14 +108,17 @@ def _select(what: Any, verbose: int) -> list[Member]:
     if isinstance(what, (str, RewriteDatabaseQuery)):
         database = pattern_database()
         query = database.as_query(what, verbose=verbose)
-        return [_made(r, verbose) for r in database.select(query)]
+        return in_order(_made(r, verbose) for r in database.select(query))
     if isinstance(what, Member):
         return [what]
     if isinstance(what, type) and issubclass(what, Member):
         return [_made(what, verbose)]
     if isinstance(what, Iterable):
-        rows = ((m,) if isinstance(m, Member) else _select(m, verbose) for m in what)
-        return _unique([p for row in rows for p in row])
+        given = list(what)
+        rows = [m for m in given if isinstance(m, Member)]
+        for other in given:
+            rows += () if isinstance(other, Member) else _select(other, verbose)
+        return in_order(_unique(rows))
     raise OptionError(
         f"A selection of patterns is None, a string, a query, or a list of names, classes and "
         f"instances, not {type(what)}."
@@ -125,7 +131,7 @@ def _classes_of(
 ) -> tuple[type[PatternOptimization], ...] | None:
     """The classes of patterns a text selects, None if it selects anything but classes."""
     found = database.select(database.as_query(text))
-    return tuple(found) if all(map(_is_pattern, found)) else None
+    return tuple(in_order(found)) if all(map(_is_pattern, found)) else None
 
 
 def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:

@@ -53,7 +53,9 @@ class EasyPatternOptimization(PatternOptimization):
                 return g.has_rank(deleted_nodes[0].input[0])  # a scalar would get a dimension
     """
 
-    def __init__(self, verbose: int = 0, priority: int | None = None, min_opset: int | None = None):
+    def __init__(
+        self, verbose: int = 0, priority: int | str | None = None, min_opset: int | None = None
+    ):
         super().__init__(verbose, priority, min_opset)
         self._patterns: dict[int, WrittenPattern] = {}
         self._applied: dict[int, WrittenGraph] = {}

@@ -29,6 +29,7 @@ from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.queries import GraphQueries
+from ..catalogue.database_query import as_words
 from ..catalogue.registry import register_pattern
 from .algebra import parse_equation
 from .compiled import (
@@ -233,8 +234,10 @@ def _root_of(record: NodeRecord) -> str:
 def rule(
     *texts: str,
     root: str = "",
+    before: str | Iterable[str] = (),
+    behind: str | Iterable[str] = (),
     min_opset: int = 1,
-    priority: int = 1,
+    priority: int | str = "usual",
     precision: str = "exact",
     sole_use: bool = True,
     name: str = "",
@@ -251,8 +254,10 @@ def rule(
         pattern is not registered
     :param root: name of the result whose node the search starts from, the first one that is
         replaced by default
+    :param before: see :func:`.rewrite`
+    :param behind: see :func:`.rewrite`
     :param min_opset: lowest main opset
-    :param priority: lower ones run first
+    :param priority: see :func:`.rewrite`
     :param precision: `exact`, `rounding` or `approximate`
     :param sole_use: refuses the match when an inner result is used elsewhere, otherwise the nodes
         it needs are kept
@@ -266,7 +271,13 @@ def rule(
             '''Not(Not(X)) -> X. The inner Not stays if something else reads it.'''
     """
     tags, equations = _sorted_out(texts)
-    options = {"min_opset": min_opset, "priority": priority, "precision": precision}
+    options = {
+        "min_opset": min_opset,
+        "priority": priority,
+        "precision": precision,
+        "before": as_words(before),
+        "behind": as_words(behind),
+    }
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
@@ -299,7 +310,7 @@ def equation(
     :param texts: sets it belongs to, and equations, see :func:`rule`
     :param doc: documentation, the equations by default
     :param sole_use: see :func:`rule`
-    :param options: `min_opset`, `priority`, `precision`
+    :param options: `min_opset`, `priority`, `precision`, `before`, `behind`
 
     ::
 
@@ -324,7 +335,7 @@ def make_rule(
     :param name: name of the pattern
     :param equations: the equations
     :param tags: sets it belongs to
-    :param options: `min_opset`, `priority`, `precision`
+    :param options: `min_opset`, `priority`, `precision`, `before`, `behind`
     :param sole_use: see :func:`rule`
     :param root: see :func:`rule`
     :param condition: checks conditions

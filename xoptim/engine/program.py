@@ -9,6 +9,7 @@ from typing import Any
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
+from ..catalogue.order import order_of
 from ..catalogue.registry import is_shipped
 from ..catalogue.selection import DECLARED, Selection, check_declarations, get_pattern_list
 from .graph_members import GraphMember
@@ -64,7 +65,7 @@ class Plan:
     """
 
     def __init__(self, selection: Sequence[Member]):
-        order = sorted(range(len(selection)), key=lambda i: selection[i].priority)
+        order = order_of(selection)
         #: places of the patterns in the selection, of the rewriters of graphs
         self.patterns = [i for i in order if isinstance(selection[i], PatternOptimization)]
         self.members = [i for i in order if isinstance(selection[i], GraphMember)]
@@ -104,7 +105,7 @@ def _plan_of(
 
 
 class Program:
-    """Patterns and rewriters of graphs, in the order of their priority. It belongs to a selection:
+    """Patterns and rewriters of graphs, in the order they run. It belongs to a selection:
     the bodies of a model, and the models of one set of options, share it.
 
     :param selection: what runs

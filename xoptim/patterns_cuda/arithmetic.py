@@ -77,13 +77,13 @@ def _repeated(g: RewriteContext, shapes: Sequence[Shape], result: Shape) -> bool
     return all(map(is_end, shapes)) and any(proven_equal(g, s, result) for s in shapes)
 
 
-#: end of a name -> condition on shapes, its description, priority
-_SHAPES: dict[str, tuple[Fits, str, int]] = {
-    "": (_same, "the operands have the shape of the result", 3),
+#: end of a name -> which shapes, what it says of them, level
+_SHAPES: dict[str, tuple[Fits, str, str]] = {
+    "": (_same, "the operands have the shape of the result", "later"),
     "Broadcast": (
         _repeated,
         "the operands are repeated along the first dimensions, none is null",
-        4,
+        "last",
     ),
 }
 

@@ -121,7 +121,7 @@ def simple_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {found.result: new}
 
 
-@rewrite("experimental", root="Transpose", priority=3)
+@rewrite("experimental", root="Transpose", priority="later")
 def transpose_cast(g: RewriteContext, node: NodeProto) -> Answer:
     """Cast(Transpose(x)) -> Transpose2DCastFP16(x), or Transpose2DCastFP32(x), on CUDA.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..catalogue.database import Entry, ProxyDatabase, RewriteDatabase, in_order
+from ..catalogue.database import Entry, ProxyDatabase, RewriteDatabase
 from ..catalogue.database_query import RewriteDatabaseQuery
 from ..catalogue.registry import pattern_database
 from ..engine.failures import OnFailure
@@ -45,7 +45,7 @@ class RewriterDatabase(RewriteDatabase):
     def found_here(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """The entries of a query, where inner databases are replaced by their rewriters."""
         rows = []
-        for entry in self.with_extra(in_order(self.ranked_here(query)), query):
+        for entry in self.with_extra(self.found_in(query), query):
             if isinstance(entry.rewrite, RewriteDatabase):
                 inner = query.inner(entry.name)
                 if not entry.rewrite.entries_of(inner):

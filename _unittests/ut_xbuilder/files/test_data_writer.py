@@ -17,10 +17,10 @@ from ut_xbuilder.container_models import (
 )
 
 from xbuilder.errors import ExternalDataError, OptionError
+from xbuilder.files.data_writer import safe_name
 from xbuilder.files.external_data import external_array
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
-from xbuilder.files.data_writer import safe_name
 from xbuilder.files.writing.write_back import NewFile
 
 

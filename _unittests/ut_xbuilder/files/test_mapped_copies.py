@@ -11,9 +11,9 @@ import pytest
 
 from xbuilder.errors import ExternalDataError
 from xbuilder.files import mapped_copies
+from xbuilder.files.mapped_copies import copy_mapped
 from xbuilder.files.tensor_sources import copy_bytes
 from xbuilder.files.writing.direct_writes import LEAST, PAGE
-from xbuilder.files.mapped_copies import copy_mapped
 from xbuilder.files.writing.write_back import NewFile
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pwrite"), reason="written as one stream")

@@ -12,9 +12,9 @@ from ut_xbuilder.graph_checks import op_types, parse, run_onnxruntime, run_refer
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import ExternalDataError, OptionError
+from xbuilder.files.data_writer import set_reference
 from xbuilder.files.external_data import ExternalReference
 from xbuilder.files.tensor_sites import iter_external_tensors, iter_tensor_sites
-from xbuilder.files.data_writer import set_reference
 from xbuilder.protos import inline_external as module
 
 EVERYWHERE = """

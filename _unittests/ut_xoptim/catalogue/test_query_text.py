@@ -9,6 +9,7 @@ import pytest
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, get_pattern_list
 from xoptim.catalogue.database_query import RewriteDatabaseQuery as Query
+from xoptim.catalogue.order import in_order
 from xoptim.catalogue.query_text import Term, query_of_terms, read_call, read_terms
 from xoptim.catalogue.registry import all_patterns, pattern_database
 
@@ -53,8 +54,8 @@ def test_query_of_a_text(text: str, query: Query) -> None:
 
 
 def one_by_one(text: str) -> list[tuple[type, int]]:
-    """The meaning of a selection, read from left to right: `+` appends patterns, unless they are
-    there; parameters replace; `-` takes away, `&` keeps."""
+    """What a selection means, read from left to right: `+` adds what is not there, parameters
+    replace, `-` takes away, `&` keeps. What is left is in the order patterns run."""
     classes = all_patterns()
     rows: dict[type, PatternOptimization] = {}
     for sign, term in read_terms(text):
@@ -69,7 +70,7 @@ def one_by_one(text: str) -> list[tuple[type, int]]:
             for cls in found:
                 if parameters or cls not in rows:
                     rows[cls] = cls(**parameters)
-    return [(c, p.priority) for c, p in rows.items()]
+    return [(type(p), p.priority) for p in in_order(rows.values())]
 
 
 def random_texts(seed: int, count: int) -> list[str]:

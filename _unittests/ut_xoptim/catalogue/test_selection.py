@@ -51,11 +51,12 @@ def names(*args: object, **kwargs: object) -> list[str]:
         ("exact", ["Alpha", "Beta"]),
         ("Alpha", ["Alpha"]),
         ("AlphaPattern", ["Alpha"]),
-        ("Gamma,Alpha", ["Gamma", "Alpha"]),
-        ("Gamma+Alpha", ["Gamma", "Alpha"]),
+        ("Gamma,Alpha", ["Alpha", "Gamma"]),
+        ("Gamma+Alpha", ["Alpha", "Gamma"]),
         ("default+toy", ["Alpha", "Beta", "Gamma"]),
+        ("toy+default", ["Alpha", "Beta", "Gamma"]),
         ("default-Alpha", ["Beta"]),
-        ("default-Alpha+Alpha", ["Beta", "Alpha"]),
+        ("default-Alpha+Alpha", ["Alpha", "Beta"]),
         ("default+toy-BetaPattern", ["Alpha", "Gamma"]),
         ("toy-default", ["Gamma"]),
         (" default , Gamma - Beta ", ["Alpha", "Gamma"]),
@@ -69,7 +70,7 @@ def names(*args: object, **kwargs: object) -> list[str]:
         (["default-Alpha", BetaPattern(), GammaPattern], ["Beta", "Gamma"]),
         (AlphaPattern, ["Alpha"]),
         (AlphaPattern(), ["Alpha"]),
-        ((p for p in ("Beta", "Alpha")), ["Beta", "Alpha"]),
+        ((p for p in ("Beta", "Alpha")), ["Alpha", "Beta"]),
     ],
 )
 def test_selections(selection: object, expected: list[str]) -> None:
@@ -89,7 +90,9 @@ def test_instances_are_kept_as_they_are() -> None:
     mine = BetaPattern(priority=9)
     found = get_pattern_list(["Alpha", mine])
     assert found[1] is mine and found[1].priority == 9
-    assert get_pattern_list([mine, "default"])[0] is mine, "the first instance of a class wins"
+    for given in ([mine, "default"], ["default", mine]):
+        assert [p is mine for p in get_pattern_list(given)] == [False, True], "an instance prevails"
+    assert get_pattern_list([mine, BetaPattern()])[0] is mine, "the first one"
 
 
 def test_verbose_goes_to_the_patterns() -> None:

@@ -34,7 +34,9 @@ from ...catalogue import rewrite
 _SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
-@rewrite("default", root="Softmax", min_opset=13, priority=2, prepares=f"intermediate::{LOCAL}")
+@rewrite(
+    "default", root="Softmax", min_opset=13, priority="late", prepares=f"intermediate::{LOCAL}"
+)
 def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewResult]:
     """Softmax(scale * Q @ K^T + mask) @ V -> LocalAttention(Q, K^T, V, mask).
 
@@ -121,6 +123,7 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
 @rewrite(
     "default",
     root=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    behind="FunctionAttentionGQA",
     min_opset=23,
     precision="rounding",
     name="AttentionGQA",

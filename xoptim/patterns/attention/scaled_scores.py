@@ -17,7 +17,6 @@ from ..elementwise.activation import is_scalar_beside
     "default",
     root=("Mul", "Div"),
     reads="MatMul",
-    priority=1,
     min_opset=7,
     precision="rounding",
     name="ScaledScores",

@@ -22,7 +22,7 @@ from ...catalogue import rewrite
 _TO_SOFTMAX = 3
 
 
-@rewrite("default", root="Expand", priority=0, min_opset=8)
+@rewrite("default", root="Expand", priority="first", min_opset=8)
 def expand(g: RewriteContext, node: NodeProto) -> str:
     """Expand(x, shape) -> x when x already has the shape of the result.
 
@@ -44,7 +44,7 @@ def shapes_of_one_rank(g: RewriteContext, node: NodeProto) -> tuple[Shape, Shape
     return before, after
 
 
-@rewrite("default", root="Expand", priority=0, min_opset=8)
+@rewrite("default", root="Expand", priority="first", min_opset=8)
 def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(x, shape) -> Expand(x, constant) when the dimensions of the result tell it.
 

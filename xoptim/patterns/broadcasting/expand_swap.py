@@ -42,7 +42,13 @@ def expand_swap(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {unary.output[0]: g.op.Expand(g.rewired(unary, {result: x}), node.input[1])}
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads="Expand", min_opset=8)
+@rewrite(
+    "default",
+    root=ELEMENTWISE_BINARY,
+    reads="Expand",
+    behind="ShapeBasedExpandBroadcast",
+    min_opset=8,
+)
 def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x, shape), y) -> Expand(op(x, y), shape).
 
@@ -65,7 +71,7 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Expand(g.rewired(node, sources), expands[0].input[1])
 
 
-@rewrite("default", root="Reshape", after="Expand", priority=0, min_opset=8, sole_use=True)
+@rewrite("default", root="Reshape", after="Expand", priority="first", min_opset=8, sole_use=True)
 def swap_expand_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Expand(x, (n, 1, 1)), (0, 1, -1)) -> Expand(Reshape(x, (0, 1, -1)), (n, 1, 1)).
 
@@ -93,7 +99,14 @@ def _is_n_1_1(g: RewriteContext, name: str) -> bool:
     return [v for piece in pieces for v in ((0,) if piece is None else piece)] == [1, 1]
 
 
-@rewrite("default", root="Where", after="Cast", min_opset=9, sole_use=True)
+@rewrite(
+    "default",
+    root="Where",
+    after="Cast",
+    behind="ShapeBasedExpandBroadcast",
+    min_opset=9,
+    sole_use=True,
+)
 def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Where(Cast(Expand(x, shape)), Expand(x, shape), c) -> Expand(Where(Cast(x), x, c), shape).
 
@@ -134,7 +147,14 @@ def expand_where_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Expand(g.rewired(node, {expand.output[0]: c}), shape)
 
 
-@rewrite("default", root="Unsqueeze", after="Expand", min_opset=13, sole_use=True)
+@rewrite(
+    "default",
+    root="Unsqueeze",
+    after="Expand",
+    behind="ExpandUnsqueezeExpand",
+    min_opset=13,
+    sole_use=True,
+)
 def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Expand(x, shape), axes) -> Expand(Unsqueeze(x, axes), shape with 1 at the axes).
 

@@ -42,7 +42,7 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
     "default",
     root=(*ELEMENTWISE_BINARY, "Max", "Min"),
     reads="ConstantOfShape",
-    priority=3,
+    priority="later",
     min_opset=9,
 )
 def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:

@@ -48,7 +48,7 @@ _PRODUCTS = ("Attention", "Gemm", "MatMul")
 Operands = Mapping[str, Repeated]
 
 
-@rewrite("default", root=_MOVES, after=REPEATS, priority=0, min_opset=13)
+@rewrite("default", root=_MOVES, after=REPEATS, priority="first", min_opset=13)
 def filled_move(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(ConstantOfShape(s, v)) -> ConstantOfShape(t, v), t is the shape of the result.
 
@@ -99,7 +99,7 @@ _MOVED = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
     "default",
     root=(*_ELEMENTWISE, *_ALONG, *_MOVED, "Concat"),
     reads=REPEATS,
-    priority=0,
+    priority="first",
     min_opset=13,
 )
 def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
@@ -118,7 +118,9 @@ def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
     return _computed_once(g, node)
 
 
-@rewrite("default", root=_PRODUCTS, reads=REPEATS, priority=0, min_opset=13, precision="rounding")
+@rewrite(
+    "default", root=_PRODUCTS, reads=REPEATS, priority="first", min_opset=13, precision="rounding"
+)
 def repeated_product(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Expand(c, (n, 1, 1)), w) -> Expand(MatMul(c, w), (n, 1, 1)), computed at once.
 

@@ -46,7 +46,7 @@ def max_relu(g: RewriteContext, x: str, y: str) -> None:
     "negated = Relu(-x) * slope; Relu(x) + negated -> LeakyRelu(x, alpha=slope)",
     "largest = Max(x, x * slope); largest -> LeakyRelu(x, alpha=slope)",
     "PRelu(x, slope) -> LeakyRelu(x, alpha=slope)",
-    priority=0,
+    priority="first",
     min_opset=6,
 )
 def leaky_relu(

@@ -90,7 +90,7 @@ def target_type(node: NodeProto) -> int:
     return int(att.i)
 
 
-@rule("default", "y = Cast(x, **_); y -> x", priority=0)
+@rule("default", "y = Cast(x, **_); y -> x", priority="first")
 def cast(g: RewriteContext, x: str, y: str) -> Refusal | None:
     """Cast(X, T) -> Identity(X) when the type of X is T."""
     known = g.try_infer_type(x)
@@ -104,7 +104,7 @@ def cast(g: RewriteContext, x: str, y: str) -> Refusal | None:
 @rule(
     "default",
     "z = Cast(x, **_); y = Cast(z, **_); y",
-    priority=0,
+    priority="first",
     sole_use=False,
 )
 def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:

@@ -8,7 +8,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite("default", root="CastLike", priority=0, min_opset=15)
+@rewrite("default", root="CastLike", priority="first", min_opset=15)
 def cast_like(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """CastLike(X, Y) -> Cast(X, T) when the type T of Y is known.
 

@@ -24,7 +24,7 @@ GELU_ERF_SUMS = """e = Erf(product(1 / sqrt(2), x));
     f"{GELU_ERF_SUMS} -> Gelu(x)",
     root="e",
     min_opset=20,
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 def gelu(g: RewriteContext) -> None:

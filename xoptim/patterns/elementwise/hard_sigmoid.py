@@ -17,7 +17,12 @@ from ...declarative import rule
 
 
 @rewrite(
-    "default", "specialize", root=("Clip", "Min"), min_opset=7, priority=0, precision="rounding"
+    "default",
+    "specialize",
+    root=("Clip", "Min"),
+    min_opset=7,
+    priority="first",
+    precision="rounding",
 )
 def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """z * Clip(a * x + b, 0, c) / c -> z * HardSigmoid(x, alpha=a / c, beta=b / c).
@@ -124,7 +129,7 @@ def _divides(g: RewriteContext, node: NodeProto, name: str, bound: float) -> boo
     "specialize",
     "x * HardSigmoid(x, alpha=a, beta=b) -> HardSwish(x)",
     min_opset=14,
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 def hard_swish(g: RewriteContext, a: float, b: float) -> None:

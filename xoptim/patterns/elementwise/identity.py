@@ -125,7 +125,7 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
     "default",
     "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) | Xor(x, False) -> x",
     *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
-    priority=0,
+    priority="first",
 )
 def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     """op(X, neutral) -> Identity(X).
@@ -147,7 +147,7 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     return None if node is None else _CONDITIONS[node.op_type](g, node)
 
 
-@rule("default", "y = BatchNormalization(x, *_, **_); y -> x", priority=0, min_opset=7)
+@rule("default", "y = BatchNormalization(x, *_, **_); y -> x", priority="first", min_opset=7)
 def batch_normalization(g: RewriteContext, y: str) -> None:
     """BatchNormalization(X, 1, 0, 0, 1) -> Identity(X).
 
@@ -157,7 +157,7 @@ def batch_normalization(g: RewriteContext, y: str) -> None:
     _normalizes_nothing(g, g.before(y))
 
 
-@rewrite("default", root="Slice", priority=0)
+@rewrite("default", root="Slice", priority="first")
 def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
     """Slice(X) -> X when every step is 1 and the result is proven to have the shape of X."""
     x, steps = g.inputs(node)[0], optional_input(node, 4)

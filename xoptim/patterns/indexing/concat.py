@@ -40,7 +40,7 @@ def _is_empty(g: RewriteContext, concat: NodeProto, name: str) -> bool:
     return axis is not None and shape[axis] == 0
 
 
-@rewrite("default", root="Concat", reads="Concat", priority=2)
+@rewrite("default", root="Concat", reads="Concat", priority="late")
 def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     """Concat(Concat(x, y, a), z, a) -> Concat(x, y, z, a), every element is copied once.
 
@@ -107,7 +107,14 @@ def _axis_after(g: RewriteContext, concat: NodeProto, after: NodeProto) -> int |
     return [i for i in range(rank + len(axes)) if i not in added][axis]
 
 
-@rewrite("default", root="Concat", reads="Unsqueeze", priority=2, min_opset=5)
+@rewrite(
+    "default",
+    root="Concat",
+    reads="Unsqueeze",
+    behind="ConcatConcat",
+    priority="late",
+    min_opset=5,
+)
 def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Concat(Unsqueeze(x, a), Unsqueeze(y, a), a) -> Reshape(Concat(x, y, a), (..., 2, d, ...)).
 

@@ -36,7 +36,7 @@ def pieces_of(g: RewriteContext, gather: NodeProto) -> tuple[str, ...]:
     return g.inputs(concat)
 
 
-@rewrite("default", root="Gather", after="Concat", priority=0)
+@rewrite("default", root="Gather", after="Concat", priority="first")
 def concat_gather(g: RewriteContext, node: NodeProto) -> str:
     """Gather(Concat(d0, d1, ...), (i,)) -> di.
 
@@ -109,7 +109,7 @@ def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusa
     return x if shape else g.op.Squeeze(x, axes=[axis])
 
 
-@rewrite("default", root="Unsqueeze", after="Gather", priority=3)
+@rewrite("default", root="Unsqueeze", after="Gather", priority="later")
 def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Gather(x, i, axis), axis) -> Gather(x, (i,), axis), i is a constant scalar.
 
@@ -143,7 +143,7 @@ def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Gather(node.input[0], indices, axis=0)
 
 
-@rewrite("default", root="Transpose", read_by="Gather", priority=0)
+@rewrite("default", root="Transpose", read_by="Gather", priority="first")
 def transpose_gather(g: RewriteContext, transpose: NodeProto) -> dict[str, NewNode]:
     """Gather(Transpose(x, p), i, axis=k) -> Gather(x, i, axis=p[k]), i is a scalar.
 
@@ -193,7 +193,7 @@ def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     return g.no("no Gather of the first row of a constant only")
 
 
-@rewrite("default", root="Gather", reads="Range", min_opset=11, priority=3)
+@rewrite("default", root="Gather", reads="Range", min_opset=11, priority="later")
 def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
 

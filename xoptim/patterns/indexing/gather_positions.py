@@ -85,7 +85,7 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     return {node.output[0]: g.op.Unsqueeze(read, axes=[*axes, rank])}
 
 
-@rewrite("default", root="Gather", after="Flatten", min_opset=13, priority=3)
+@rewrite("default", root="Gather", after="Flatten", min_opset=13, priority="later")
 def gather_column(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Reshape(Gather(Flatten(x), i), (-1,)), shape of i) -> Gather(Reshape(x, (-1,)), i).
 

@@ -26,7 +26,7 @@ _BYTES = 2**20
     root="Gather",
     reads=OPERATORS,
     min_opset=12,
-    priority=2,
+    priority="late",
     precision="rounding",
 )
 def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:

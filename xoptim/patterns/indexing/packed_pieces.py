@@ -24,7 +24,11 @@ _RUN = 32
 
 
 @rewrite(
-    "default", root=("Gather", "Split"), after=("Reshape", "Transpose"), priority=0, min_opset=13
+    "default",
+    root=("Gather", "Split"),
+    after=("Reshape", "Transpose"),
+    priority="first",
+    min_opset=13,
 )
 def packed_pieces(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Gather(Transpose(Reshape(x, (a, 3, b, c)), p), i), i = 0, 1, 2 -> Split(Transpose(Reshape(x,

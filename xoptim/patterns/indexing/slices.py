@@ -187,7 +187,7 @@ def place_of(position: int, lengths: Sequence[Dim]) -> Place | None:
     return (0 if back else len(lengths)), 0
 
 
-@rewrite("default", root="Slice", after="Concat", min_opset=10, priority=3)
+@rewrite("default", root="Slice", after="Concat", min_opset=10, priority="later")
 def slice_concat(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """Slice(Concat(x, y, z, axis), a, b, axis) -> Concat(y, z, axis), y, or Slice(y, c, d, axis).
 

@@ -20,7 +20,7 @@ from ...catalogue import rewrite
 _RUN = 4
 
 
-@rewrite("default", root="Reshape", after="Transpose", priority=1, min_opset=5, sole_use=True)
+@rewrite("default", root="Reshape", after="Transpose", min_opset=5, sole_use=True)
 def channel_shuffle(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (n, k, c, h, w)), (0, 2, 1, 3, 4)), (n, c * k, h, w)) ->
     Gather(x, (0, c, 1, c + 1, ...), axis=1), as ShuffleNet mixes groups.

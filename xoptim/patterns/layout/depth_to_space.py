@@ -20,7 +20,7 @@ from .space_to_depth import in_order
 _MODES: dict[Ints, str] = {(0, 3, 4, 1, 5, 2): "DCR", (0, 1, 4, 2, 5, 3): "CRD"}
 
 
-@rewrite("default", root="Reshape", after="Transpose", priority=1, min_opset=11, sole_use=True)
+@rewrite("default", root="Reshape", after="Transpose", min_opset=11, sole_use=True)
 def reshape_depth_to_space(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (n, b, b, c, h, w)), (0, 3, 4, 1, 5, 2)), (n, c, h*b, w*b)) ->
     DepthToSpace(x, b), which torch calls pixel_shuffle.
@@ -41,7 +41,7 @@ def reshape_depth_to_space(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.DepthToSpace(x, blocksize=block, mode=mode)
 
 
-@rewrite("default", root="Reshape", after="Transpose", priority=1, min_opset=11, sole_use=True)
+@rewrite("default", root="Reshape", after="Transpose", min_opset=11, sole_use=True)
 def reshape_space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (n, c, h, b, w, b)), (0, 3, 5, 1, 2, 4)), (n, b*b*c, h, w)) ->
     SpaceToDepth(x, b).

@@ -23,7 +23,7 @@ from ..indexing.slices import LAST, Interval, intervals_of
 _LONGEST = 2
 
 
-@rewrite("default", root="Concat", after="Slice", priority=2, min_opset=10, sole_use=True)
+@rewrite("default", root="Concat", after="Slice", priority="late", min_opset=10, sole_use=True)
 def space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
     """Concat(x[:, :, 0::b, 0::b], ..., x[:, :, b-1::b, b-1::b], axis=1) -> SpaceToDepth(x, b).
 
@@ -58,7 +58,7 @@ def in_order(g: RewriteContext, x: NewNode, order: np.ndarray, channels: Dim) ->
     return g.op.Gather(x, indices.ravel(), axis=1)
 
 
-@rewrite("default", root="Concat", after="Slice", priority=2, min_opset=10, sole_use=True)
+@rewrite("default", root="Concat", after="Slice", priority="late", min_opset=10, sole_use=True)
 def blocks_to_channels(g: RewriteContext, node: NodeProto) -> NewNode:
     """Concat(x[:, 0::b, 0::b], ..., x[:, b-1::b, b-1::b], axis=3) ->
     Reshape(Transpose(Reshape(x, (0, h, b, w, b, c)), (0, 1, 3, 4, 2, 5)), (0, h, w, b * b * c)).
@@ -81,7 +81,9 @@ def blocks_to_channels(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Reshape(moved, [0, height, width, block * block * channels])
 
 
-@rewrite("default", root="Conv", after="Gather", priority=2, precision="rounding", sole_use=True)
+@rewrite(
+    "default", root="Conv", after="Gather", priority="late", precision="rounding", sole_use=True
+)
 def gather_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     """Conv(Gather(X, order, axis=1), W, B) -> Conv(X, W[:, order^-1], B).
 

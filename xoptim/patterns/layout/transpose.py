@@ -15,7 +15,7 @@ from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite("default", root="Transpose", after="Transpose", priority=0)
+@rewrite("default", root="Transpose", after="Transpose", priority="first")
 def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Transpose(Transpose(x, p), q) -> Transpose(x, p[q]).
 
@@ -39,7 +39,9 @@ def perms_of(g: RewriteContext, first: NodeProto, second: NodeProto) -> tuple[In
     return p, g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
 
 
-@rewrite("default", root="Transpose", after="Unsqueeze", priority=0, min_opset=13, sole_use=True)
+@rewrite(
+    "default", root="Transpose", after="Unsqueeze", priority="first", min_opset=13, sole_use=True
+)
 def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
 

@@ -28,7 +28,7 @@ CHANNELS = {
 }
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", priority=1, min_opset=7)
+@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", min_opset=7)
 def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
     """op(Transpose(a, p), Transpose(b, p)) -> Transpose(op(a, b), p), at most as many Transpose.
 
@@ -90,7 +90,7 @@ def _in_order(side: int, first: Operand, second: Operand) -> tuple[Operand, Oper
     return (second, first) if side else (first, second)
 
 
-@rewrite("default", root=ARITHMETIC, reads="Transpose", priority=1, min_opset=7)
+@rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMatMul", min_opset=7)
 def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
 

@@ -21,7 +21,7 @@ from .transpose_binary import CHANNELS, channels_of
     "specialize",
     root="BatchNormalization",
     after="Transpose",
-    priority=2,
+    priority="late",
     min_opset=7,
     precision="rounding",
 )

@@ -97,7 +97,7 @@ def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, In
     return False, compose(inverse([axis for k in order for axis in groups[k][1]]), q)
 
 
-@rewrite("default", root="Transpose", after="Reshape", priority=0, min_opset=5, sole_use=True)
+@rewrite("default", root="Transpose", after="Reshape", priority="first", min_opset=5, sole_use=True)
 def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode | Refusal:
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 
@@ -125,7 +125,7 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     return g.op.Transpose(g.op.Reshape(x, [last[i] for i in inverse(perm)]), perm=perm)
 
 
-@rewrite("default", root="Reshape", after="Transpose", priority=0, min_opset=5, sole_use=True)
+@rewrite("default", root="Reshape", after="Transpose", priority="first", min_opset=5, sole_use=True)
 def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (-1, m, n)), (0, 2, 1)), (a, b, n, m)) -> Transpose(x).
 

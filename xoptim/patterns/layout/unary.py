@@ -18,7 +18,14 @@ MOVES = ("Flatten", "Reshape", "Transpose")
 _ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
 
 
-@rewrite("default", root=_ROOTS, after=MOVES, priority=0, sole_use=True)
+@rewrite(
+    "default",
+    root=_ROOTS,
+    after=MOVES,
+    behind="TransposeTranspose",
+    priority="first",
+    sole_use=True,
+)
 def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose, a Reshape, Flatten.
 
@@ -53,7 +60,7 @@ _LEAVES: dict[str, tuple[str, ...]] = {
 }
 
 
-@rewrite("default", root=tuple(_LEAVES), after=(*_NOT_NEGATIVE, *_WHOLE, "Sign"), priority=0)
+@rewrite("default", root=tuple(_LEAVES), after=(*_NOT_NEGATIVE, *_WHOLE, "Sign"), priority="first")
 def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """f(g(X)) -> g(X) when f does not change the results of g.
 

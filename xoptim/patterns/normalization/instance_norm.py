@@ -22,7 +22,7 @@ from .layer_norm import normalized_operand, ones_like, over_root, trailing_axis
         {over_root("d")} -> InstanceNormalization(x, scale, bias, epsilon=epsilon)""",
     root="m",
     min_opset=7,
-    priority=0,
+    priority="first",
     precision="rounding",
 )
 def instance_normalization(

@@ -67,7 +67,6 @@ def rms_normalization(
     "default",
     roots=("RMSNormalization",),
     read_by=("Mul",),
-    priority=1,
     min_opset=23,
     precision="rounding",
 )

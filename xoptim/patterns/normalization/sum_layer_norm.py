@@ -19,8 +19,9 @@ ON_CPU = "SkipLayerNormalization(on_cpu=True)"
     "uncanonicalize",
     root="LayerNormalization",
     after="Add",
+    behind="LeadingUnsqueeze",
     min_opset=8,
-    priority=5,
+    priority="last",
     sole_use=True,
 )
 def sum_layer_normalization(g: RewriteContext, node: NodeProto) -> NewNode:

@@ -16,7 +16,7 @@ from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite("default", "canonicalize", root="Conv", priority=0)
+@rewrite("default", "canonicalize", root="Conv", priority="first")
 def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Conv(X, W, 0) -> Conv(X, W)."""
     x, w, *bias = g.inputs(node)

@@ -20,7 +20,12 @@ from ...catalogue import rewrite
 
 
 @rewrite(
-    "default", root=("Add", "Sub"), reads="Conv", priority=3, min_opset=7, precision="rounding"
+    "default",
+    root=("Add", "Sub"),
+    reads="Conv",
+    priority="later",
+    min_opset=7,
+    precision="rounding",
 )
 def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Conv(X, W, B) + Conv(X, V, C) -> Conv(X, W + V, B + C), the same for a difference.

@@ -31,7 +31,7 @@ from ...catalogue import rewrite
 _NORM = "BatchNormalization"
 
 
-@rewrite("default", root=AFFINE, reads=_NORM, priority=2, min_opset=7, precision="rounding")
+@rewrite("default", root=AFFINE, reads=_NORM, priority="late", min_opset=7, precision="rounding")
 def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """BatchNormalization(X, S, B, m, v) * s + t -> BatchNormalization(X, S * s, B * s + t, m, v).
 
@@ -55,7 +55,9 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, 
     return {last: _normalization(g, norm, norm.input[0], new)}
 
 
-@rewrite("default", root=_NORM, after=ARITHMETIC, priority=2, min_opset=7, precision="rounding")
+@rewrite(
+    "default", root=_NORM, after=ARITHMETIC, priority="late", min_opset=7, precision="rounding"
+)
 def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     """BatchNormalization(X * s + t, ...) -> BatchNormalization(X, ...) with other parameters.
 

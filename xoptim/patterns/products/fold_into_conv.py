@@ -41,7 +41,9 @@ from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
 
-@rewrite("default", root=AFFINE, reads=CONVOLUTIONS, priority=2, min_opset=7, precision="rounding")
+@rewrite(
+    "default", root=AFFINE, reads=CONVOLUTIONS, priority="late", min_opset=7, precision="rounding"
+)
 def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Conv(X, W, B) * s + t -> Conv(X, W * s, B * s + t), the same for ConvTranspose.
 
@@ -73,7 +75,15 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     return {r.node.output[0]: _folded(g, r, new) for r in rows}
 
 
-@rewrite("default", root=CONVOLUTIONS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
+@rewrite(
+    "default",
+    root=CONVOLUTIONS,
+    after=AFFINE,
+    behind="ConvAffine",
+    priority="late",
+    min_opset=7,
+    precision="rounding",
+)
 def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     """Conv(X * s + t, W, B) -> Conv(X, W * s, B + sum(W * t)), the same for ConvTranspose.
 

@@ -42,7 +42,7 @@ PRODUCTS = ("MatMul", "Gemm")
 _GATHERS_ROWS = ("Reshape", "Flatten")
 
 
-@rewrite("default", root=AFFINE, reads=PRODUCTS, priority=2, min_opset=7, precision="rounding")
+@rewrite("default", root=AFFINE, reads=PRODUCTS, priority="late", min_opset=7, precision="rounding")
 def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gemm(A, W, B) * s + t -> Gemm(A, W * s, B * s + t), MatMul(A, W) * s -> MatMul(A, W * s).
 
@@ -81,7 +81,7 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     return _written(g, product, product.other, new, bias)
 
 
-@rewrite("default", root=PRODUCTS, reads=AFFINE, priority=2, min_opset=7, precision="rounding")
+@rewrite("default", root=PRODUCTS, reads=AFFINE, priority="late", min_opset=7, precision="rounding")
 def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     """Gemm(X * s + t, W, B) -> Gemm(X, W * s, B + t @ W), MatMul(X * s, W) -> MatMul(X, W * s).
 
@@ -145,7 +145,9 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {node.output[0]: g.like(scale, g.like(node, x, *node.input[1:]), s)}
 
 
-@rewrite("default", root=("Div", "Mul"), reads="Add", priority=2, min_opset=7, precision="rounding")
+@rewrite(
+    "default", root=("Div", "Mul"), reads="Add", priority="late", min_opset=7, precision="rounding"
+)
 def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """(MatMul(A, W) + b) * s -> MatMul(A, W * s) + b * s, the same for a division.
 
@@ -167,7 +169,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
 
 
-@rewrite("default", root="Add", reads="MatMul", priority=2, min_opset=7, precision="rounding")
+@rewrite("default", root="Add", reads="MatMul", priority="late", min_opset=7, precision="rounding")
 def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(X + s, W) + b -> MatMul(X, W) + (s @ W + b), X has any rank.
 
@@ -205,7 +207,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     "default",
     root="BatchNormalization",
     after=(*_GATHERS_ROWS, "Squeeze"),
-    priority=2,
+    priority="late",
     min_opset=7,
     precision="rounding",
 )

@@ -20,7 +20,7 @@ from .matmul import gemm_attributes, new_gemm, require_gemm_type
 _SCALES = ("Div", "Mul")
 
 
-@rewrite("default", root=_SCALES, reads="Gemm", priority=3, min_opset=7, precision="rounding")
+@rewrite("default", root=_SCALES, reads="Gemm", priority="later", min_opset=7, precision="rounding")
 def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gemm(A, B, C) * s -> Gemm(A, B, C, alpha * s, beta * s), the same for a division.
 
@@ -41,7 +41,7 @@ def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     return new_gemm(g, g.inputs(gemm), attributes)
 
 
-@rewrite("default", root="Gemm", reads=_SCALES, priority=3, min_opset=7, precision="rounding")
+@rewrite("default", root="Gemm", reads=_SCALES, priority="later", min_opset=7, precision="rounding")
 def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     """Gemm(A * s, B, C) -> Gemm(A, B, C, alpha * s), the same for a division, and for B.
 

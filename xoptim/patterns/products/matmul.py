@@ -77,7 +77,7 @@ def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     "default",
     roots=("MatMul", "Gemm"),
     read_by=("Add",),
-    priority=3,
+    priority="later",
     min_opset=7,
     precision="rounding",
 )
@@ -100,7 +100,7 @@ class MatMulAddPattern(Rewrite):
     def __init__(
         self,
         verbose: int = 0,
-        priority: int | None = None,
+        priority: int | str | None = None,
         min_opset: int | None = None,
         allow_reshape: bool = False,
     ):

@@ -188,7 +188,13 @@ def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -
     return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
 
 
-@rewrite("default", root="MatMul", precision="rounding", name="ShapeBasedMatMulToMul")
+@rewrite(
+    "default",
+    root="MatMul",
+    behind="ScaledScores",
+    precision="rounding",
+    name="ShapeBasedMatMulToMul",
+)
 def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
 

@@ -15,7 +15,6 @@ from ...catalogue import rewrite
     "default",
     root="Add",
     reads="Mul",
-    priority=1,
     min_opset=7,
     precision="rounding",
     name="ScaledSum",

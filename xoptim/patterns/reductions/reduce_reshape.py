@@ -102,7 +102,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(node, x, axes=axes)
 
 
-@rewrite("default", "canonicalize", root=_CHAINED)
+@rewrite("default", "canonicalize", root=_CHAINED, behind="ReduceUnsqueeze")
 def reduce_one(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """Reduce*(x, axes) -> x, or Squeeze(x, axes), when the dimensions along the axes are 1.
 

@@ -24,7 +24,7 @@ _STEPS = 16
 _UNKNOWN = "the rank of an operand is not known"
 
 
-@rewrite("default", "uncanonicalize", root="Unsqueeze", priority=4, min_opset=8)
+@rewrite("default", "uncanonicalize", root="Unsqueeze", priority="last", min_opset=8)
 def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] | Refusal:
     """op(Unsqueeze(x, leading axes), y) -> op(x, y), where y has as many dimensions.
 

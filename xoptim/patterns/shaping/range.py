@@ -19,7 +19,7 @@ from ...catalogue import rewrite
 _LARGEST = 2**31
 
 
-@rewrite("default", root="Range", priority=0, min_opset=11)
+@rewrite("default", root="Range", priority="first", min_opset=11)
 def range_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     """Range(a[1], b[1], c[1]) -> Range(Squeeze(a), Squeeze(b), Squeeze(c))
 
@@ -62,7 +62,7 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     return {add.output[0]: g.op.Range(np.array(first + value, np.int64), end, delta)}
 
 
-@rewrite("default", root="Add", reads="Range", priority=3, min_opset=11)
+@rewrite("default", root="Add", reads="Range", priority="later", min_opset=11)
 def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
     """Range(0, n, 1) + p -> Range(p, p + n, 1) for int64, where p + n is already computed.
 

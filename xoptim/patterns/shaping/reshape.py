@@ -91,7 +91,7 @@ def _without_wrong_zeros(
     return tuple(new)
 
 
-@rewrite("default", root="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", priority="first", min_opset=5)
 def reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """Reshape(x, shape) -> x when x already has this static shape."""
     record = g.record(node)
@@ -115,7 +115,7 @@ def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bo
     return all(d in (0, -1) for d in target) and target.count(-1) <= 1
 
 
-@rewrite("default", root="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", priority="first", min_opset=5)
 def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """Reshape(x, shape) -> x when the shape cannot change.
 
@@ -132,7 +132,7 @@ def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     return data
 
 
-@rewrite("default", root="Reshape", after="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", after="Reshape", priority="first", min_opset=5)
 def reshape_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Reshape(x, s), t) -> Reshape(x, t).
 
@@ -155,7 +155,7 @@ def reshape_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     return reshape_of(g, first.input[0], second, target)
 
 
-@rewrite("default", root="Reshape", after=("Unsqueeze", "Squeeze"), priority=0, min_opset=5)
+@rewrite("default", root="Reshape", after=("Unsqueeze", "Squeeze"), priority="first", min_opset=5)
 def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Unsqueeze(x), t) or Reshape(Squeeze(x), t) -> Reshape(x, t).
 
@@ -178,7 +178,7 @@ def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNod
     return reshape_of(g, first.input[0], second, target)
 
 
-@rewrite("default", root="Reshape", after="Flatten", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", after="Flatten", priority="first", min_opset=5)
 def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Flatten(x), t) -> Reshape(x, t).
 
@@ -195,7 +195,7 @@ def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     return reshape_of(g, first.input[0], second, target)
 
 
-@rewrite("default", root="Reshape", after="Unsqueeze", priority=0, min_opset=13)
+@rewrite("default", root="Reshape", after="Unsqueeze", priority="first", min_opset=13)
 def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Unsqueeze(x, 2), (0, 1, -1, 0)) -> Unsqueeze(x, 1), x has three dimensions.
 
@@ -211,7 +211,7 @@ def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     return g.op.Unsqueeze(first.input[0], axes=[1])
 
 
-@rewrite("default", root=("Reshape", "Expand"), priority=0, min_opset=18)
+@rewrite("default", root=("Reshape", "Expand"), priority="first", min_opset=18)
 def shape_based_reshape_is_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, shape) or Expand(x, shape) -> Squeeze(x, axes) or Unsqueeze(x, axes).
 

@@ -58,7 +58,7 @@ def _elements(g: RewriteContext, concat: NodeProto) -> list[int | None] | None:
     return values
 
 
-@rewrite("default", root="Reshape", reads="Concat", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", reads="Concat", priority="first", min_opset=5)
 def static_concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, Concat(constants, d, constants)) -> Reshape(x, (constants, -1, constants)).
 
@@ -89,7 +89,7 @@ def _hole(g: RewriteContext, node: NodeProto, concat: NodeProto) -> int | None:
     return doubtful[0] if doubtful else dynamic[-1]
 
 
-@rewrite("default", root="Reshape", reads="Concat", priority=2, min_opset=5)
+@rewrite("default", root="Reshape", reads="Concat", priority="late", min_opset=5)
 def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, Concat(d0, d1, ...)) -> Reshape(x, Concat(d0, -1, ...)).
 
@@ -137,7 +137,7 @@ def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[
     return list(target) if is_static(target) else None
 
 
-@rewrite("default", root="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", behind="StaticConcatReshape", priority="first", min_opset=5)
 def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Reshape(x, shape) -> Reshape(x, constant) when the dimensions of x and of the result tell it.
 

@@ -121,7 +121,7 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
     return parts[0] if len(parts) == 1 else g.op.Concat(*parts, axis=0)
 
 
-@rewrite("default", root="Add", after="Shape", priority=0)
+@rewrite("default", root="Add", after="Shape", priority="first")
 def shape_based_shape_shape_add(g: RewriteContext, node: NodeProto) -> np.ndarray | Refusal:
     """Shape(x) + Shape(y) -> constant, when every dimension of the sum is known."""
     if g.before_or_none(node, "Shape", index=1) is None:

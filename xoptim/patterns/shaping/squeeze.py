@@ -69,7 +69,7 @@ def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
     return ones_difference(source, result, lambda a, b: a == b)
 
 
-@rewrite("default", root="Unsqueeze", after="Unsqueeze", priority=0)
+@rewrite("default", root="Unsqueeze", after="Unsqueeze", priority="first")
 def unsqueeze_unsqueeze(g: RewriteContext, second: NodeProto) -> NewNode:
     """Unsqueeze(Unsqueeze(x, a), b) -> Unsqueeze(x, a and b merged).
 
@@ -83,7 +83,7 @@ def unsqueeze_unsqueeze(g: RewriteContext, second: NodeProto) -> NewNode:
     return g.op.Unsqueeze(x, axes=g.known(merged_unsqueeze(a, b, known_rank(g, x)), unknown))
 
 
-@rewrite("default", root=("Squeeze", "Unsqueeze"), after=("Squeeze", "Unsqueeze"), priority=0)
+@rewrite("default", root=("Squeeze", "Unsqueeze"), after=("Squeeze", "Unsqueeze"), priority="first")
 def squeeze_unsqueeze(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Squeeze(Unsqueeze(x)), Unsqueeze(Squeeze(x)) or Squeeze(Squeeze(x)) -> one node or none.
 

@@ -45,7 +45,7 @@ def _same_axes(
     return {"axes": found.pop()}
 
 
-@rule("default", *_equations("Squeeze", "+"), priority=0, min_opset=7)
+@rule("default", *_equations("Squeeze", "+"), priority="first", min_opset=7)
 def squeeze_add(
     g: RewriteContext, a: str, p: str, b: str | None, q: str | None
 ) -> dict[str, Ints | None]:
@@ -56,7 +56,7 @@ def squeeze_add(
     return _same_axes(g, a, p, b, q)
 
 
-@rule("default", *_equations("Unsqueeze", "*"), priority=1, min_opset=7)
+@rule("default", *_equations("Unsqueeze", "*"), min_opset=7)
 def mul_unsqueeze_unsqueeze(
     g: RewriteContext, a: str, p: str, b: str | None, q: str | None
 ) -> dict[str, Ints | None]:
@@ -71,7 +71,7 @@ def mul_unsqueeze_unsqueeze(
     "default",
     root="Unsqueeze",
     after=ELEMENTWISE_BINARY,
-    priority=0,
+    priority="first",
     min_opset=7,
     sole_use=True,
 )

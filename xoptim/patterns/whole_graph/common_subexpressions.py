@@ -188,7 +188,7 @@ def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
     return merged(g, search.twin_of)
 
 
-@register_pattern("default", "merge", roots=("*",), priority=0)
+@register_pattern("default", "merge", roots=("*",), priority="first")
 class SameChildrenPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
 
@@ -216,7 +216,7 @@ class SameChildrenPattern(Rewrite):
         return merged_readers(g, names)
 
 
-@register_pattern("default", "merge", roots=("*",), priority=0)
+@register_pattern("default", "merge", roots=("*",), priority="first")
 class SameChildrenFromInputPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
 
@@ -251,7 +251,7 @@ class SameChildrenFromInputPattern(Rewrite):
         return name not in constants.initializers or name in constants.overridable
 
 
-@register_pattern("default", "merge", roots=("Expand", "Reshape"), priority=0)
+@register_pattern("default", "merge", roots=("Expand", "Reshape"), priority="first")
 class ShapeBasedSameChildrenPattern(Rewrite):
     """Reshape(X, s), Reshape(X, t) -> Reshape(X, s), Identity when they give the same shape.
 

@@ -42,7 +42,7 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
 
 
 @register_pattern(
-    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=2, precision="rounding"
+    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority="late", precision="rounding"
 )
 class MultiHeadAttention3DPattern(GatedRewrite):
     """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.

@@ -101,7 +101,7 @@ class FlooredRewrite(GatedRewrite):
 @register_pattern(
     "onnxruntime",
     roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
-    priority=0,
+    priority="first",
     min_opset=15,
     precision="rounding",
 )
@@ -132,7 +132,7 @@ class CausalAttentionPattern(FlooredRewrite):
 @register_pattern(
     "onnxruntime",
     roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
-    priority=0,
+    priority="first",
     min_opset=15,
     precision="rounding",
 )
@@ -160,7 +160,7 @@ class TinyWeightsAttentionPattern(FlooredRewrite):
 @rewrite(
     "onnxruntime",
     root=f"intermediate::{GROUPED}",
-    priority=3,
+    priority="later",
     min_opset=15,
     precision="rounding",
     name="GroupedAttention",

@@ -25,7 +25,7 @@ _ALL_BUT_LAST = "the Slice does not take the weights of the keys"
     "onnxruntime",
     root="Softmax",
     after="Concat",
-    priority=2,
+    priority="late",
     min_opset=13,
     precision="rounding",
     name="AttentionSinks",

@@ -21,7 +21,9 @@ def scores_of(g: RewriteContext, softmax: NodeProto) -> str:
     return scores
 
 
-@register_pattern("onnxruntime", roots=("Softmax",), priority=3, min_opset=13, precision="rounding")
+@register_pattern(
+    "onnxruntime", roots=("Softmax",), priority="later", min_opset=13, precision="rounding"
+)
 class CausalSoftmaxPattern(FlooredRewrite):
     """Softmax(s) -> Softmax(Max(s - max(s), -80)), s being scores a causal mask hides half of.
 

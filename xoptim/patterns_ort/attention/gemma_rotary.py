@@ -19,7 +19,7 @@ _CALL = f"intermediate::{HALF_ROTARY}"
 @rewrite(
     "onnxruntime",
     root=_CALL,
-    priority=2,
+    priority="late",
     precision="rounding",
     name="ContribGemmaRotaryEmbedding",
 )

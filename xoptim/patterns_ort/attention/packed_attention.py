@@ -55,9 +55,12 @@ class Packed(NamedTuple):
     rows: list[Projection]
 
 
-# those of attention_products, of the same priority, come before because modules are sorted
 @register_pattern(
-    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=0, precision="rounding"
+    "onnxruntime",
+    roots=(f"intermediate::{LOCAL}",),
+    behind=("CausalAttention", "TinyWeightsAttention"),
+    priority="first",
+    precision="rounding",
 )
 class Attention3DPattern(Rewrite):
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).

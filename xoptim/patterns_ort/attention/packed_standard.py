@@ -35,7 +35,7 @@ _MAY_HIDE = "the mask may hide everything from a query"
     root="Attention",
     after=("Add", "MatMul", "Reshape", "Split", "Transpose", "Unsqueeze"),
     min_opset=23,
-    priority=2,
+    priority="late",
     precision="rounding",
     sole_use=True,
 )

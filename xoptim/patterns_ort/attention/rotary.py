@@ -20,7 +20,8 @@ _ROTARY = f"{MICROSOFT}::RotaryEmbedding"
 @rewrite(
     "onnxruntime",
     root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
-    priority=1,
+    before="SplitSplit",
+    behind="RotaryEmbedding",
     precision="rounding",
 )
 def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:

@@ -119,7 +119,7 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
 @rewrite(
     "onnxruntime",
     root=f"intermediate::{GROUPED}",
-    priority=2,
+    priority="late",
     min_opset=15,
     precision="rounding",
     name="SharedHeadsAttention",

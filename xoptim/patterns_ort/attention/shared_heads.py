@@ -36,7 +36,7 @@ def shared_shapes(
 @rewrite(
     "onnxruntime",
     root=("MatMul", "com.microsoft::FusedMatMul"),
-    priority=3,
+    priority="later",
     min_opset=15,
     precision="rounding",
     name="SharedHeadsMatMul",

@@ -12,7 +12,9 @@ from .attention_products import NO_TINY_WEIGHT, FlooredRewrite, floored
 from .causal_softmax import scores_of
 
 
-@register_pattern("onnxruntime", roots=("Softmax",), priority=3, min_opset=13, precision="rounding")
+@register_pattern(
+    "onnxruntime", roots=("Softmax",), priority="later", min_opset=13, precision="rounding"
+)
 class TinyWeightsSoftmaxPattern(FlooredRewrite):
     """Softmax(s) -> Softmax(Max(s - max(s), -80)), a mask lowering s by -100.
 

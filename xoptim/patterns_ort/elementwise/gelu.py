@@ -13,7 +13,8 @@ from ..kernels import require_kernel
     "onnxruntime",
     f"{GELU_ERF} -> com.microsoft.Gelu(x)",
     f"{GELU_ERF_SUMS} -> com.microsoft.Gelu(x)",
-    priority=0,
+    behind="Gelu",
+    priority="first",
     precision="rounding",
 )
 def gelu_erf(g: RewriteContext, x: str) -> None:
@@ -26,7 +27,13 @@ def gelu_erf(g: RewriteContext, x: str) -> None:
     require_kernel(g, "Gelu", x)
 
 
-@rule("onnxruntime", f"{GELU_TANH} -> com.microsoft.FastGelu(x)", priority=0, precision="rounding")
+@rule(
+    "onnxruntime",
+    f"{GELU_TANH} -> com.microsoft.FastGelu(x)",
+    behind="Gelu",
+    priority="first",
+    precision="rounding",
+)
 def gelu_ort(g: RewriteContext, x: str) -> None:
     """0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> com.microsoft.FastGelu(x).
 

@@ -22,7 +22,7 @@ from ...catalogue import rewrite
     root=f"{MICROSOFT}::QuickGelu",
     reads=("Add", "Gemm"),
     read_by=("Gemm", "MatMul"),
-    priority=3,
+    priority="later",
     precision="rounding",
     sole_use=True,
 )

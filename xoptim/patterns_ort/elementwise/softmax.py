@@ -16,7 +16,7 @@ from ..kernels import require_kernel
 
 
 @rewrite(
-    "onnxruntime", root="Softmax", after="Add", priority=4, precision="rounding", sole_use=True
+    "onnxruntime", root="Softmax", after="Add", priority="last", precision="rounding", sole_use=True
 )
 def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
     """Softmax(x + b, axis=-1) -> com.microsoft.BiasSoftmax(x, b), where it has a kernel: CUDA.

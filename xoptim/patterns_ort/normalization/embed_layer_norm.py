@@ -37,7 +37,11 @@ class Lookup(NamedTuple):
 
 
 @register_pattern(
-    "onnxruntime", roots=("LayerNormalization",), after=("Add",), priority=0, precision="rounding"
+    "onnxruntime",
+    roots=("LayerNormalization",),
+    after=("Add",),
+    priority="first",
+    precision="rounding",
 )
 class EmbedLayerNormalizationPattern(GatedRewrite):
     """LayerNormalization(w[i] + p[j] + t[k], s, c) -> EmbedLayerNormalization(i, k, w, p, t, s, c).

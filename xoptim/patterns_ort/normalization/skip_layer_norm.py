@@ -172,7 +172,7 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     "onnxruntime",
     LAYER,
     root="m",
-    priority=0,
+    priority="first",
     precision="rounding",
     name="OrtLayerNormalization",
 )
@@ -193,7 +193,13 @@ def ort_layer_normalization(
     return layer_options(g, x, m, v, epsilon)
 
 
-@rule("onnxruntime", RMS, root="v", precision="rounding")
+@rule(
+    "onnxruntime",
+    RMS,
+    root="v",
+    behind=("LayerNormalization", "RMSNormalization"),
+    precision="rounding",
+)
 def simplified_layer_normalization(
     g: RewriteContext, x: str, v: str, y: str, epsilon: float
 ) -> dict[str, NewNode]:
@@ -216,7 +222,6 @@ def simplified_layer_normalization(
     "onnxruntime",
     roots=("SimplifiedLayerNormalization",),
     read_by=("Mul",),
-    priority=1,
     precision="rounding",
 )
 class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
@@ -231,7 +236,6 @@ class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
     "onnxruntime",
     roots=("com.microsoft::SkipSimplifiedLayerNormalization",),
     read_by=("Mul",),
-    priority=1,
     precision="rounding",
 )
 class SkipSimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):

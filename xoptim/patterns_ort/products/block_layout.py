@@ -45,7 +45,7 @@ _FOLLOWED = 16
     "uncanonicalize",
     root=("Add", "Sub"),
     reads=("Mul", "Div"),
-    priority=3,
+    priority="later",
     min_opset=7,
     precision="rounding",
 )

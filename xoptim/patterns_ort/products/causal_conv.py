@@ -20,7 +20,7 @@ from ..kernels import require_kernel
 _SILU = f"{MICROSOFT}::QuickGelu"
 
 
-@register_pattern("onnxruntime", roots=("Conv",), priority=2, precision="rounding")
+@register_pattern("onnxruntime", roots=("Conv",), priority="late", precision="rounding")
 class CausalConvWithStatePattern(GatedRewrite):
     """Conv(Concat(past, x), w, b) -> com.microsoft.CausalConvWithState(x, w, b, past), in float.
 

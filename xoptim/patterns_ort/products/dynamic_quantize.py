@@ -19,7 +19,7 @@ from ..kernels import has_kernel
     after="DynamicQuantizeLinear",
     reads="Cast",
     min_opset=11,
-    priority=3,
+    priority="later",
     precision="rounding",
     sole_use=True,
 )

@@ -28,7 +28,14 @@ _NODES = 12
 _INSIDE = (*sorted(ELEMENTWISE_UNARY), *ELEMENTWISE_BINARY, "Sum", *NORMALIZATIONS)
 
 
-@rewrite("onnxruntime", "uncanonicalize", root="Reshape", min_opset=13, priority=6)
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root="Reshape",
+    behind=("RowsGemm", "SumLayerNormalization"),
+    min_opset=13,
+    priority="last",
+)
 def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] | Refusal:
     """Reshape(f(Reshape(u, (a, b, c)), Reshape(v, (a, b, c))), (-1, c)) -> f(u, v).
 

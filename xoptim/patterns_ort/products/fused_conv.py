@@ -44,7 +44,7 @@ _PARAMETERS: dict[str, Callable[[RewriteContext, NodeProto], list[float]]] = {
 _ACTIVATIONS = tuple(_PARAMETERS)
 
 
-@rewrite("onnxruntime", root="Conv", read_by=_ACTIVATIONS, priority=2, precision="rounding")
+@rewrite("onnxruntime", root="Conv", read_by=_ACTIVATIONS, priority="late", precision="rounding")
 def fused_conv(g: RewriteContext, conv: NodeProto) -> dict[str, NewNode]:
     """Relu(Conv(x, w, b)) -> com.microsoft.FusedConv(x, w, b, activation=Relu), in float.
 

@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, dict[str, float]] = {
 }
 
 
-@rewrite("onnxruntime", root="Gemm", read_by=ACTIVATIONS, priority=3, precision="rounding")
+@rewrite("onnxruntime", root="Gemm", read_by=ACTIVATIONS, priority="later", precision="rounding")
 def fused_gemm(g: RewriteContext, gemm: NodeProto) -> dict[str, NewNode]:
     """Relu(Gemm(a, b, c)) -> com.microsoft.FusedGemm(a, b, c, activation=Relu), in float, on CPU.
 

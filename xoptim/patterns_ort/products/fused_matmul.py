@@ -145,7 +145,8 @@ def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
     "onnxruntime",
     root=_ROOTS,
     reads="Transpose",
-    priority=2,
+    behind=("AttentionSinks", "FunctionAttention"),
+    priority="late",
     precision="rounding",
     name="FusedMatMul",
 )
@@ -175,7 +176,8 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "onnxruntime",
     root=_ROOTS,
     read_by=("Mul", "Div"),
-    priority=2,
+    behind=("AttentionSinks", "FunctionAttention", "MatMulAffine"),
+    priority="late",
     precision="rounding",
     name="FusedMatMulDiv",
 )
@@ -190,7 +192,8 @@ def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "onnxruntime",
     root=_ROOTS,
     reads=("Mul", "Div"),
-    priority=3,
+    behind="MatMulAdd",
+    priority="later",
     precision="rounding",
     name="FusedMatMulx2",
 )
@@ -224,7 +227,7 @@ def _only_products(g: RewriteContext, name: str) -> bool:
     "onnxruntime",
     root=_ROOTS,
     read_by="Transpose",
-    priority=3,
+    priority="later",
     precision="rounding",
     name="FusedMatMulTranspose",
 )
@@ -245,7 +248,9 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {swap.output[0]: turned.node(g)}
 
 
-@rewrite("onnxruntime", root=_ROOTS, reads="Transpose", priority=3, name="TransposeFusedMatMulB")
+@rewrite(
+    "onnxruntime", root=_ROOTS, reads="Transpose", priority="later", name="TransposeFusedMatMulB"
+)
 def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
 

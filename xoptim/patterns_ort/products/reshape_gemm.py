@@ -44,7 +44,7 @@ def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
     root="Gemm",
     after="Reshape",
     read_by="Reshape",
-    priority=3,
+    priority="later",
     precision="rounding",
 )
 def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
@@ -62,7 +62,13 @@ def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
 
 
 @rewrite(
-    "onnxruntime", "uncanonicalize", root="Gemm", after="Reshape", priority=3, precision="rounding"
+    "onnxruntime",
+    "uncanonicalize",
+    root="Gemm",
+    after="Reshape",
+    behind="ReshapeGemmReshape",
+    priority="later",
+    precision="rounding",
 )
 def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gemm(Reshape(x, (-1, k)), b) -> Reshape(FusedMatMul(x, b), (-1, n)).

@@ -35,7 +35,7 @@ _ROWS = 16
     reads=("Add", "MatMul"),
     read_by="MatMul",
     min_opset=14,
-    priority=4,
+    priority="last",
     precision="rounding",
     sole_use=True,
 )
@@ -75,8 +75,9 @@ def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     "uncanonicalize",
     root="Add",
     reads="MatMul",
+    behind="FeedForwardGemm",
     min_opset=14,
-    priority=5,
+    priority="last",
     precision="rounding",
     sole_use=True,
 )
@@ -104,8 +105,9 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     "uncanonicalize",
     root=("Add", "Sum"),
     reads="Gemm",
+    behind=("FeedForwardGemm", "FlatRows"),
     min_opset=13,
-    priority=7,
+    priority="last",
     precision="rounding",
 )
 def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:

@@ -10,7 +10,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite("onnxruntime", root="Split", after="MatMul", priority=3, precision="rounding")
+@rewrite("onnxruntime", root="Split", after="MatMul", priority="later", precision="rounding")
 def split_product(g: RewriteContext, split: NodeProto) -> dict[str, NewNode]:
     """Split(x @ w, axis=-1) -> x @ w1, x @ w2, ... where w1, w2, ... are the parts of w.
 

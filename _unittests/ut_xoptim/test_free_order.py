@@ -1,0 +1,182 @@
+"""What the order of rewrites leaves free is free: ties are shuffled, the graphs are the same."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+from ut_xoptim.random_models import RandomModel
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim import get_pattern_list
+from xoptim.catalogue import order, selection
+from xoptim.engine import program
+from xoptim.testing import canonical_graph
+
+ROOT = Path(__file__).resolve().parents[2]
+#: the models of wheels, the ones of onnx
+WHEELS = {p.stem: p for p in sorted((ROOT / ".models").rglob("*.onnx"))}
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+SEEDS = range(10)
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
+
+
+def _example(*names: str) -> list[ModuleType]:
+    folders = [str(ROOT / "_doc" / "examples"), str(ROOT / "_doc")]
+    sys.path[:0] = folders
+    try:
+        return [importlib.import_module(name) for name in names]
+    finally:
+        for folder in folders:
+            sys.path.remove(folder)
+
+
+(BENCH,) = _example("bench_models")
+
+
+@pytest.fixture
+def shuffle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """A function: after a call with a seed, what no declaration decides is random."""
+    key = order._key
+
+    def shuffled(seed: int) -> None:
+        def with_chance(rewrite: object) -> tuple:
+            level, phase, whose, name = key(rewrite)
+            return level, phase, whose, random.Random(f"{seed} {name}").random() if name else 0.0
+
+        monkeypatch.setattr(order, "_key", with_chance)
+        _forget()
+
+    yield shuffled
+    monkeypatch.undo()
+    _forget()
+
+
+def _forget() -> None:
+    """Orders are remembered."""
+    selection._classes_of.cache_clear()
+    program._PLANS.clear()
+
+
+def structure(model: ModelProto) -> list[str]:
+    """A graph without the numbers in its weights: one more rounding is not another graph."""
+    blank = ModelProto()
+    blank.CopyFrom(model)
+    for tensor in blank.graph.initializer:
+        if tensor.data_type in FLOATS and np.prod(tensor.dims) > 1:
+            size = len(onnx.numpy_helper.to_array(tensor).tobytes())
+            tensor.ClearField("float_data")
+            tensor.ClearField("double_data")
+            tensor.ClearField("int32_data")
+            tensor.raw_data = bytes(size)
+    return canonical_graph(blank.graph)
+
+
+def optimized(model: ModelProto, patterns: str = "default+onnxruntime") -> ModelProto:
+    options = OptimizationOptions(patterns=patterns)
+    return GraphBuilder(model, infer_shapes_options=True, optimization_options=options).to_onnx()
+
+
+def check_free(
+    model: ModelProto, shuffle: Callable[[int], None], most: float = np.inf, seeds: range = SEEDS
+) -> None:
+    """The graph is the same whatever the order of the words, whatever the ties.
+
+    :param model: a model
+    :param shuffle: shuffles the ties
+    :param most: number of nodes that are left, at most
+    :param seeds: how many times
+    """
+    best = optimized(model)
+    assert len(best.graph.node) <= most
+    expected = structure(best)
+    assert structure(optimized(model, "onnxruntime+default")) == expected
+    types = Counter(n.op_type for n in best.graph.node)
+    for seed in seeds:
+        shuffle(seed)
+        found = optimized(model)
+        assert Counter(n.op_type for n in found.graph.node) == types, f"seed {seed}"
+        assert structure(found) == expected, f"seed {seed}"
+
+
+def test_ties_are_shuffled(shuffle: Callable[[int], None]) -> None:
+    before = [p.name for p in get_pattern_list("default")]
+    shuffle(0)
+    after = [p.name for p in get_pattern_list("default")]
+    assert after != before and sorted(after) == sorted(before)
+    assert after.index("ConvAffine") < after.index("AffineConv")
+
+
+@pytest.mark.parametrize("name", ["chain_model", "motif_chain"])
+def test_chains(name: str, shuffle: Callable[[int], None]) -> None:
+    most = {"chain_model": 16, "motif_chain": 7}[name]
+    check_free(getattr(BENCH, name)(60), shuffle, most)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_models(seed: int, shuffle: Callable[[int], None]) -> None:
+    made = RandomModel(seed, 25)
+    check_free(made.branching_model() if seed % 2 else made.model(), shuffle, seeds=range(4))
+
+
+@pytest.mark.parametrize("name", ["light_shufflenet", "light_inception_v2"])
+def test_light_models(name: str, shuffle: Callable[[int], None]) -> None:
+    model = onnx.load(LIGHT / f"{name}.onnx")
+    check_free(model, shuffle, {"light_shufflenet": 109, "light_inception_v2": 141}[name])
+
+
+@pytest.mark.skipif(len(WHEELS) < 4, reason="the wheels are fetched by `make models`")
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("silero_vad_16k_op15", 26),
+        ("silero_vad_16k_sequence", 20),
+        ("ch_ppocr_mobile_v2.0_cls_infer", 119),
+    ],
+)
+def test_models_of_wheels(name: str, most: int, shuffle: Callable[[int], None]) -> None:
+    check_free(onnx.load(WHEELS[name]), shuffle, most)
+
+
+#: family, attention, opset -> nodes that are left
+FAMILIES = {
+    ("llama, cache", "sdpa", 18): 74,
+    ("gemma, cache", "sdpa", 23): 69,
+    ("gpt2, cache", "sdpa", 18): 60,
+    ("phi3, cache", "sdpa", 23): 68,
+    ("t5 decoder, cache", "sdpa", 18): 77,
+    ("bart decoder, cache", "sdpa", 18): 89,
+    ("codegen, cache", "eager", 18): 60,
+    ("blipvision", "eager", 18): 32,
+    ("detr", "sdpa", 18): 129,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", FAMILIES)
+def test_families(row: tuple[str, str, int], shuffle: Callable[[int], None]) -> None:
+    name, attention, opset = row
+    first, more = _example("transformer_families", "more_families")
+    family = {**first.FAMILIES, **more.MORE}[name]
+    model, _ = first.export(family, "ours", attention, opset)
+    check_free(model, shuffle, FAMILIES[row])
+
+
+@pytest.mark.slow
+def test_examples(shuffle: Callable[[int], None]) -> None:
+    """The example of each rewrite, with the others."""
+    (examples,) = _example("pattern_models")
+    for name, (model, _) in examples.collect_examples().items():
+        try:
+            check_free(model, shuffle, seeds=range(2))
+        except AssertionError as error:
+            raise AssertionError(f"the example of {name}: {error}") from error
