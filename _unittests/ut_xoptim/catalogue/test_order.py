@@ -10,12 +10,13 @@ import pytest
 
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, Rewrite, get_pattern_list, register_pattern
-from xoptim.api.rewrite import rewrite
+from xoptim.authoring.levels import LEVELS, priority_of
 from xoptim.catalogue import registry
 from xoptim.catalogue.database_query import RewriteDatabaseQuery
 from xoptim.catalogue.order import check_names, in_order, order_of
-from xoptim.catalogue.phases import LEVELS, PHASES, priority_of
+from xoptim.catalogue.phases import PHASES
 from xoptim.catalogue.registry import all_patterns
+from xoptim.catalogue.rewrite_function import rewrite
 from xoptim.declarative.rules import equation, rule
 
 
