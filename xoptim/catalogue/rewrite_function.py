@@ -68,13 +68,16 @@ def rewrite(
     }
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
-        short = name or "".join(p.title() for p in function.__name__.split("_"))
-        members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
-        members.update(rewrite=staticmethod(function), sole_use=sole_use)
-        cls: type[Rewrite] = type(f"{short}Pattern", (Rewrite,), members)
+        cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate
+
+
+def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) -> type[Rewrite]:
+    short = name or "".join(p.title() for p in function.__name__.split("_"))
+    members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
+    return type(f"{short}Pattern", (Rewrite,), {**members, "rewrite": staticmethod(function)})
 
 
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:

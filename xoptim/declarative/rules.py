@@ -255,10 +255,10 @@ def rule(
     :param root: name of the result whose node the search starts from, the first one that is
         replaced by default
     :param before: see :func:`.rewrite`
-    :param behind: see :func:`.rewrite`
-    :param min_opset: lowest main opset
-    :param priority: see :func:`.rewrite`
-    :param precision: `exact`, `rounding` or `approximate`
+    :param behind: likewise
+    :param min_opset: likewise
+    :param priority: likewise
+    :param precision: likewise
     :param sole_use: refuses the match when an inner result is used elsewhere, otherwise the nodes
         it needs are kept
     :param name: name of the pattern when it differs from the name of the function
@@ -266,9 +266,8 @@ def rule(
 
     ::
 
-        @rule("default", "Not(Not(x)) -> x", sole_use=False)
-        def not_not(g):
-            '''Not(Not(X)) -> X. The inner Not stays if something else reads it.'''
+        @rule("default", "Not(Not(x)) -> x")
+        def not_not(g): ...
     """
     tags, equations = _sorted_out(texts)
     options = {
