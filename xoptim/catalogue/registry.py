@@ -90,34 +90,32 @@ def register_pattern(
             ...
     """
 
-    declared = {
-        "roots": roots,
-        "after": after,
-        "reads": reads,
-        "read_by": read_by,
-        "prepares": prepares,
-    }
+    names = {"roots": roots, "after": after, "reads": reads, "read_by": read_by}
 
     def register(cls: C) -> C:
         name = _new_name(cls, tags)
-        if precision not in _PRECISIONS:
-            raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")
-        if precision == "approximate" and {"default", "onnxruntime"} & set(tags):
-            raise OptionError(f"Pattern {name!r} is approximate, it cannot be in a default set.")
+        _check_precision(name, precision, tags)
         cls.phase = phase_of(name, cls.__module__, tags)
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
         cls.precision = precision
         cls.priority, cls.min_opset = priority_of(priority), min_opset
         cls.before, cls.behind = as_words(before), as_words(behind)
-        for attribute, names in declared.items():
-            if names:
-                setattr(cls, attribute, tuple(names))
+        for attribute, words in (*names.items(), ("prepares", prepares)):
+            if words:
+                setattr(cls, attribute, tuple(words))
         PATTERNS[cls.phase].add(name, cls, cls.tags)
         copyreg.pickle(cls, _pickled)
         return cls
 
     return register
+
+
+def _check_precision(name: str, precision: str, tags: Sequence[str]) -> None:
+    if precision not in _PRECISIONS:
+        raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")
+    if precision == "approximate" and {"default", "onnxruntime"} & set(tags):
+        raise OptionError(f"Pattern {name!r} is approximate, it cannot be in a default set.")
 
 
 def _pickled(pattern: PatternOptimization) -> tuple[Any, ...]:

@@ -38,9 +38,8 @@ def rewrite(
     :param reads: operator type(s) one of which produces any input of the root, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
-    :param before: name(s) of the rewrites of the same priority that must run after it, because both
-        may claim the same node
-    :param behind: name(s) of those of the same priority that must run before it
+    :param before: name(s) of rewrites of the same priority that run after it, on the same nodes
+    :param behind: name(s) of rewrites of the same priority that run before it
     :param min_opset: lowest main opset
     :param priority: `"first"`, `"usual"`, ..., see :data:`.LEVELS`, or a number, lower ones first
     :param precision: `exact`, `rounding` or `approximate`
@@ -60,11 +59,8 @@ def rewrite(
         "reads": _names(reads),
         "read_by": _names(read_by),
         "prepares": _names(prepares),
-        "before": _names(before),
-        "behind": _names(behind),
-        "min_opset": min_opset,
-        "priority": priority,
-        "precision": precision,
+        **{"before": _names(before), "behind": _names(behind)},
+        **{"min_opset": min_opset, "priority": priority, "precision": precision},
     }
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:

@@ -280,15 +280,9 @@ def rule(
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
+        doc = function.__doc__
         return make_rule(
-            short,
-            equations,
-            tags,
-            options,
-            sole_use,
-            root,
-            condition=function,
-            doc=function.__doc__,
+            short, equations, tags, options, sole_use, root, condition=function, doc=doc
         )
 
     return decorate
