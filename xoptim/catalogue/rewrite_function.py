@@ -8,6 +8,9 @@ from typing import Any
 from ..authoring.rewrite import Rewrite, RewriteFunction
 from .registry import register_pattern
 
+#: attributes of a pattern made of words, in the order of the parameters of :func:`rewrite`
+_WORDS = ("roots", "after", "reads", "read_by", "prepares", "before", "behind")
+
 
 def rewrite(
     *tags: str,
@@ -53,15 +56,9 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    declared: dict[str, Any] = {
-        "roots": _names(root),
-        "after": _names(after),
-        "reads": _names(reads),
-        "read_by": _names(read_by),
-        "prepares": _names(prepares),
-        **{"before": _names(before), "behind": _names(behind)},
-        **{"min_opset": min_opset, "priority": priority, "precision": precision},
-    }
+    words = (root, after, reads, read_by, prepares, before, behind)
+    declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
+    declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
         cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})
