@@ -296,6 +296,21 @@ def check_docstrings(tree: ast.Module) -> list[Violation]:
     return found
 
 
+#: how no docstring begins: "Whether x" says it shorter, and a noun or a verb says more than "What"
+_BEGINNINGS = ("Tells if", "Tells whether", "What ")
+
+
+def check_docstring_words(tree: ast.Module) -> list[Violation]:
+    """A docstring begins with what the thing is or does."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)):
+            text = ast.get_docstring(node) or ""
+            if text.startswith(_BEGINNINGS):
+                found.append((getattr(node, "lineno", 1), text.splitlines()[0]))
+    return found
+
+
 def is_overload(node: ast.AST) -> bool:
     """Whether a function is one of the signatures of an overloaded function."""
     decorators = getattr(node, "decorator_list", [])
@@ -378,6 +393,7 @@ def check_leftovers(text: str) -> list[Violation]:
 
 TREE_RULES: dict[str, Callable[[ast.Module], list[Violation]]] = {
     "docstrings": check_docstrings,
+    "docstring_words": check_docstring_words,
     "methods_docstrings": check_methods_docstrings,
     "parameters": check_parameters,
     "environment": check_environment,

@@ -330,6 +330,16 @@ def test_detects_missing_docstrings():
     assert rules.check_methods_docstrings(parse(text)) == [(2, "A.f has no docstring")]
 
 
+def test_detects_words_of_docstrings():
+    text = 'def f():\n    """{} a node is live."""'
+    assert rules.check_docstring_words(parse(text.format("Tells if"))) == [
+        (1, "Tells if a node is live.")
+    ]
+    assert rules.check_docstring_words(parse(text.format("Whether"))) == []
+    assert rules.check_docstring_words(parse('"""What a file holds."""'))
+    assert rules.check_docstring_words(parse('class A:\n    """What it is."""'))
+
+
 def test_detects_parameters():
     text = 'def f(a, *b, c=1):\n    """Does.\n\n    :param {}: what\n    """'
     assert rules.check_parameters(parse(text.format("a"))) == [(1, "f: parameters ['c']")]

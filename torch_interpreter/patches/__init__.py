@@ -1,1 +1,1 @@
-"""What torch does otherwise while it exports a model."""
+"""Changes of the behaviour of torch while it exports a model."""

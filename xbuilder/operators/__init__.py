@@ -1,1 +1,1 @@
-"""What operators are: schemas, opsets, domains, one table of their traits."""
+"""Operators: their schemas, opsets and domains, one table of their traits."""

@@ -1,1 +1,1 @@
-"""What rewrites share to read a graph: arguments, axes, neighbours, shapes."""
+"""Questions about a graph that rewrites share: arguments, axes, neighbours, shapes."""

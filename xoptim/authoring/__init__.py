@@ -1,4 +1,4 @@
-"""What the author of a rewrite uses: queries about the graph, the right-hand side, refusals."""
+"""The tools of an author of rewrites: queries about the graph, the right-hand side, refusals."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Member:
 
 
 def is_member(rewrite: Any) -> bool:
-    """Tells if something is a pattern, a rewriter, or the class of one."""
+    """Whether an object is a pattern, a rewriter, or the class of one."""
     return isinstance(rewrite, Member) or (
         isinstance(rewrite, type) and issubclass(rewrite, Member)
     )

@@ -338,7 +338,7 @@ class RewriteDatabase:
         return self.with_extra(self._opened(query), query)
 
     def _opened(self, query: RewriteDatabaseQuery) -> list[Entry]:
-        """What a query finds, extra rewrites apart, inner databases opened."""
+        """The entries a query finds, inner databases opened, extra rewrites left out."""
         rows = self.found_in(query)
         if not self._inner:
             return rows
@@ -349,8 +349,7 @@ class RewriteDatabase:
         return opened
 
     def found_in(self, query: RewriteDatabaseQuery) -> list[Entry]:
-        """What a query finds here; inner databases are given if they have to be asked, they are not
-        opened."""
+        """The entries a query finds here. Inner databases to query are among them, not opened."""
         rows: list[Entry] = []
         for entry in self._entries.values():
             if entry.position is not None and entry.position >= query.position_cutoff:

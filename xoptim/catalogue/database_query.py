@@ -121,7 +121,7 @@ class RewriteDatabaseQuery:
         return words.issuperset(self.require) and words.isdisjoint(self.exclude)
 
     def takes(self, words: frozenset[str]) -> bool:
-        """Tells if it takes what has these tags."""
+        """Whether it takes a rewrite with these tags."""
         if self.include is not None and words.isdisjoint(self.include):
             return False
         return self.keeps(words)

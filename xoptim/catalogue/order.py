@@ -121,7 +121,7 @@ def _edges(rewrites: Sequence[Member | type[Member]]) -> list[tuple[int, int]]:
 
 
 def _is_open(first: Any, second: Any) -> bool:
-    """Tells if levels leave the order of two rewrites open. The level somebody gives to an instance
+    """Whether levels leave the order of two rewrites open. The level somebody gives to an instance
     prevails.
 
     :raises OptionError: the levels of their classes say the contrary
