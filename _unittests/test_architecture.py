@@ -20,7 +20,8 @@ NODE_WRITERS = {
     "xbuilder/store/graph_store.py",
     "xbuilder/protos/exporting.py",
     "xoptim/engine/guards/mutation_guard.py",  # undoes what a pattern changed
-    "xbuilder/nodes/protos.py",  # edits the private copies that the store asks for
+    "xbuilder/nodes/copies.py",  # edits the private copies that the store asks for
+    "xbuilder/nodes/subgraph_order.py",  # sorts private copies
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
     "xoptim/surgery/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
 }

@@ -131,3 +131,25 @@ def op_types(model: Any) -> list[str]:
 def initializer_names(model: ModelProto) -> list[str]:
     """Names of the initializers, sorted."""
     return sorted(i.name for i in model.graph.initializer)
+
+
+#: an If whose branches capture names at several depths, and define one they read before
+NESTED = parse(
+    """
+    agraph (float[2] x, bool c) => (float[2] y)
+    {
+        z = Neg(x)
+        y = If (c) <
+            then_branch = a () => (float[2] r) <float[2] k = {1.0, 2.0}>
+            {
+                t = Add(z, k)
+                r = If (c) <
+                    then_branch = d () => (float[2] u) { z2 = Neg(z) u = Add(z2, t) },
+                    else_branch = e () => (float[2] v) { v = Add(x, t) }
+                >
+            },
+            else_branch = b () => (float[2] s) { z = Exp(z) s = Neg(z) }
+        >
+    }
+    """
+).graph.node[1]

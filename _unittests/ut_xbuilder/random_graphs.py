@@ -81,7 +81,7 @@ class RandomModel:
 
     def hide(self, node: NodeProto, names: list[str]) -> None:
         """Gives to the first result of a node a name of the outer graph it does not read."""
-        from xbuilder.nodes.protos import node_captures
+        from xbuilder.nodes.subgraphs import node_captures
 
         names = [n for n in names if n not in node.input and n not in node_captures(node)]
         if names:

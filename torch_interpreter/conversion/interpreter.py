@@ -19,7 +19,7 @@ import torch
 from onnx import helper
 
 from xbuilder import GraphBuilder
-from xbuilder.nodes.io_spec import IOSpec
+from xbuilder.nodes.value_infos import IOSpec
 
 from ..aten import find_converter
 from ..aten.symbolic import tensor_form

@@ -14,11 +14,11 @@ from ..errors import OptionError
 from ..facts.facts import ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node
-from ..nodes.io_spec import IOSpec
 from ..nodes.making import make_node_proto
-from ..nodes.protos import main_domain
 from ..nodes.record import NodeRecord
 from ..nodes.schema_check import check_node
+from ..nodes.value_infos import IOSpec
+from ..operators.domains import main_domain
 from ..protos.pretty import debug_text
 from ..support.argument_types import check_elem_type, check_names, check_type, shown
 

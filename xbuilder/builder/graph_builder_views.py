@@ -11,9 +11,9 @@ from ..constants.table import ConstantTable
 from ..errors import OptionError
 from ..graph.graph import Graph
 from ..nested.bodies import shadowing_names
+from ..nodes.attributes import find_attribute
 from ..nodes.functions import FunctionKey
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import find_attribute
+from ..nodes.value_infos import IOSpec
 from ..options import InferShapesOptions, OptimizationOptions
 from ..protos.exporting import export_io
 from ..store.graph_store import GraphStore

@@ -20,7 +20,7 @@ from ..files.blocks.block_sources import (
 from ..files.blocks.block_tensors import BlockTensor
 from ..files.external_data import ExternalFolder
 from ..files.tensor_sources import FileSource
-from ..nodes.protos import find_attribute
+from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import FLOATS
 from ..tensors.bits import data_type_of, is_packed

@@ -14,7 +14,10 @@ from onnx.numpy_helper import from_array
 
 from ..errors import UnknownAttributeError
 from ..files.tensor_sites import iter_external_tensors
-from ..nodes.protos import Reader, attributes_of, copy_node, main_domain, tensor_array
+from ..nodes.attributes import attributes_of
+from ..nodes.copies import copy_node
+from ..nodes.tensors import Reader, tensor_array
+from ..operators.domains import main_domain
 from ..operators.opsets import ir_version_for
 from ..runtimes.sessions import plain_session
 from ..tensors.bits import is_packed

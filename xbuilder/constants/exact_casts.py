@@ -8,7 +8,8 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from ..nodes.protos import find_attribute, main_domain
+from ..nodes.attributes import find_attribute
+from ..operators.domains import main_domain
 from ..tensors.bits import element_type, is_packed
 
 #: largest finite value of the float types of 8 bits, where saturation stops

@@ -14,8 +14,9 @@ from ..facts.facts import FactTable, ResultFacts
 from ..files.blocks.block_tensors import BlockTensor
 from ..files.data_folder import DataFolder
 from ..files.external_data import external_array
-from ..nodes.protos import attribute_value, find_attribute, tensor_array
+from ..nodes.attributes import attribute_value, find_attribute
 from ..nodes.record import NodeRecord
+from ..nodes.tensors import tensor_array
 from ..store.events import StoreEvent
 from ..store.graph_store import GraphStore
 from ..tensors.checks import is_known_type

@@ -15,10 +15,11 @@ from ..dims.scope import DimensionScope
 from ..errors import OptionError
 from ..facts.fact_reading import FactReading
 from ..facts.facts import FactTable
-from ..nodes.functions import FunctionKey
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import attribute_value, attributes_of, find_attribute, function_key, main_domain
+from ..nodes.attributes import attribute_value, attributes_of, find_attribute
+from ..nodes.functions import FunctionKey, function_key
 from ..nodes.record import NodeRecord
+from ..nodes.value_infos import IOSpec
+from ..operators.domains import main_domain
 from ..operators.opsets import ir_version_for, newest_ml
 from ..shapes.context import FactSources
 from ..store.events import StoreListener

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..nodes.protos import copy_node
+from ..nodes.copies import copy_node
 from ..nodes.record import NodeRecord
 from .graph import Graph
 

@@ -10,10 +10,10 @@ from onnx import FunctionProto, NodeProto
 from ..dims import Dim, Shape, symbols
 from ..facts.facts import ResultFacts
 from ..graph.graph import Graph
-from ..nodes.functions import FunctionKey, bind_attributes, body_size
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import function_key, opsets_of
+from ..nodes.functions import FunctionKey, bind_attributes, body_size, function_key
 from ..nodes.record import NodeRecord
+from ..nodes.value_infos import IOSpec
+from ..operators.opsets import opsets_of
 from .graph_inference import add_node
 from .registry import CALL, NodeFacts, infers
 

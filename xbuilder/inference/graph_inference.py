@@ -7,14 +7,11 @@ from collections.abc import Callable
 from onnx import NodeProto
 
 from ..graph.graph import Graph
-from ..nodes.protos import (
-    has_reference,
-    is_deterministic,
-    may_own_graph,
-    reserve_names,
-    subgraphs_of,
-)
+from ..nodes.attributes import has_reference
+from ..nodes.determinism import is_deterministic
 from ..nodes.record import NodeRecord
+from ..nodes.reserved_names import reserve_names
+from ..nodes.subgraphs import may_own_graph, subgraphs_of
 from ..operators.op_traits import DEQUANTIZERS, GRAPH_OWNERS
 from .node_inference import infer_node, refine_results
 from .registry import CALL, NodeFacts, graph_inference

@@ -16,7 +16,7 @@ from ..dims import Shape, prod
 from ..errors import ExternalDataError, FactError, InvalidModelError, UnknownAttributeError
 from ..facts.facts import MAX_RANK, ResultFacts
 from ..graph.graph import Graph
-from ..nodes.protos import attributes_of, find_attribute
+from ..nodes.attributes import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type
 from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name

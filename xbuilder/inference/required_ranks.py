@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Set
 
 from ..graph.graph import Graph
-from ..nodes.protos import find_attribute
+from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import ELEMENTWISE_UNARY
 

@@ -11,8 +11,9 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 from ..dims import Dim
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
-from ..nodes.protos import copy_node, local_names, subgraphs_of
+from ..nodes.copies import copy_node
 from ..nodes.record import NodeRecord
+from ..nodes.subgraphs import local_names, subgraphs_of
 from ..protos.exporting import fill_graph
 from ..protos.graph_importing import import_graph, trusts_shapes
 from ..store.cycles import ancestors

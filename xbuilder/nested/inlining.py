@@ -13,10 +13,11 @@ from onnx import FunctionProto
 from ..errors import InvalidModelError
 from ..graph.graph import Graph
 from ..inference.refresh import refreshed
-from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, inlined_growth
-from ..nodes.protos import function_key, main_domain, opsets_of
+from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, function_key, inlined_growth
 from ..nodes.record import NodeRecord
+from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
+from ..operators.opsets import opsets_of
 from .bodies import children_of, owners, write_back
 from .splicing import splice
 

@@ -9,9 +9,9 @@ from onnx import FunctionProto
 
 from ..errors import OptionError
 from ..graph.graph import Graph
-from ..nodes.functions import FunctionKey, all_nodes
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import function_key, main_domain
+from ..nodes.functions import FunctionKey, all_nodes, function_key
+from ..nodes.value_infos import IOSpec
+from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..protos.exporting import export_function
 from ..protos.inline_external import leave_folder

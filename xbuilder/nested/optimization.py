@@ -8,8 +8,8 @@ from typing import Any, cast
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refreshed
-from ..nodes.protos import main_domain
 from ..nodes.record import NodeRecord
+from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..protos.exporting import export_function
 from ..protos.importing import import_any

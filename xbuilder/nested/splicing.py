@@ -9,9 +9,10 @@ from onnx import FunctionProto, GraphProto, NodeProto
 
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node, infer_and_note
-from ..nodes.functions import FunctionKey, all_nodes
-from ..nodes.protos import copy_node, function_key, subgraphs_of
+from ..nodes.copies import copy_node
+from ..nodes.functions import FunctionKey, all_nodes, function_key
 from ..nodes.record import NodeRecord
+from ..nodes.subgraphs import subgraphs_of
 
 Rename = Callable[[str], str]
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from onnx import AttributeProto, NodeProto
 
+from ..operators.domains import main_domain
 from .attribute_types import default_attributes
-from .protos import main_domain
 
 #: attributes of a window over images, and the number all their elements are when they are absent
 _WINDOW = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}

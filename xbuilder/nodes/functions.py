@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from .protos import copy_node, function_key, subgraphs_of
+from ..operators.domains import main_domain
+from .copies import copy_node
+from .subgraphs import subgraphs_of
 
 FunctionKey = tuple[str, str]
 
@@ -14,6 +16,13 @@ FunctionKey = tuple[str, str]
 _NO_END = 10**6
 #: depth of nested calls followed from one call
 _MAX_DEPTH = 40
+
+
+def function_key(node: NodeProto) -> FunctionKey:
+    """Key of the function a node may call: domain and name, followed by the overload if any."""
+    domain = main_domain(node.domain)
+    overload = getattr(node, "overload", "")
+    return (domain, f"{node.op_type}:{overload}") if overload else (domain, node.op_type)
 
 
 def body_size(functions: Mapping[FunctionKey, FunctionProto], key: FunctionKey) -> int:

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
+from ..operators.domains import main_domain
 from ..operators.op_traits import GRAPH_OWNERS
-from .protos import (
-    copy_with_captures,
-    copy_with_edges,
-    local_names,
-    main_domain,
-    node_captures,
-    subgraphs_of,
-)
+from .copies import copy_with_captures, copy_with_edges
+from .subgraphs import local_names, node_captures, subgraphs_of
 
 Key = tuple[str, str]
 

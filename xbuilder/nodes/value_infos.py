@@ -1,8 +1,9 @@
-"""Converts types of value infos to facts and back, and reads the dimensions they declare."""
+"""Inputs and outputs of a graph: converts their types to facts and back, reads their dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import onnx.helper as oh
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
@@ -12,6 +13,16 @@ from ..facts.facts import MAX_RANK, ResultFacts
 
 #: names exporters write for an unknown dimension; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
+
+
+@dataclass(slots=True)
+class IOSpec:
+    """An input or an output: the proto of the file it comes from, else the declared type and
+    shape."""
+
+    name: str
+    proto: ValueInfoProto | None = None
+    doc_string: str = ""
 
 
 def shape_from_proto(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import onnx.helper as oh
+from onnx import FunctionProto, ModelProto
 from onnx.defs import onnx_opset_version
 
 from ..errors import OptionError
+from .domains import main_domain
 
 #: IR version that came with each opset of the main domain
 _IR_OF_OPSET: dict[int, int] = {}
@@ -44,3 +46,8 @@ def check_opset(version: int) -> int:
             f"expected an integer between 1 and {newest_opset()}."
         )
     return version
+
+
+def opsets_of(proto: ModelProto | FunctionProto) -> dict[str, int]:
+    """Versions of the domains a model or a function imports."""
+    return {main_domain(o.domain): o.version for o in proto.opset_import}

@@ -15,15 +15,10 @@ from ..graph.graph import Graph
 from ..inference.refresh import refreshed
 from ..nested.bodies import children_of, owners
 from ..nested.splicing import splice
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import (
-    captured_names,
-    find_attribute,
-    local_names,
-    subgraphs_of,
-)
+from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
-from ..nodes.value_infos import clear_names
+from ..nodes.subgraphs import captured_names, local_names, subgraphs_of
+from ..nodes.value_infos import IOSpec, clear_names
 from ..support.rows import Row
 from .loop_invariants import move_invariants
 from .registry import PassReport, register_pass

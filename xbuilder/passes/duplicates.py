@@ -11,8 +11,8 @@ from onnx import TensorProto
 from ..constants.initializers import initializer_type_shape, is_external
 from ..files.blocks.block_tensors import BlockTensor
 from ..graph.graph import Graph
+from ..nodes.attributes import has_reference
 from ..nodes.canonical_attributes import canonical_attributes
-from ..nodes.protos import has_reference
 from ..nodes.record import NodeRecord
 from ..tensors.sizes import initializer_bytes
 from .equal_constants import merge_constant_twins

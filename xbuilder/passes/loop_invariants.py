@@ -11,7 +11,7 @@ from ..graph.graph import Graph
 from ..inference.graph_inference import infer_record
 from ..inference.node_inference import refine_results
 from ..nested.bodies import children_of, write_back
-from ..nodes.protos import is_deterministic
+from ..nodes.determinism import is_deterministic
 from ..nodes.record import NodeRecord
 from .speculatable import cannot_fail
 

@@ -13,7 +13,7 @@ from ..dims import Dim, Shape, exact_div, normalize_axes, prod, prove_equal
 from ..errors import UnknownAttributeError
 from ..facts.facts import ResultFacts
 from ..graph.graph import Graph
-from ..nodes.protos import attributes_of
+from ..nodes.attributes import attributes_of
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import BROADCASTING, DIVISIONS, ELEMENTWISE_UNARY, FLOATS, REDUCTIONS
 

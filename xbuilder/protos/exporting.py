@@ -26,11 +26,11 @@ from ..errors import InvalidModelError, OptionError
 from ..files.model_container import ModelContainer
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node
+from ..nodes.attributes import readable
 from ..nodes.functions import all_nodes
-from ..nodes.io_spec import IOSpec
 from ..nodes.making import make_node_proto
-from ..nodes.protos import main_domain, readable
-from ..nodes.value_infos import facts_to_type, value_info
+from ..nodes.value_infos import IOSpec, facts_to_type, value_info
+from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..tensors.sizes import initializer_bytes, stored_bytes
 from .inline_external import PROTO_LIMIT, check_size, inline_external

@@ -12,18 +12,13 @@ from ..facts.facts import DECLARED, ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
+from ..nodes.copies import copy_node
 from ..nodes.functions import all_nodes
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import (
-    copy_node,
-    local_names,
-    reserve_graph_names,
-    reserve_names,
-    subgraphs_of,
-    with_sorted_subgraphs,
-)
+from ..nodes.reserved_names import reserve_graph_names, reserve_names
 from ..nodes.schema_check import node_check
-from ..nodes.value_infos import declared_names, facts_from_type
+from ..nodes.subgraph_order import with_sorted_subgraphs
+from ..nodes.subgraphs import local_names, subgraphs_of
+from ..nodes.value_infos import IOSpec, declared_names, facts_from_type
 from ..options import InferShapesOptions
 
 

@@ -17,11 +17,12 @@ from ..files.model_files import load_model
 from ..files.references import check_references, proto_bytes
 from ..graph.graph import Graph
 from ..nodes.functions import all_nodes
-from ..nodes.io_spec import IOSpec
-from ..nodes.protos import main_domain, opsets_of, subgraphs_of
 from ..nodes.record import NodeRecord
 from ..nodes.schema_check import node_check
-from ..nodes.value_infos import clear_names
+from ..nodes.subgraphs import subgraphs_of
+from ..nodes.value_infos import IOSpec, clear_names
+from ..operators.domains import main_domain
+from ..operators.opsets import opsets_of
 from ..options import InferShapesOptions
 from ..shapes.common import MAX_CONTENT
 from ..support.gc_pause import without_gc

@@ -14,7 +14,7 @@ from ..files.tensor_sites import iter_external_tensors
 from ..files.tensor_sources import FileSource, embed
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
-from ..nodes.protos import copy_node
+from ..nodes.copies import copy_node
 
 #: protobuf refuses to serialize more than this
 PROTO_LIMIT = 2**31 - 2**20

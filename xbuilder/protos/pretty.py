@@ -19,7 +19,7 @@ from onnx import (
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import OptionError
 from ..graph.graph import Graph
-from ..nodes.protos import attribute_value
+from ..nodes.attributes import attribute_value
 from ..support.argument_types import shown
 from .exporting import export_io
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from onnx import NodeProto
 
 from ..errors import PatternError
-from ..nodes.protos import may_own_graph
 from ..nodes.record import Key, NodeRecord
+from ..nodes.subgraphs import may_own_graph
 from .events import StoreEvent, StoreListener
 from .placement import by_order, choose_anchor, fits, is_out_of_order
 from .readers import NO_READERS, Readers, as_readers, with_reader, without_reader

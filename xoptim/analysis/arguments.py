@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.nodes.protos import find_attribute
+from xbuilder.nodes.attributes import find_attribute
 
 
 def optional_input(node: NodeProto, index: int) -> str:

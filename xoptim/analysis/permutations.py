@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from onnx import NodeProto
 
-from xbuilder.nodes.protos import find_attribute
+from xbuilder.nodes.attributes import find_attribute
 
 from ..authoring.queries import GraphQueries
 from .constants import Ints

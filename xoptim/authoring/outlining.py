@@ -9,8 +9,8 @@ from onnx import FunctionProto
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import all_nodes
-from xbuilder.nodes.protos import main_domain
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.domains import main_domain
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import NO_READERS
 

@@ -13,8 +13,8 @@ from xbuilder.dims import Constraints, Shape, is_static, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
 from xbuilder.facts.fact_reading import FactReading
 from xbuilder.graph.graph import Graph
+from xbuilder.nodes.attributes import attribute_value, find_attribute
 from xbuilder.nodes.making import make_node_proto
-from xbuilder.nodes.protos import attribute_value, find_attribute
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 from xbuilder.runtimes.processors import processors_of

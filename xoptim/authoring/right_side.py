@@ -14,8 +14,9 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 
 from xbuilder.errors import OptionError
 from xbuilder.files.blocks.block_tensors import BlockTensor
+from xbuilder.nodes.functions import function_key
 from xbuilder.nodes.making import make_node_proto
-from xbuilder.nodes.protos import captured_names, function_key
+from xbuilder.nodes.subgraphs import captured_names
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 
 #: input of an operator: a result, a new operator, a constant, or nothing

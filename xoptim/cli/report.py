@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from xbuilder.nodes.protos import opsets_of
+from xbuilder.operators.opsets import opsets_of
 
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
 from .output import counted, html_console, human_bytes, print_line, print_table

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from xbuilder.nodes.attribute_types import default_attributes
-from xbuilder.nodes.protos import attribute_value, attributes_of, has_reference
+from xbuilder.nodes.attributes import attribute_value, attributes_of, has_reference
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_schemas import schema_of
 

@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.nodes.protos import copy_with_edges
+from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.operators.opsets import newest_opset
 
 from ..authoring.patterns import MatchResult, PatternOptimization

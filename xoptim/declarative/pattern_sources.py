@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
-from xbuilder.nodes.protos import captured_names, subgraphs_of
+from xbuilder.nodes.subgraphs import captured_names, subgraphs_of
 from xbuilder.tensors.checks import content_problem
 
 _NAMES: dict[str, int] = dict(TensorProto.DataType.items())

@@ -12,7 +12,9 @@ from onnx import ModelProto, NodeProto
 from xbuilder import GraphBuilder
 from xbuilder.builder.graph_builder_opset import Opset
 from xbuilder.errors import OptionError
-from xbuilder.nodes.protos import copy_with_edges, main_domain, tensor_array
+from xbuilder.nodes.copies import copy_with_edges
+from xbuilder.nodes.tensors import tensor_array
+from xbuilder.operators.domains import main_domain
 
 from .compiled import CompiledGraph
 from .pattern_sources import captured_by, check_results, input_types

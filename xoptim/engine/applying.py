@@ -11,7 +11,7 @@ from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.graph.feature_checks import FeatureChecks
 from xbuilder.inference.graph_inference import infer_and_note
-from xbuilder.nodes.protos import copy_node
+from xbuilder.nodes.copies import copy_node
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.cycles import CycleError
 

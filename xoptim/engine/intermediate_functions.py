@@ -8,8 +8,7 @@ from onnx import NodeProto
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.inlining import inline_calls
-from xbuilder.nodes.functions import FunctionKey
-from xbuilder.nodes.protos import function_key
+from xbuilder.nodes.functions import FunctionKey, function_key
 
 from ..authoring.outlining import INTERMEDIATE
 from ..authoring.patterns import PatternOptimization

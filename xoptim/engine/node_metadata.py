@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from onnx import NodeProto
 
-from xbuilder.nodes.protos import readable
+from xbuilder.nodes.attributes import readable
 from xbuilder.nodes.record import NodeRecord
 
 

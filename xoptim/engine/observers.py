@@ -13,7 +13,7 @@ import onnx.helper as oh
 from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
 from xbuilder.graph.graph_check import check_graph
-from xbuilder.nodes.protos import node_captures
+from xbuilder.nodes.subgraphs import node_captures
 from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.pretty import pretty_graph, pretty_node
 

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_and_note
-from xbuilder.nodes.protos import copy_node
+from xbuilder.nodes.copies import copy_node
 from xbuilder.nodes.record import NodeRecord
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 from onnx.numpy_helper import from_array
 
-from xbuilder.nodes.protos import attributes_of
+from xbuilder.nodes.attributes import attributes_of
 
 from ..analysis.arguments import other_input
 from ..analysis.axes import axis_of

@@ -22,7 +22,8 @@ from xbuilder.errors import OptionError, XoptimError
 from xbuilder.files.model_files import load_model
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.nodes.functions import all_nodes
-from xbuilder.nodes.protos import main_domain, opsets_of
+from xbuilder.operators.domains import main_domain
+from xbuilder.operators.opsets import opsets_of
 
 #: weights of more bytes are hidden from the converter
 _LARGE = 1024

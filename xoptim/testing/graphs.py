@@ -11,7 +11,7 @@ import onnx.helper as oh
 from onnx import GraphProto, TensorProto
 
 from xbuilder.constants.evaluation import constant_node_value
-from xbuilder.nodes.protos import captured_names
+from xbuilder.nodes.subgraphs import captured_names
 
 
 def _leaf(array: np.ndarray) -> str:

@@ -16,8 +16,9 @@ from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.builder.graph_builder_opset import Opset
 from xbuilder.errors import OptionError
 from xbuilder.graph.graph import Graph
-from xbuilder.nodes.protos import attributes_of, subgraphs_of
+from xbuilder.nodes.attributes import attributes_of
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.protos.exporting import named_tensor
 from xbuilder.store.named_nodes import named_nodes
 

@@ -15,7 +15,7 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
 from xbuilder.nodes.functions import all_nodes
-from xbuilder.nodes.protos import node_captures
+from xbuilder.nodes.subgraphs import node_captures
 from xbuilder.tensors.bits import element_type
 
 from .ort_values import Result, to_result, type_of

@@ -13,7 +13,7 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder
 from xbuilder.constants.sharing import SharedInitializers
-from xbuilder.nodes.protos import tensor_array
+from xbuilder.nodes.tensors import tensor_array
 
 ONES = np.ones(3, dtype=np.float32)
 TYPED = oh.make_tensor("t", TensorProto.FLOAT, [3], [1.0, 1.0, 1.0])

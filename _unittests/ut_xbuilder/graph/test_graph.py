@@ -9,7 +9,7 @@ from onnx import TensorProto
 from xbuilder import OptionError, ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.graph.model_scope import ModelScope
-from xbuilder.nodes.io_spec import IOSpec
+from xbuilder.nodes.value_infos import IOSpec
 
 
 def new() -> Graph:

@@ -10,7 +10,7 @@ from xbuilder import FactError, ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.graph.model_scope import ModelScope
 from xbuilder.inference.graph_inference import add_node, infer_and_note, infer_record
-from xbuilder.nodes.io_spec import IOSpec
+from xbuilder.nodes.value_infos import IOSpec
 
 
 def new() -> Graph:

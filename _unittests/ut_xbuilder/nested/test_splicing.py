@@ -7,7 +7,7 @@ from ut_xbuilder.graph_checks import check_stores, parse
 
 from xbuilder import GraphBuilder
 from xbuilder.nested.splicing import rename_calls, rename_graph, splice
-from xbuilder.nodes.protos import subgraphs_of
+from xbuilder.nodes.subgraphs import subgraphs_of
 
 NESTED = parse(
     """

@@ -16,7 +16,7 @@ from xbuilder.nodes.attribute_types import (
     attribute_types,
     default_attributes,
 )
-from xbuilder.nodes.protos import attribute_value
+from xbuilder.nodes.attributes import attribute_value
 from xbuilder.operators.opsets import newest_opset
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 

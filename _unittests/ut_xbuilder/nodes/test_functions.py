@@ -8,7 +8,7 @@ from onnx import AttributeProto
 from ut_xbuilder.graph_checks import functions_model, parse
 
 from xbuilder import GraphBuilder
-from xbuilder.nodes.functions import all_nodes, bind_attributes, body_size
+from xbuilder.nodes.functions import all_nodes, bind_attributes, body_size, function_key
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,10 @@ def test_an_attribute_of_the_call(given, defaults, expected):
     assert [a.i for a in bound.attribute if a.name == "axis"] == [expected] * (expected is not None)
     assert list(bound.input) == ["u", ""]
     assert node.attribute[0].ref_attr_name == "a", "the function is not changed"
+
+
+def test_key_of_a_function():
+    node = oh.make_node("F", [], ["y"], domain="ai.onnx")
+    assert function_key(node) == ("", "F")
+    node.overload = "o"
+    assert function_key(node) == ("", "F:o")

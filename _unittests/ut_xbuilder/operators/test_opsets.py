@@ -8,7 +8,13 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.operators.opsets import check_opset, ir_version_for, newest_ml, newest_opset
+from xbuilder.operators.opsets import (
+    check_opset,
+    ir_version_for,
+    newest_ml,
+    newest_opset,
+    opsets_of,
+)
 
 
 def test_newest():
@@ -38,3 +44,9 @@ def test_unknown_opset(opset):
 def test_known_opset():
     assert check_opset(1) == 1
     assert GraphBuilder(newest_opset()).main_opset == newest_opset()
+
+
+def test_versions_a_model_imports():
+    opsets = [oh.make_opsetid("ai.onnx", 18), oh.make_opsetid("d", 2)]
+    model = oh.make_model(oh.make_graph([], "g", [], []), opset_imports=opsets)
+    assert opsets_of(model) == {"": 18, "d": 2}

@@ -14,7 +14,7 @@ from onnx import TensorProto
 from xbuilder import GraphBuilder
 from xbuilder.errors import InvalidModelError
 from xbuilder.files.model_files import load_model
-from xbuilder.nodes.protos import tensor_array
+from xbuilder.nodes.tensors import tensor_array
 from xbuilder.tensors.checks import check_content, content_problem
 
 

@@ -14,7 +14,7 @@ import pytest
 from ut_xoptim.cli.command_line import run
 
 from xbuilder.errors import OptionError
-from xbuilder.nodes.protos import opsets_of
+from xbuilder.operators.opsets import opsets_of
 from xoptim.surgery.opset_conversion import OpsetConversionError, convert_opset
 from xoptim.trust.verification import verify_models
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from onnx import NodeProto
 
 from xbuilder.dims import Dim, Shape
-from xbuilder.nodes.protos import attributes_of
+from xbuilder.nodes.attributes import attributes_of
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import NewNode, NewResult, Operand, Replacement

@@ -10,8 +10,8 @@ from typing import TypeVar
 from onnx import AttributeProto, NodeProto
 
 from xbuilder.errors import PatternError
-from xbuilder.nodes.protos import main_domain
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_traits import GRAPH_OWNERS
 
 from ...authoring.rewriters import Member

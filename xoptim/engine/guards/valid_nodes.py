@@ -11,9 +11,9 @@ from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
 from xbuilder.nodes.attribute_types import Typed, attribute_problem, attribute_types
-from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.schema_check import form_of, is_standard
+from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.op_traits import EXACT_RANKS, IN_ANY_OPSET
 from xbuilder.operators.opsets import newest_ml
 from xbuilder.shapes.registry import find_shape_function

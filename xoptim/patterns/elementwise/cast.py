@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from xbuilder.nodes.protos import find_attribute
+from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.domains import CUDA_DOMAIN
 from xbuilder.operators.op_traits import ARITHMETIC, is_float_of
 from xbuilder.tensors.bits import is_packed

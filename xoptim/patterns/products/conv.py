@@ -6,7 +6,7 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
-from xbuilder.nodes.protos import has_reference
+from xbuilder.nodes.attributes import has_reference
 
 from ...analysis.arguments import optional_input
 from ...analysis.constants import Ints, int_values, is_filled_with

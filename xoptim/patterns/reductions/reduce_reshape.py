@@ -6,7 +6,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
-from xbuilder.nodes.protos import find_attribute
+from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import int_attribute, optional_input

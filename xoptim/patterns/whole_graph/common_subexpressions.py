@@ -10,9 +10,12 @@ from onnx import FunctionProto, NodeProto
 
 from xbuilder.dims import Shape
 from xbuilder.nodes.canonical_attributes import canonical_attributes
-from xbuilder.nodes.protos import is_deterministic, main_domain, opsets_of, subgraphs_of
+from xbuilder.nodes.determinism import is_deterministic
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.subgraphs import subgraphs_of
+from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
+from xbuilder.operators.opsets import opsets_of
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.placement import by_order
 from xbuilder.store.readers import Readers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
-from xbuilder.nodes.protos import find_attribute
+from xbuilder.nodes.attributes import find_attribute
 
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement

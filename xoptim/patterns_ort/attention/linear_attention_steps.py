@@ -9,7 +9,7 @@ from onnx import NodeProto
 from xbuilder.dims import Dim, Shape
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of
-from xbuilder.nodes.protos import attributes_of
+from xbuilder.nodes.attributes import attributes_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import RESHAPES

@@ -18,7 +18,7 @@ from unification import isvar
 from xbuilder.errors import OptionError
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attribute_types import default_attributes
-from xbuilder.nodes.protos import attribute_value
+from xbuilder.nodes.attributes import attribute_value
 from xbuilder.nodes.record import NodeRecord
 
 from ...authoring.right_side import NewNode, NewResult

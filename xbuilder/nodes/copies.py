@@ -1,0 +1,70 @@
+"""Copies nodes, with other edges or other names captured by their subgraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from onnx import GraphProto, NodeProto
+
+from ..operators.domains import main_domain
+from .subgraphs import may_own_graph, subgraphs_of
+
+
+def copy_node(node: NodeProto) -> NodeProto:
+    """Copies a node, because the nodes of a model or of a store are never changed."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def copy_with_edges(
+    node: NodeProto, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> NodeProto:
+    """Copies a node with other inputs and outputs."""
+    new = copy_node(node)
+    _set_names(new.input, inputs)
+    _set_names(new.output, outputs)
+    return new
+
+
+def _set_names(field: Any, names: Sequence[str]) -> None:
+    if len(field) != len(names):
+        del field[:]
+        field.extend(names)
+        return
+    for i, name in enumerate(names):
+        field[i] = name
+
+
+def _renaming_free_names(rename: Callable[[str], str], hidden: set[str]) -> Callable[[str], str]:
+    """Renames the names a graph does not define."""
+    return lambda name: name if name in hidden else rename(name)
+
+
+def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
+    """Renames the captures of a graph (a private copy), in place."""
+    defined = {i.name for i in graph.input}
+    defined.update(i.name for i in graph.initializer)
+    for node in graph.node:
+        for i, name in enumerate(node.input):
+            if name and name not in defined:
+                new_name = rename(name)
+                if new_name != name:
+                    node.input[i] = new_name
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            hidden = set(defined)
+            for _, sub in subgraphs_of(node):
+                _rename_in_graph(sub, _renaming_free_names(rename, hidden))
+        defined.update(node.output)
+    for out in graph.output:
+        if out.name not in defined:
+            out.name = rename(out.name)
+
+
+def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:
+    """Copies a node and renames the outer names its subgraphs read."""
+    new = copy_node(node)
+    for _, graph in subgraphs_of(new):
+        _rename_in_graph(graph, lambda n: mapping.get(n, n))
+    return new
