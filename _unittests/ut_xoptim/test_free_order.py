@@ -17,6 +17,7 @@ from onnx import ModelProto, TensorProto
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import InvalidModelError
 from xoptim import get_pattern_list
 from xoptim.catalogue import order, selection
 from xoptim.engine import program
@@ -128,10 +129,8 @@ def test_random_models(seed: int, shuffle: Callable[[int], None]) -> None:
     check_free(made.branching_model() if seed % 2 else made.model(), shuffle, seeds=range(4))
 
 
-@pytest.mark.parametrize("name", ["light_shufflenet", "light_inception_v2"])
-def test_light_models(name: str, shuffle: Callable[[int], None]) -> None:
-    model = onnx.load(LIGHT / f"{name}.onnx")
-    check_free(model, shuffle, {"light_shufflenet": 109, "light_inception_v2": 141}[name])
+def test_light_model(shuffle: Callable[[int], None]) -> None:
+    check_free(onnx.load(LIGHT / "light_shufflenet.onnx"), shuffle, 109)
 
 
 @pytest.mark.skipif(len(WHEELS) < 4, reason="the wheels are fetched by `make models`")
@@ -150,33 +149,44 @@ def test_models_of_wheels(name: str, most: int, shuffle: Callable[[int], None]) 
 #: family, attention, opset -> nodes that are left
 FAMILIES = {
     ("llama, cache", "sdpa", 18): 74,
-    ("gemma, cache", "sdpa", 23): 69,
     ("gpt2, cache", "sdpa", 18): 60,
+    ("codegen, cache", "eager", 18): 60,
+    ("blipvision", "eager", 18): 32,
+}
+MORE_FAMILIES = {
+    ("gemma, cache", "sdpa", 23): 69,
     ("phi3, cache", "sdpa", 23): 68,
     ("t5 decoder, cache", "sdpa", 18): 77,
     ("bart decoder, cache", "sdpa", 18): 89,
-    ("codegen, cache", "eager", 18): 60,
-    ("blipvision", "eager", 18): 32,
     ("detr", "sdpa", 18): 129,
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", FAMILIES)
-def test_families(row: tuple[str, str, int], shuffle: Callable[[int], None]) -> None:
+@pytest.mark.parametrize(
+    ("row", "most"),
+    [
+        *FAMILIES.items(),
+        *(pytest.param(*row, marks=pytest.mark.long) for row in MORE_FAMILIES.items()),
+    ],
+)
+def test_families(row: tuple[str, str, int], most: int, shuffle: Callable[[int], None]) -> None:
     name, attention, opset = row
     first, more = _example("transformer_families", "more_families")
     family = {**first.FAMILIES, **more.MORE}[name]
     model, _ = first.export(family, "ours", attention, opset)
-    check_free(model, shuffle, FAMILIES[row])
+    check_free(model, shuffle, most)
 
 
 @pytest.mark.slow
-def test_examples(shuffle: Callable[[int], None]) -> None:
-    """The example of each rewrite, with the others."""
+@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_examples(count: int, shuffle: Callable[[int], None]) -> None:
+    """The example of each rewrite, with all the others."""
     (examples,) = _example("pattern_models")
     for name, (model, _) in examples.collect_examples().items():
         try:
-            check_free(model, shuffle, seeds=range(2))
+            check_free(model, shuffle, seeds=range(count))
+        except InvalidModelError:
+            continue  # it is the example of an older opset
         except AssertionError as error:
             raise AssertionError(f"the example of {name}: {error}") from error

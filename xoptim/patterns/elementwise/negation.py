@@ -11,7 +11,15 @@ from ...catalogue import rewrite
 from ...declarative import rule
 
 
-@rule("default", "specialize", "x + -y -> x - y", "x - -y -> x + y", priority="later", min_opset=7)
+@rule(
+    "default",
+    "specialize",
+    "x + -y -> x - y",
+    "x - -y -> x + y",
+    behind="MatMulAdd",
+    priority="later",
+    min_opset=7,
+)
 def neg_sum(g: RewriteContext) -> None:
     """x + Neg(y) -> x - y, x - Neg(y) -> x + y. Nothing else reads the Neg.
 
