@@ -14,18 +14,18 @@ LONGEST = ("test_mutants.py",)
 TORCH = Path(__file__).parent / "ut_torch_interpreter"
 
 
-class LeftOut(pytest.Dir):
-    """A folder whose tests are skipped."""
+class LeftOut(pytest.Module):
+    """A file whose tests are skipped."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Gives no test, and the reason."""
         pytest.skip("torch is not installed")
 
 
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> LeftOut | None:
     """Leaves the tests of ``torch_interpreter`` out if torch is not installed."""
-    if path == TORCH and find_spec("torch") is None:
-        return LeftOut.from_parent(parent, path=path)
+    if TORCH in module_path.parents and find_spec("torch") is None:
+        return LeftOut.from_parent(parent, path=module_path)
     return None
 
 
