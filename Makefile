@@ -69,7 +69,7 @@ $(VENV)/.light: pyproject.toml | $(BIN)/python
 $(VENV)/.oldest: pyproject.toml | $(BIN)/python
 	@echo "== uv installs the oldest dependencies in $(VENV)"
 	$(PIP) uv
-	$(BIN)/uv pip install --python $(BIN)/python --resolution lowest-direct -e ".[test]"
+	$(BIN)/uv pip install --upgrade --python $(BIN)/python --resolution lowest-direct -e ".[test]"
 	@touch $@
 
 # the catalogue shows models taken from the tests
