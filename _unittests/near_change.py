@@ -12,7 +12,8 @@ yet included. Tests mirror modules, so each file names its tests:
 3. ``xbuilder/x/__init__.py`` has the tests of ``_unittests/ut_xbuilder/x``, a ``conftest.py`` those
    beside it;
 4. a module without tests of its own has those of the modules that import it: the ones of its folder,
-   the others if there is none there. So has a file that tests share;
+   the others if there is none there, and those of its folder if nothing imports it. So has a file
+   that tests share;
 5. any other file has the tests that write its name, a page of ``_doc`` those of the documentation.
 
 The architecture is always tested. A change that has no test gets a short list.
@@ -92,18 +93,21 @@ class NearTests:
         if is_test(path):
             return {path} & set(self.tests)
         if path.endswith(".py") and path.split("/")[0] in (*PACKAGES, TESTS):
-            return self.mirror(path) or self.of_importers(path)
+            return self.mirror(path) or self.of_importers(path) or self.of_folder(path)
         return self.that_write(path)
 
     def mirror(self, path: str) -> set[str]:
         """The tests at the place of a file: those of its folder if it is about a folder."""
+        beside, name = self.of_folder(path), Path(path).stem
+        if name in ("__init__", "conftest"):
+            return beside
+        return {test for test in beside if f"{Path(test).stem}_".startswith(f"test_{name}_")}
+
+    def of_folder(self, path: str) -> set[str]:
+        """The tests of the modules of a folder, or those beside a file of ``_unittests``."""
         package, _, inner = path.partition("/")
         place = f"{TESTS}/ut_{package}/{inner}" if package in PACKAGES else path
-        beside = {test for test in self.tests if folder_of(test) == folder_of(place)}
-        if Path(path).name in ("__init__.py", "conftest.py"):
-            return beside
-        stem = f"{folder_of(place)}/test_{Path(path).stem}"
-        return {test for test in beside if test.startswith((f"{stem}.", f"{stem}_"))}
+        return {test for test in self.tests if folder_of(test) == folder_of(place)}
 
     def of_importers(self, path: str) -> set[str]:
         """The tests of the modules that import a module: the nearest ones, step by step."""

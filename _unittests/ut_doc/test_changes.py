@@ -25,7 +25,7 @@ def test_last_version_is_that_of_the_project():
 
 
 def test_a_version_is_short():
-    """What a user can do; a rewrite is described by the catalogue."""
+    """It says the things a user can do; the catalogue describes the rewrites."""
     for text in VERSION.split(LOG)[3::3]:
         assert 5 < len(text.splitlines()) < 200
 
@@ -40,7 +40,7 @@ def test_fragments_have_a_kind():
 
 
 def test_fragments_become_a_version(tmp_path):
-    """What `make changes` does, in a copy."""
+    """The command of `make changes`, in a copy."""
     pytest.importorskip("towncrier")
     folder = tmp_path / CHANGES["directory"]
     folder.mkdir(parents=True)

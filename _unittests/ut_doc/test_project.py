@@ -1,4 +1,4 @@
-"""What the project says of itself in several files: versions, Pythons, tools, forms of the forge."""
+"""Facts that several files of the project state: versions, Pythons, tools, forms of the forge."""
 
 from __future__ import annotations
 
