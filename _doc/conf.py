@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -11,7 +12,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "_doc")]
 project = "xoptim"
 author = "the xoptim developers"
 copyright = "2026, the xoptim developers"
-release = version = "0.1.0"
+release = version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -19,7 +20,7 @@ extensions = [
     "flow_directive",
     "pattern_table",
 ]
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "changes", "examples"]
 html_theme = "furo"
 html_title = f"xoptim {release}"
 pygments_style = "default"

@@ -1,11 +1,32 @@
-"""The order of the tests."""
+"""The order of the tests, and those left out without torch."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 #: files one process runs for minutes: they start first, the other processes run the rest meanwhile
 LONGEST = ("test_mutants.py",)
+#: the tests of the package that imports torch
+TORCH = Path(__file__).parent / "ut_torch_interpreter"
+
+
+class LeftOut(pytest.Module):
+    """A file whose tests are skipped."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Gives no test, and the reason."""
+        pytest.skip("torch is not installed")
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> LeftOut | None:
+    """Leaves the tests of ``torch_interpreter`` out if torch is not installed."""
+    if TORCH in module_path.parents and find_spec("torch") is None:
+        return LeftOut.from_parent(parent, path=module_path)
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

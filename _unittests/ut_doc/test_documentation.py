@@ -15,7 +15,9 @@ from architecture_rules import ROOMS, room_of
 from xoptim.catalogue.registry import all_patterns
 
 ROOT = Path(__file__).resolve().parents[2]
+FRAGMENTS = ROOT / "_doc" / "changes"
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "_doc").rglob("*.rst"))]
+PAGES = [page for page in PAGES if page.parent != FRAGMENTS]
 
 
 def python_blocks(text: str) -> list[str]:
@@ -42,16 +44,12 @@ def test_blocks_are_found():
 def test_code_runs(page, tmp_path, monkeypatch):
     """The blocks of a page run one after the other, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(page.read_text(encoding="utf-8"))
+    if any(re.search(r"^(import|from) torch", block, re.M) for block in blocks):
+        pytest.importorskip("torch")
     namespace: dict = {"__name__": "page"}
-    for number, block in enumerate(python_blocks(page.read_text(encoding="utf-8")), 1):
+    for number, block in enumerate(blocks, 1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
-
-
-def test_versions_agree():
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    version = re.search(r'^version = "(.*)"$', project, re.M).group(1)
-    assert f'"{version}"' in (ROOT / "_doc" / "conf.py").read_text(encoding="utf-8")
-    assert f"\n{version}\n+++" in (ROOT / "CHANGELOGS.rst").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("package", sorted(ROOMS))
@@ -66,37 +64,13 @@ def test_rooms_are_listed_in_the_order_of_their_imports(package):
 
 def test_every_page_is_in_a_toctree():
     listed = {"index", "conf"}
-    for page in (ROOT / "_doc").rglob("*.rst"):
+    for page in PAGES[1:]:
         for block in re.findall(r"\.\. toctree::\n((?: +.*\n|\s*\n)+)", page.read_text() + "\n"):
             names = (line.strip() for line in block.splitlines())
             folder = page.parent.relative_to(ROOT / "_doc")
             listed |= {(folder / n).as_posix() for n in names if n and not n.startswith(":")}
     found = {p.relative_to(ROOT / "_doc").with_suffix("").as_posix() for p in PAGES[1:]}
     assert found <= listed
-
-
-def test_targets_of_the_makefile_exist():
-    """README and CI only name commands that exist."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    readme = (ROOT / "README.rst").read_text(encoding="utf-8")
-    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
-    assert set(re.findall(r"make ([a-z-]+)$", readme + ci, re.M)) <= targets
-    assert "make test" in ci and "set -euo pipefail" in ci
-    scripts = re.findall(r"python (_doc/\S+\.py)", makefile)
-    assert scripts
-    assert [s for s in scripts if not (ROOT / s).exists()] == []
-
-
-def test_changelogs_name_every_pattern():
-    """One line for each pattern, and no line for a pattern that does not exist."""
-    text = (ROOT / "CHANGELOGS.rst").read_text(encoding="utf-8")
-    sections = re.split(r"^Patterns, (?:set ``\w+``|in no set):$", text, flags=re.M)[1:]
-    found = re.findall(r"^\* ``(\w+)``: \S", "".join(sections), re.M)
-    names = {cls.__name__.removesuffix("Pattern") for cls in all_patterns().values()}
-    assert sorted(names - set(found)) == []
-    assert sorted(set(found) - names) == []
-    assert len(found) == len(set(found))
 
 
 def test_catalogue_has_an_example_for_every_pattern(monkeypatch):
@@ -126,6 +100,7 @@ def test_an_example_is_a_pair_of_models(monkeypatch):
 @pytest.mark.slow
 def test_demo(tmp_path):
     """The commands `make demo` runs."""
+    pytest.importorskip("torch")
     script = ROOT / "_doc" / "examples" / "plot_demo_mlp.py"
     done = subprocess.run(
         [sys.executable, str(script), "--output", str(tmp_path)],
@@ -146,6 +121,7 @@ def test_demo(tmp_path):
 @pytest.mark.skipif(importlib.util.find_spec("furo") is None, reason="furo is not installed")
 def test_documentation_builds(tmp_path):
     pytest.importorskip("sphinx", reason="the documentation is built by sphinx")
+    pytest.importorskip("torch", reason="the documentation shows torch_interpreter")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
     done = subprocess.run(
         [*command, str(ROOT / "_doc"), str(tmp_path / "html")],

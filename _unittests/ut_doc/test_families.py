@@ -48,6 +48,7 @@ ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
 
 @pytest.fixture(scope="module")
 def families() -> Iterator[dict]:
+    pytest.importorskip("torch")
     sys.path.insert(0, str(EXAMPLES))  # one imports the other
     try:
         first, more = map(importlib.import_module, ("transformer_families", "more_families"))

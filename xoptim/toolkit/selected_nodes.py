@@ -229,6 +229,6 @@ def _value(value: Any) -> str:
 def _constant(value: np.ndarray) -> str:
     """The python source of an array."""
     content = re.sub(r"\b(inf|nan)\b", r"np.\1", repr(value.tolist()))
-    if not hasattr(np, value.dtype.name):
+    if value.dtype.isbuiltin == 2:  # registered by another library
         return f"np.array({content}, dtype=ml_dtypes.{value.dtype.name})"
     return f"np.array({content}, dtype=np.dtype({value.dtype.name!r}))"

@@ -10,7 +10,6 @@ import numpy as np
 import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
-import torch
 from onnx import TensorProto
 from ut_xbuilder.container_models import (
     assert_contents,
@@ -26,8 +25,8 @@ from xbuilder.files.tensor_sites import iter_external_tensors
 from xbuilder.files.tensor_sources import copy_bytes
 
 
-def make_all_kinds():
-    """Sources of every kind, and the arrays they stand for."""
+def make_kinds():
+    """Sources of every kind but torch, and the arrays they stand for."""
     rng = np.random.default_rng(1)
     base = rng.random((40, 30), dtype=np.float32)
     int4 = rng.integers(-8, 8, (3, 5)).astype(ml_dtypes.int4)
@@ -44,31 +43,14 @@ def make_all_kinds():
         "int4": int4,
         "int4_T": int4.T,
         "bf16": bf16,
-        "torch_f32": torch.from_numpy(base),
-        "torch_T": torch.from_numpy(base).T,
-        "torch_grad": torch.nn.Parameter(torch.from_numpy(base + 1)),
-        "torch_bf16": torch.from_numpy(base).to(torch.bfloat16),
-        "torch_bf16_T": torch.from_numpy(base).to(torch.bfloat16).T,
-        "torch_f8": torch.from_numpy(base).to(torch.float8_e4m3fn),
-        "torch_scalar": torch.tensor(3.0, dtype=torch.bfloat16),
-        "torch_conj": torch.tensor([1 + 2j, 3 - 1j]).conj(),
         "proto_raw": onh.from_array(base),
         "proto_typed": oh.make_tensor("t", TensorProto.INT64, [2], [5, 6]),
         "proto_typed_int4": oh.make_tensor("t", TensorProto.INT4, [3], [1, -2, 3]),
         "proto_typed_bf16": oh.make_tensor("t", TensorProto.BFLOAT16, [2], [1.5, -2.0]),
     }
-    f8 = base.astype(ml_dtypes.float8_e4m3fn)
     expected = {
         **{k: v for k, v in arrays.items() if isinstance(v, np.ndarray)},
         "big_endian": np.arange(5, dtype=np.int32),
-        "torch_f32": base,
-        "torch_T": base.T,
-        "torch_grad": base + 1,
-        "torch_bf16": bf16,
-        "torch_bf16_T": bf16.T,
-        "torch_f8": f8,
-        "torch_scalar": np.array(3, dtype=ml_dtypes.bfloat16),
-        "torch_conj": np.array([1 - 2j, 3 + 1j], dtype=np.complex64),
         "proto_raw": base,
         "proto_typed": np.array([5, 6]),
         "proto_typed_int4": np.array([1, -2, 3], dtype=ml_dtypes.int4),
@@ -77,8 +59,37 @@ def make_all_kinds():
     return arrays, {name: expected[name] for name in arrays}
 
 
-def test_sources_of_all_kinds(tmp_path):
-    arrays, expected = make_all_kinds()
+def make_torch_kinds():
+    """Tensors of torch, and the arrays they stand for."""
+    torch = pytest.importorskip("torch")
+    base = np.random.default_rng(1).random((40, 30), dtype=np.float32)
+    bf16 = base.astype(ml_dtypes.bfloat16)
+    arrays = {
+        "f32": torch.from_numpy(base),
+        "T": torch.from_numpy(base).T,
+        "grad": torch.nn.Parameter(torch.from_numpy(base + 1)),
+        "bf16": torch.from_numpy(base).to(torch.bfloat16),
+        "bf16_T": torch.from_numpy(base).to(torch.bfloat16).T,
+        "f8": torch.from_numpy(base).to(torch.float8_e4m3fn),
+        "scalar": torch.tensor(3.0, dtype=torch.bfloat16),
+        "conj": torch.tensor([1 + 2j, 3 - 1j]).conj(),
+    }
+    expected = {
+        "f32": base,
+        "T": base.T,
+        "grad": base + 1,
+        "bf16": bf16,
+        "bf16_T": bf16.T,
+        "f8": base.astype(ml_dtypes.float8_e4m3fn),
+        "scalar": np.array(3, dtype=ml_dtypes.bfloat16),
+        "conj": np.array([1 - 2j, 3 + 1j], dtype=np.complex64),
+    }
+    return arrays, expected
+
+
+@pytest.mark.parametrize("make", [make_kinds, make_torch_kinds])
+def test_sources_of_all_kinds(tmp_path, make):
+    arrays, expected = make()
     model = make_model({})
     model.graph.output[0].name = "x"
     for name in arrays:
@@ -129,6 +140,7 @@ def test_content_shorter_than_its_dimensions(tmp_path):
 
 
 def test_torch_tensor_without_content(tmp_path):
+    torch = pytest.importorskip("torch")
     container = ModelContainer(make_model(make_arrays(1)), {"w0": torch.empty(600, device="meta")})
     with pytest.raises(InvalidModelError, match="no content"):
         container.save(tmp_path / "m.onnx")
