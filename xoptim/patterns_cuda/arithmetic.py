@@ -12,7 +12,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 
 from ..analysis.arguments import int_attribute, other_input
 from ..analysis.permutations import perm_of
-from ..analysis.shapes import equal_dims, positive, proven_equal, shape_of
+from ..analysis.shapes import equal_dims, positive, proven_equal
 from ..authoring import Answer, NewNode, RewriteContext
 from ..authoring.rewrite import RewriteFunction
 from ..catalogue import rewrite
@@ -90,7 +90,7 @@ _SHAPES: dict[str, tuple[Fits, str, str]] = {
 
 def _require_shapes(g: RewriteContext, names: Sequence[str], result: str, fits: Fits) -> None:
     """Refuses unless a kernel computes the same as broadcasting does."""
-    shapes = [s for name in names if (s := shape_of(g, name)) is not None]
+    shapes = [s for name in names if (s := g.shape_or_none(name)) is not None]
     whole = g.shape_of(result)
     known = len(shapes) == len(names) and fits(g, shapes, whole)
     g.require(known, "the kernel may not broadcast these shapes")

@@ -6,7 +6,6 @@ from ut_xoptim.analysis.small_graph import optimizer
 
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.analysis.arguments import other_input
-from xoptim.analysis.neighbours import producer, reader
 from xoptim.testing import optimizer_of
 
 
@@ -16,11 +15,13 @@ def _optimizer(text: str, opset: int = 18) -> GraphBuilderPatternOptimization:
 
 def test_neighbours() -> None:
     g = optimizer("n = Neg(X) m = Mul(n, Z) k = com.microsoft.Gelu(m) Y = Add(k, Z)")
-    assert producer(g, "n", "Neg").output[0] == "n" and producer(g, "n", "Abs") is None
-    assert producer(g, "X", "Neg") is None and producer(g, "k", "Gelu") is None
-    assert reader(g, "n", "Mul").output[0] == "m" and reader(g, "n", "Add") is None
-    assert reader(g, "Z", "Mul") is None and reader(g, "Y", "Mul") is None
-    assert reader(g, "m", "Gelu") is None, "another domain"
+    assert (
+        g.producer_or_none("n", "Neg").output[0] == "n" and g.producer_or_none("n", "Abs") is None
+    )
+    assert g.producer_or_none("X", "Neg") is None and g.producer_or_none("k", "Gelu") is None
+    assert g.reader_or_none("n", "Mul").output[0] == "m" and g.reader_or_none("n", "Add") is None
+    assert g.reader_or_none("Z", "Mul") is None and g.reader_or_none("Y", "Mul") is None
+    assert g.reader_or_none("m", "Gelu") is None, "another domain"
     mul = g.node_before("m")
     assert other_input(mul, "n") == "Z" and other_input(mul, "Z") == "n"
     assert other_input(mul, "X") is None
@@ -33,7 +34,7 @@ def test_producer_looks_at_the_domain() -> None:
             z = com.microsoft.Neg(y)
         }"""
     )
-    assert producer(g, "y", "Abs", "Neg").op_type == "Neg"
-    assert producer(g, "y", "Abs") is None
-    assert producer(g, "z", "Neg") is None
-    assert producer(g, "x", "Neg") is None
+    assert g.producer_or_none("y", "Abs", "Neg").op_type == "Neg"
+    assert g.producer_or_none("y", "Abs") is None
+    assert g.producer_or_none("z", "Neg") is None
+    assert g.producer_or_none("x", "Neg") is None

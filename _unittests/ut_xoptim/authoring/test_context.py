@@ -117,9 +117,9 @@ def test_what_is_known(g: Any) -> None:
     refused("the rank is not known", g.rank_of, "u")
     refused("why", g.shape_of, "u", "why")
     refused("why", g.rank_of, "u", "why")
-    assert g.constant("k") == 2
-    refused("an operand is not constant", g.constant, "X")
-    refused("why", g.constant, "", "why")
+    assert g.constant_of("k") == 2
+    refused("an operand is not constant", g.constant_of, "X")
+    refused("why", g.constant_of, "", "why")
 
 
 def test_scalar(g: Any) -> None:

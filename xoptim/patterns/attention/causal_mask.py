@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.constants import scalar_value
-from ...analysis.neighbours import producer
 from ...analysis.values.masks import causal_positions, first_position
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
@@ -37,7 +36,7 @@ def function_causal_mask_mul_add(g: RewriteContext, node: NodeProto) -> dict[str
     2. dimensions 1 may be added to the positions, nothing to their values.
     """
     for name, columns in (tuple(node.input), tuple(node.input)[::-1]):
-        product = producer(g, name, "Mul")
+        product = g.producer_or_none(name, "Mul")
         if product is None or first_position(g, columns) != 0:
             continue
         for rows, count in (tuple(product.input), tuple(product.input)[::-1]):

@@ -37,7 +37,7 @@ def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     c = node.input[1 - list(node.input).index(result)]
     g.require(node.op_type == "Mul" or node.input[0] == result, "the product divides")
     g.require(is_scalar_beside(g, c, result), "it is not scaled by one constant number")
-    factor = float(g.constant(c).item())
+    factor = float(g.constant_of(c).item())
     factor = factor if node.op_type == "Mul" or factor == 0 else 1 / factor
     g.require(np.isfinite(factor) and factor != 0, "the scale is null or is not finite")
     queries = product.input[0]

@@ -10,7 +10,6 @@ from xbuilder.runtimes.known_kernels import has_kernel
 from ...analysis.arguments import optional_input, other_input
 from ...analysis.bounds import clipped
 from ...analysis.constants import same_numbers, scalar_constant
-from ...analysis.shapes import known_rank
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -38,7 +37,7 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(low == 0 and high is not None, "the bounds are not 0 and a constant")
     assert high is not None
     g.require(0 < high < np.inf, "the upper bound is not positive and finite")
-    known = has_kernel("HardSigmoid", g.try_infer_type(node.output[0]), g.main_opset)
+    known = has_kernel("HardSigmoid", g.type_or_none(node.output[0]), g.main_opset)
     g.require(known, "HardSigmoid does not know this type")
     x, slope, offset = _affine(g, source)
     result, factor = _divided(g, node.output[0], high)
@@ -54,7 +53,7 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 def _scalar_beside(g: RewriteContext, node: NodeProto, name: str) -> np.ndarray | None:
     """The scalar constant a binary node combines with a result without changing its shape."""
     other = other_input(node, name)
-    return scalar_constant(g, other, known_rank(g, name)) if other and other != name else None
+    return scalar_constant(g, other, g.rank_or_none(name)) if other and other != name else None
 
 
 def _term(g: RewriteContext, name: str, *op_types: str) -> tuple[NodeProto, str, float] | None:

@@ -110,5 +110,5 @@ def _unsqueezes(node: NodeProto, name: str) -> bool:
 def _same_axes(g: RewriteContext, a: str, b: str) -> bool:
     if a == b:
         return True
-    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    left, right = g.constant_or_none(a), g.constant_or_none(b)
     return left is not None and right is not None and left.tolist() == right.tolist()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
-from ...analysis.neighbours import producer
 from ...analysis.weights.weights import is_scalable_product
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -28,7 +27,7 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
     MobileBERT normalizes this way.
     """
-    found = [x for x in node.input if producer(g, x, "Mul") is not None]
+    found = [x for x in node.input if g.producer_or_none(x, "Mul") is not None]
     shift = (other_input(node, found[0]) or "") if len(found) == 1 else ""
     if not g.is_cheap_constant(shift):
         return g.no("no constant is added to one product")

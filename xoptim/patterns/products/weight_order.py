@@ -74,7 +74,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     weight = _matrix(g, product)
     new: NewNode = g.like(product, product.input[0], ordered_weight(g, weight, 1, order))
     if bias is not None:
-        values = g.constant(bias)
+        values = g.constant_of(bias)
         g.require(values.shape == (len(order),), "the bias is not a vector")
         new = g.op.Add(new, values[order])
     return g.op.Reshape(new, [*[0] * (len(g.shape_of(row)) - 1), *dims])

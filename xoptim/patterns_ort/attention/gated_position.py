@@ -13,7 +13,6 @@ from ...analysis.attention.heads import Heads, heads_of
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import is_number
 from ...analysis.gemm import product_and_bias
-from ...analysis.neighbours import producer
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -81,7 +80,9 @@ def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProt
     node, eco, read = g.after(second, "Mul", "Sub"), "", second
     if node.op_type == "Mul":
         eco, read = str(other_input(node, second)), node.output[0]
-        g.require(g.facts[eco].shape == (1, queries.count, 1, 1), "a head does not have one number")
+        g.require(
+            g.shape_or_none(eco) == (1, queries.count, 1, 1), "a head does not have one number"
+        )
         node = g.after(node, "Sub")
     minus = node.input[0] == read and is_number(g, node.input[1], 1.0, 4)
     g.require(minus, "one is not subtracted")
@@ -110,7 +111,7 @@ def _product(g: RewriteContext, add: NodeProto, queries: Heads, name: str) -> tu
         )
         g.require(same, "the heads of the batch are not reshaped")
         relative, shape = reshape.input
-    repeat = producer(g, relative, "Tile", "Expand")
+    repeat = g.producer_or_none(relative, "Tile", "Expand")
     if repeat is not None:
         repeated = proven_equal(g, g.shape_of(relative), wide)
         g.require(repeated, "the bias is not the one of the heads")

@@ -9,7 +9,7 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of
-from ...analysis.shapes import equal_dims, known_rank
+from ...analysis.shapes import equal_dims
 from ...authoring import NewNode, Rewrite, RewriteContext
 from ...catalogue import register_pattern, rewrite
 from ..kernels import require_kernel
@@ -41,9 +41,10 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
 def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
     """True if the dimensions 1 of the bias are those before the last one, False if they are the
     first ones or there is none, None in any other case."""
-    if known_rank(g, x) != known_rank(g, b) or not g.has_shape(x) or not g.has_shape(b):
+    shape, other = g.shape_or_none(x), g.shape_or_none(b)
+    if shape is None or other is None or len(shape) != len(other):
         return None
-    rows = list(zip(g.get_shape(x), g.get_shape(b), strict=True))
+    rows = list(zip(shape, other, strict=True))
     same = equal_dims(g)
     if len(rows) < 2 or not same(*rows[-1]):
         return None

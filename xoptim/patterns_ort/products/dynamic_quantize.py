@@ -7,7 +7,6 @@ from onnx import NodeProto, TensorProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import optional_input, other_input
-from ...analysis.neighbours import reader
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import has_kernel
@@ -70,9 +69,9 @@ def _scaled(g: RewriteContext, cast: NodeProto) -> tuple[NodeProto, NodeProto]:
 def _biased(g: RewriteContext, scaled: NodeProto, columns: int) -> tuple[str, str]:
     """The result with its bias, and the bias, empty if none is added."""
     name = scaled.output[0]
-    add = reader(g, name, "Add")
+    add = g.reader_or_none(name, "Add")
     bias = None if add is None else other_input(add, name)
-    if add is None or not bias or g.facts[bias].shape != (columns,):
+    if add is None or not bias or g.shape_or_none(bias) != (columns,):
         return name, ""
     g.look_at(add)
     return add.output[0], bias

@@ -12,7 +12,7 @@ from xbuilder.operators.domains import MICROSOFT
 from ...analysis.arguments import other_input
 from ...analysis.constants import scalar_constant
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import known_rank, positive, shape_of
+from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -76,7 +76,7 @@ def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
     require_kernel(g, "FusedMatMul", a)
     moved = any(g.get_attribute_with_default(node, f"transBatch{s}", 0) for s in "AB")
     g.require(not moved, "a batch dimension is transposed")
-    matrices = all((known_rank(g, name) or 0) >= 2 for name in (a, b))
+    matrices = all((g.rank_or_none(name) or 0) >= 2 for name in (a, b))
     g.require(matrices, "the operands do not have at least two dimensions")
     trans_a, trans_b = (bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB")
     require_terms(g, (a, trans_a), (b, trans_b))
@@ -93,7 +93,7 @@ def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, b
     :param left: left operand, and whether it is transposed
     :param right: right operand, and whether it is transposed
     """
-    sides = ((shape_of(g, left[0]), left[1]), (shape_of(g, right[0]), not right[1]))
+    sides = ((g.shape_or_none(left[0]), left[1]), (g.shape_or_none(right[0]), not right[1]))
     known = any(positive(g, shape[-2 if first else -1]) for shape, first in sides if shape)
     g.require(known, "the product may sum over an empty dimension")
 
@@ -104,7 +104,7 @@ def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
         return False
     perm = g.get_attribute_with_default(node, "perm", None)
     if perm is None:  # all dimensions are reversed
-        return known_rank(g, node.input[0]) == 2
+        return g.rank_or_none(node.input[0]) == 2
     n = len(perm)
     return n >= 2 and list(perm) == [*range(n - 2), n - 1, n - 2]
 
@@ -112,7 +112,7 @@ def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
 def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
     """The number by which a Mul or a Div multiplies one operand, None if it is not a scalar."""
     other = other_input(node, name)
-    value = None if other in (None, name) else scalar_constant(g, other or "", known_rank(g, name))
+    value = None if other in (None, name) else scalar_constant(g, other or "", g.rank_or_none(name))
     if value is None or (node.op_type == "Div" and node.input[0] != name):
         return None
     number = float(value.item())
@@ -161,7 +161,7 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     left, right = (t if swaps_last_two(g, t) else None for t in g.before_each(node, "Transpose"))
     g.require(left or right, "no operand has its last two dimensions transposed")
     found = read_matmul(g, node)
-    batches = any(g.get_rank(name) > 2 for name in node.input)
+    batches = any(g.rank_of(name) > 2 for name in node.input)
     g.require(batches, "the operands have two dimensions")
     if left is not None:
         found = found._replace(left=found.left.turned(left.input[0]))
