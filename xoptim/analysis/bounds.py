@@ -50,7 +50,7 @@ def _clip(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float 
 def _beside(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
     """The operand of a Min or a Max whose other input is a scalar constant, and the constant."""
     g.require(len(node.input) == 2, "there are not two operands")
-    for name, other in (tuple(node.input), tuple(node.input)[::-1]):
+    for name, other in g.either_order(node):
         value = _bound(g, name, g.rank_or_none(other))
         if value is not None:
             return other, value

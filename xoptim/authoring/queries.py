@@ -106,6 +106,18 @@ class GraphQueries:
             return None
         return record
 
+    def either_order(self, node: NodeProto) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The operands of a commutative node of two operands, in both orders.
+
+        ::
+
+            for x, bias in g.either_order(add):
+                if g.is_constant(bias):
+                    ...
+        """
+        a, b = self.record(node).inputs
+        return (a, b), (b, a)
+
     def next_nodes(self, name: str) -> list[NodeProto]:
         """The nodes reading a result, in graph order, those that read it from a subgraph
         included."""

@@ -85,7 +85,7 @@ def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
     if node is None or node.op_type == "MatMul":
         g.look_at(node)
         return None if node is None else (node, 1.0)
-    for source, factor in (tuple(node.input), tuple(node.input)[::-1]):
+    for source, factor in g.either_order(node):
         product = g.producer_or_none(source, "MatMul")
         value = None if product is None else scalar_constant(g, factor, 4)
         if product is None or value is None or (node.op_type == "Div" and factor == node.input[0]):

@@ -35,11 +35,11 @@ def function_causal_mask_mul_add(g: RewriteContext, node: NodeProto) -> dict[str
     1. n is a constant of one element;
     2. dimensions 1 may be added to the positions, nothing to their values.
     """
-    for name, columns in (tuple(node.input), tuple(node.input)[::-1]):
+    for name, columns in g.either_order(node):
         product = g.producer_or_none(name, "Mul")
         if product is None or first_position(g, columns) != 0:
             continue
-        for rows, count in (tuple(product.input), tuple(product.input)[::-1]):
+        for rows, count in g.either_order(product):
             if scalar_value(g, count) is not None and first_position(g, rows) == 0:
                 g.look_at(product)
                 return g.outline("CausalMaskMulAdd", [rows, count, columns], [node.output[0]])

@@ -45,7 +45,7 @@ def _scores(g: RewriteContext, name: str) -> Iterator[str]:
     masked = g.producer_or_none(name, "Add")
     if masked is None:
         return
-    for mask, scores in (tuple(masked.input), tuple(masked.input)[::-1]):
+    for mask, scores in g.either_order(masked):
         found = boolean_mask(g, mask)
         if found is not None and sees_something(g, found[0]):
             yield scores

@@ -61,8 +61,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
         right = g.shape_or_none(c)
         if shape is None or right is None or not is_smaller(g, right, shape):
             continue  # the usual case
-        a, b = inner.input
-        for full, small in ((a, b), (b, a)):
+        for full, small in g.either_order(inner):
             if _is_full(g, full, small, right, shape):
                 g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
                 g.look_at(inner)

@@ -37,9 +37,8 @@ def useless_condition(g: RewriteContext, node: NodeProto) -> str:
 
 def _useless(g: RewriteContext, node: NodeProto) -> list[tuple[str, str]]:
     """Each operand of And or Or that the other one does not change, with this other one."""
-    a, b = g.inputs(node)
     neutral = 1 if node.op_type == "And" else 0
-    found = [(x, c) for x, c in ((a, b), (b, a)) if is_always(g, c, neutral)]
+    found = [(x, c) for x, c in g.either_order(node) if is_always(g, c, neutral)]
     g.require(found, f"no operand is known to be always {bool(neutral)}")
     return found
 

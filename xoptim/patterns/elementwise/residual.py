@@ -25,8 +25,7 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     The addition moves from the elements of x to those of m. The result is not further from the
     exact one; where x is infinite, a result that was NaN may no longer be one.
     """
-    names = g.inputs(node)
-    for x, total in (names, names[::-1]):
+    for x, total in g.either_order(node):
         factor, bias = _factor_of(g, total, x)
         if factor:
             break
@@ -55,7 +54,7 @@ def _factor_of(g: RewriteContext, total: str, x: str) -> tuple[str, str]:
     add = g.producer_or_none(total, "Add")
     candidates = [(total, "")]
     if add is not None:
-        pairs = (g.inputs(add), g.inputs(add)[::-1])
+        pairs = g.either_order(add)
         candidates = [(name, bias) for name, bias in pairs if g.is_constant(bias)]
     for name, bias in candidates:
         product = g.producer_or_none(name, "Mul")

@@ -256,7 +256,7 @@ def _rows_of(g: RewriteContext, indices: str) -> tuple[Dim, Ints] | None:
     shape, add = g.shape_or_none(indices), g.producer_or_none(indices, "Add")
     if add is None or not shape:
         return None
-    for first, inside in (tuple(add.input), tuple(add.input)[::-1]):
+    for first, inside in g.either_order(add):
         columns = g.constant_or_none(inside) if g.is_constant(inside) else None
         if columns is None or columns.ndim != len(shape) or columns.shape[0] != 1:
             continue
@@ -269,7 +269,7 @@ def _rows_of(g: RewriteContext, indices: str) -> tuple[Dim, Ints] | None:
             or g.shape_or_none(first) != (shape[0], *[1] * (len(shape) - 1))
         ):
             continue
-        for positions, count in (tuple(product.input), tuple(product.input)[::-1]):
+        for positions, count in g.either_order(product):
             if is_range(g, positions) and scalar_index(g, count) == columns.size:
                 return shape[0], columns.shape[1:]
     return None

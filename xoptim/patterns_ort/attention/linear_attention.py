@@ -63,7 +63,7 @@ class LinearAttentionPattern(Rewrite):
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
         """Checks the sum, the update before, and the decay before, then writes the operator."""
         read, kept = _reduced(g, node), _kept(g, node)
-        pairs = (tuple(read.input), tuple(read.input)[::-1])
+        pairs = g.either_order(read)
         found = next((p for p in pairs if g.producer_or_none(p[0], "Add") is not None), None)
         state, query = g.known(found, "no state is updated before")
         sizes = _sizes(g, state)
@@ -115,11 +115,11 @@ def _has_shape(g: RewriteContext, name: str, shape: Shape) -> bool:
 
 def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
     """The previous state, and its update."""
-    for past, term in (tuple(add.input), tuple(add.input)[::-1]):
+    for past, term in g.either_order(add):
         product = g.producer_or_none(term, "Mul")
         if product is None or not _has_shape(g, past, sizes):
             continue
-        for key, value in (tuple(product.input), tuple(product.input)[::-1]):
+        for key, value in g.either_order(product):
             vectors = _has_shape(g, key, (*sizes[:3], 1))
             if vectors and _has_shape(g, value, (*sizes[:2], 1, sizes.values)):
                 g.look_at(product)
@@ -133,7 +133,7 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
     product = g.producer_or_none(before_reshapes(g, update.value), "Mul")
     if product is None:
         return None
-    for name, beta in (tuple(product.input), tuple(product.input)[::-1]):
+    for name, beta in g.either_order(product):
         sub = g.producer_or_none(name, "Sub")
         total = g.producer_or_none(sub.input[1], "ReduceSum") if sub is not None else None
         if sub is None or total is None:
@@ -159,7 +159,7 @@ def _decay(g: RewriteContext, name: str, sizes: Sizes) -> tuple[str, str, int]:
     """The state before its decay, the logarithm of the decay, and the count of its numbers for each
     element of the batch."""
     product = g.producer_or_none(name, "Mul")
-    pairs = () if product is None else (tuple(product.input), tuple(product.input)[::-1])
+    pairs = () if product is None else g.either_order(product)
     for past, factor in pairs:
         for keys in (1, sizes.keys):
             exponential = g.producer_or_none(before_reshapes(g, factor), "Exp")

@@ -112,7 +112,7 @@ def _buckets(g: RewriteContext, name: str, count: int) -> Buckets:
 def _is_side(g: RewriteContext, name: str, difference: str, count: int) -> bool:
     """Whether a result is the number of buckets for keys after the query, and 0 for others."""
     product = g.before(name, "Mul")
-    for side, factor in (tuple(product.input), tuple(product.input)[::-1]):
+    for side, factor in g.either_order(product):
         cast = g.producer_or_none(side, "Cast")
         if cast is not None and scalar_index(g, factor) == count:
             g.look_at(cast)

@@ -25,7 +25,7 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
        last one, which are broadcast. Either operand of the addition may be b.
     """
     add = g.before(softmax, "Add")
-    for x, b in (tuple(add.input), tuple(add.input)[::-1]):
+    for x, b in g.either_order(add):
         is_inner = _broadcast(g, x, b)
         if is_inner is None:
             continue

@@ -47,7 +47,7 @@ def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
 def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
     """The operand with the shape of the sum, and the bias."""
     shape = g.shape_of(add.output[0])
-    for x, bias in (tuple(add.input), tuple(add.input)[::-1]):
+    for x, bias in g.either_order(add):
         vector = g.shape_or_none(bias) == shape[-1:] and isinstance(shape[-1], int)
         if shape and g.same_shape(x, add.output[0]) and (vector or g.same_shape(x, bias)):
             return x, bias

@@ -59,7 +59,7 @@ def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple
     inner = g.producer_or_none(name, "Add")
     if inner is None or not g.is_used_only_by(name, add):
         return None
-    for x, bias in (tuple(inner.input), tuple(inner.input)[::-1]):
+    for x, bias in g.either_order(inner):
         widths = g.shape_or_none(bias), g.shape_or_none(x)
         vector = widths[0] is not None and proven_equal(g, widths[0], shape[-1:])
         if vector and widths[1] is not None and proven_equal(g, widths[1], shape):

@@ -131,7 +131,7 @@ class MoEPattern(Rewrite):
 def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gate, Rows, str]:
     """Both products of each expert, the activation in between, the weight of each expert for each
     token."""
-    for name, column in (tuple(node.input), tuple(node.input)[::-1]):
+    for name, column in g.either_order(node):
         if g.producer_or_none(before_reshapes(g, name), "MatMul", "Add") is None:
             continue
         g.require(g.shape_of(column)[1:] == (1,), "a weight is not for a row")
@@ -218,7 +218,7 @@ def _shifted(g: RewriteContext, name: str) -> tuple[str, float]:
     add = g.before_or_none(name, "Add")
     if add is None:
         return name, 0.0
-    for source, number in (tuple(add.input), tuple(add.input)[::-1]):
+    for source, number in g.either_order(add):
         value = scalar_constant(g, number, len(g.shape_of(source)))
         if value is not None:
             return source, float(value.item())
