@@ -70,8 +70,8 @@ def _read(g: RewriteContext, node: NodeProto) -> str | None:
         return x if cut_axes(g, node, len(shape)) == (len(shape) - 1,) else None
     if node.op_type == "Add":
         constants = [name for name in node.input if g.is_constant(name)]
-        other = other_input(node, constants[0]) if constants else None
-        return other if other and g.same_shape(other, node.output[0]) else None
+        other = other_input(node, constants[0]) if constants else ""
+        return other if g.same_shape(other, node.output[0]) else None
     turned = g.get_attribute_with_default(node, "transA", 0)
     matrix = all(map(g.is_constant, node.input[1:])) and g.rank_or_none(node.input[1]) == 2
     return x if matrix and not turned else None

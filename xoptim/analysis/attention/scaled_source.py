@@ -174,7 +174,7 @@ def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replac
         constants = [n for n in node.input if g.is_cheap_constant(n)]
         if len(constants) != 1:
             return None
-        x = other_input(node, constants[0]) or ""
+        x = other_input(node, constants[0])
         return {name: g.like(node, x, *_times(g, constants, factor))}
     return None
 

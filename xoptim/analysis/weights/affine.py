@@ -80,7 +80,7 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
         return normalization_of(g, node, x, channels)
     if node.op_type == "Neg":
         return Affine(-_ONE, np.zeros(()))
-    other = other_input(node, x) or ""
+    other = other_input(node, x)
     shape = g.known(g.get_constant_shape(other), "the other operand is not constant")
     fits = one_per_channel(shape, channels)
     g.require(fits, "the other operand does not have one value for each channel")
@@ -98,7 +98,7 @@ def shift_name(node: NodeProto, x: str) -> str:
     :param x: its operand
     """
     if node.op_type in ARITHMETIC:
-        return other_input(node, x) or ""
+        return other_input(node, x)
     return node.input[2] if node.op_type == "BatchNormalization" else ""
 
 
@@ -175,7 +175,7 @@ def require_not_broadcast(
     """
     if node.op_type not in ARITHMETIC:
         return
-    other = g.get_constant_shape(other_input(node, x) or "") or ()
+    other = g.get_constant_shape(other_input(node, x)) or ()
     rank = g.rank_or_none(x)
     same = not other or rank == channels.rank
     g.require(same, "the rank of the operand is not known, or the constant changes it")

@@ -70,7 +70,7 @@ class ScaleFoldingPattern(Rewrite):
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
         """See :class:`Rewrite`."""
         mul = g.after(node, "Mul")
-        factor, scale = other_input(mul, node.output[0]) or "", node.input[self.scale_index]
+        factor, scale = other_input(mul, node.output[0]), node.input[self.scale_index]
         same = g.same_shape(factor, scale)
         g.require(same, "the factor does not have the shape of the scale")
         same = g.type_or_none(factor) == g.type_or_none(scale)

@@ -75,7 +75,7 @@ def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str
     for name in add.input:
         found = _product(g, name)
         if found is not None:
-            return (*found, str(other_input(add, name)))
+            return (*found, other_input(add, name))
     return g.refuse("the scores are not a product")
 
 

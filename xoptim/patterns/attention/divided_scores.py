@@ -41,7 +41,7 @@ def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
     products = [x for x in total.input if g.producer_or_none(x, "MatMul") is not None]
     g.require(len(products) == 1, "the sum is not the one of a product and a mask")
     scores = products[0]
-    mask = other_input(total, scores) or ""
+    mask = other_input(total, scores)
     same = g.rank_of(scores) == 4 and padded(g.shape_of(mask), 4)[1] == 1
     g.require(same, "there is a mask for each head")
     return g.op.Add(g.op.Div(scores, number), _divided(g, mask, number))

@@ -101,7 +101,7 @@ class _Heads:
             return None if x is None else g.op.Transpose(x, perm=list(KEYS))
         for source in node.input if node.op_type == "Mul" else node.input[:1]:
             other = other_input(node, source)
-            if other is not None and scalar_constant(g, other, 3) is not None:
+            if scalar_constant(g, other, 3) is not None:
                 x = self.split(source)
                 return None if x is None else g.rewired(node, {source: x})
         return None

@@ -64,11 +64,11 @@ def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[
     g.require(list(turned.input) == [negative.output[0], split.output[0]], "it is not (-x2, x1)")
     right = g.after(turned, "Mul")
     total = g.after(right, "Add")
-    left = g.before(other_input(total, right.output[0]) or "", "Mul")
+    left = g.before(other_input(total, right.output[0]), "Mul")
     sin = other_input(right, turned.output[0])
-    cos = g.known(other_input(left, x), "the other product is not one of x")
+    cos = other_input(left, x) or g.refuse("the other product is not one of x")
     g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
-    return g.outline(HALF_ROTARY, [x, cos, str(sin)], [total.output[0]])
+    return g.outline(HALF_ROTARY, [x, cos, sin], [total.output[0]])
 
 
 @rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")

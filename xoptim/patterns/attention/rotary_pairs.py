@@ -37,9 +37,9 @@ def function_interleaved_rotary_embedding(
     g.require(other == (x, 0), "the others are not those of x")
     right = g.after(turned, "Mul")
     total = g.after(right, "Add")
-    left = g.before(other_input(total, right.output[0]) or "", "Mul")
-    sin = str(other_input(right, turned.output[0]))
-    cos = g.known(other_input(left, x), "the other product is not one of x")
+    left = g.before(other_input(total, right.output[0]), "Mul")
+    sin = other_input(right, turned.output[0])
+    cos = other_input(left, x) or g.refuse("the other product is not one of x")
     g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
     return g.outline(INTERLEAVED_ROTARY, [x, cos, sin], [total.output[0]])
 
@@ -61,7 +61,7 @@ def function_rotary_embedding_parts(g: RewriteContext, first: NodeProto) -> dict
     products = [g.known(n, "no product is subtracted") for n in g.before_each(first, "Mul")]
     x, names, joined, interleaved = _parts(g, first, products)
     low, high = names
-    cos, sin = (other_input(m, n) or "" for m, n in zip(products, names, strict=True))
+    cos, sin = (other_input(m, n) for m, n in zip(products, names, strict=True))
     second = g.before(
         _column(g, g.before(joined, "Concat").input[1]) if interleaved else joined.input[1], "Add"
     )

@@ -91,7 +91,7 @@ def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     after = g.shape_of(result, "a shape is not known")
     binary = g.after_or_none(result, *ELEMENTWISE_BINARY)
     binary = g.known(binary, "its only use is not a binary operator")
-    other = other_input(binary, result) or ""
+    other = other_input(binary, result)
     static = g.shape_or_none(other) == after and is_static(after)
     g.require(static, "the other operand does not have this static shape")
     return {binary.output[0]: g.rewired(binary, {result: x})}
@@ -191,7 +191,7 @@ def expand_gather_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, New
     g.require(_repeats_ones(g, spread), "other dimensions than 1 are repeated")
     result = node.output[0]
     binary = g.after(node, *ELEMENTWISE_BINARY)
-    other = g.known(other_input(binary, result), "both operands are what is read")
+    other = other_input(binary, result)
     g.require(g.same_shape(other, result), "the other operand does not have this shape")
     read = g.like(node, node.input[0], spread.input[0])
     return {binary.output[0]: g.rewired(binary, {result: read})}

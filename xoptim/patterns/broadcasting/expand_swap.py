@@ -64,7 +64,7 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
         g.require(same, "the shapes are not the same")
     else:
         (result,) = sources
-        shape = g.shape_or_none(other_input(node, result) or "")
+        shape = g.shape_or_none(other_input(node, result))
         one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
         g.require(one, "the other operand may have more than one element")
     return g.op.Expand(g.rewired(node, sources), expands[0].input[1])

@@ -57,7 +57,7 @@ def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
     names = g.inputs(node)
     g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")
     name, _, number = _filled(g, names)
-    other = other_input(node, name) or ""
+    other = other_input(node, name)
     g.require(keeps_shape(g, other, g.shape_of(name)), "the shape may change")
     return g.like(node, *[number if n == name else n for n in names])
 

@@ -66,8 +66,8 @@ def useless_condition_where(g: RewriteContext, node: NodeProto) -> dict[str, New
     )
     sums, new = g.next_nodes(mask), g.op.Where(m, *numbers)
     for add in sums:
-        x = other_input(add, mask) if add.op_type == "Add" and not add.domain else None
-        x = g.known(x, "the mask is not added to a result")
+        added = add.op_type == "Add" and not add.domain
+        x = other_input(add, mask) if added else g.refuse("the mask is not added to a result")
         g.require(x != mask and keeps_shape(g, x, shape), "a sum may change of shape")
     g.look_at(*sums)
     return {add.output[0]: g.rewired(add, {mask: new}) for add in sums}

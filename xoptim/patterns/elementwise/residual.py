@@ -59,7 +59,7 @@ def _factor_of(g: RewriteContext, total: str, x: str) -> tuple[str, str]:
     for name, bias in candidates:
         product = g.producer_or_none(name, "Mul")
         alone = product is not None and not g.is_used_more_than_once(name)
-        factor = other_input(product, x) if product is not None and alone else None
+        factor = other_input(product, x) if product is not None and alone else ""
         if factor and factor != x:
             g.look_at(product, add)
             return factor, bias

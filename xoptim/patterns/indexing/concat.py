@@ -92,7 +92,7 @@ def _axis_after(g: RewriteContext, concat: NodeProto, after: NodeProto) -> int |
         return None
     if after.op_type in ELEMENTWISE_BINARY:
         other = other_input(after, whole)
-        return axis if other and g.shape_or_none(other) == () else None
+        return axis if g.shape_or_none(other) == () else None
     if after.input[0] != whole:
         return None
     if after.op_type in ELEMENTWISE_UNARY:

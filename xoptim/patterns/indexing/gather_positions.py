@@ -70,7 +70,7 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     sizes = [i for i in (0, 1) if _is_length(g, scaled[0].input[i], shape[1])]
     g.require(len(sizes) == 1, "the factor may not be the length of the rows")
     rows, first = _along(g, scaled[0].input[1 - sizes[0]], rank)
-    positions, second = _along(g, other_input(add, scaled[0].output[0]) or "", rank)
+    positions, second = _along(g, other_input(add, scaled[0].output[0]), rank)
     g.require(first < second, "the axis of the rows is not the first one")
     whole = _is_every(g, positions, shape[1]) and is_range(g, rows)
     g.require(whole, "the positions may not be those of the elements of a row")

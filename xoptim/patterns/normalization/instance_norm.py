@@ -58,7 +58,7 @@ def _by_channel(
     g: RewriteContext, node: NodeProto, name: str, rank: int, channels: object
 ) -> np.ndarray | None:
     """The constant a binary node combines with a result, if it has one element for each channel."""
-    other = other_input(node, name) or ""
+    other = other_input(node, name)
     shape = g.get_constant_shape(other)
     ones = (1,) * (rank - 2)
     if shape is None or shape not in ((channels, *ones), (1, channels, *ones)):

@@ -150,7 +150,7 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
     after = g.after_or_none(result, op_type)
     if after is None:
         return result, ""
-    name = other_input(after, result) or ""
+    name = other_input(after, result)
     shape, found = g.shape_or_none(node.input[0]), g.shape_or_none(name)
     if not shape or found is None:
         return result, ""

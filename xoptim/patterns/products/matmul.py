@@ -117,7 +117,7 @@ class MatMulAddPattern(Rewrite):
         rows, batches = ([], []) if matrices else self._shapes(g, a, b)
         attributes = {**gemm_attributes(g, node), "beta": 1.0}
         product, result = node.output[0], add.output[0]
-        bias = other_input(add, product) or ""
+        bias = other_input(add, product)
         shape = g.shape_or_none(bias)
         keeps = shape is not None and len(shape) <= 1 + matrices and keeps_shape(g, product, shape)
         g.require(keeps, "the bias is not proven to keep the shape of the product")

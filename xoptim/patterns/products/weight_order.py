@@ -66,7 +66,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     add = g.before_or_none(row, "Add")
     bias = None if add is None else next(filter(g.is_constant, add.input), None)
     if add is not None and bias is not None:
-        source = g.known(other_input(add, bias), "the bias is added to itself")
+        source = other_input(add, bias)
         chain.insert(0, add)
     product = g.before(source, "MatMul")
     for node, reader in pairwise([product, *chain]):

@@ -43,7 +43,7 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     result = node.output[0]
     g.require(g.type_or_none(result) == TensorProto.INT64, "the type is not int64")
     add = g.after(result, "Add")
-    term = other_input(add, result) or ""
+    term = other_input(add, result)
     one = g.is_constant(term) and g.shape_or_none(term) in ((), (1,))
     first, value = scalar_index(g, start), scalar_index(g, term) if one else None
     if first is None or value is None:
@@ -71,7 +71,7 @@ def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     counted = g.before_or_none(node, "Range") or g.before(node, "Range", index=1)
     first, limit, step = g.inputs(counted)
-    start = other_input(node, counted.output[0]) or ""
+    start = other_input(node, counted.output[0])
     g.require(g.type_or_none(node.output[0]) == TensorProto.INT64, "the type is not int64")
     ones = (scalar_index(g, first), scalar_index(g, step)) == (0, 1)
     g.require(ones, "Range does not count from 0, one by one")

@@ -34,7 +34,7 @@ def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNo
             continue
         g.require(proven_equal(g, g.shape_of(scores), shape), "a mask may be broader")
         g.require(g.is_used_only_by(name, outer), "the scores are used elsewhere")
-        masks = [str(other_input(inner, scores)), str(other_input(outer, name))]
+        masks = [other_input(inner, scores), other_input(outer, name)]
         g.require(any(_hides(g, mask) for mask in masks), "no mask only hides scores")
         g.look_at(inner)
         return {outer.output[0]: g.op.Add(scores, g.op.Add(*masks))}

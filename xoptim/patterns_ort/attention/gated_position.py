@@ -79,7 +79,7 @@ def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProt
     first, second = split.output
     node, eco, read = g.after(second, "Mul", "Sub"), "", second
     if node.op_type == "Mul":
-        eco, read = str(other_input(node, second)), node.output[0]
+        eco, read = other_input(node, second), node.output[0]
         g.require(
             g.shape_or_none(eco) == (1, queries.count, 1, 1), "a head does not have one number"
         )
@@ -90,7 +90,7 @@ def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProt
     g.require(other_input(product, node.output[0]) == first, "the first gate is not a factor")
     add = g.after(product, "Add")
     two = other_input(add, product.output[0])
-    g.require(two is not None and is_number(g, two, 2.0, 4), "two is not added")
+    g.require(is_number(g, two, 2.0, 4), "two is not added")
     return add, eco
 
 
@@ -102,7 +102,7 @@ def _product(g: RewriteContext, add: NodeProto, queries: Heads, name: str) -> tu
     if node.op_type == "Reshape":
         gate = node.output[0]
         node = g.after(node, "Mul")
-    relative = str(other_input(node, gate))
+    relative = other_input(node, gate)
     if gate != add.output[0]:
         reshape = g.before(relative, "Reshape")
         merged, rows = g.shape_of(relative), g.shape_of(gate)

@@ -142,11 +142,8 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
         if not _has_shape(g, beta, (*sizes[:2], *kept, 1)):
             continue
         key = other_input(_reduced(g, total), update.past)
-        same = key is not None and _has_shape(g, key, (*sizes[:3], 1))
-        g.require(
-            same and before_reshapes(g, str(key)) == before_reshapes(g, update.key),
-            "another key is read",
-        )
+        same = before_reshapes(g, key) == before_reshapes(g, update.key)
+        g.require(same and _has_shape(g, key, (*sizes[:3], 1)), "another key is read")
         value = sub.input[0]
         whole = _has_shape(g, value, (*sizes[:2], *kept, sizes.values))
         g.require(whole, "the value is not a vector of each head")

@@ -74,8 +74,9 @@ class SoftmaxGradPattern(Rewrite):
         keeps_axis = g.get_attribute_with_default(node, "keepdims", 1) == 1
         g.require(len(axes) == 1 and keeps_axis, "the sum is not along one axis, which is kept")
         first, second = g.before(node, "Mul"), g.after(node, "Mul")
-        y = str(other_input(second, node.output[0]))
-        dy = g.known(other_input(first, y), "the sum is not multiplied by a factor of the product")
+        y = other_input(second, node.output[0])
+        other = "the sum is not multiplied by a factor of the product"
+        dy = other_input(first, y) or g.refuse(other)
         sub = g.after(second, "Sub")
         ordered = list(sub.input) == [first.output[0], second.output[0]]
         g.require(ordered, "the difference is another one")

@@ -58,8 +58,8 @@ def _residual(g: RewriteContext, dropout: NodeProto, x: str) -> tuple[str | None
     """The term added to the result, None if there is none, and the last result."""
     dropped: str = dropout.output[0]
     after = g.reader_or_none(dropped, "Add")
-    residual = None if after is None else other_input(after, dropped)
-    if after is None or residual is None or not g.same_shape(x, residual):
+    residual = "" if after is None else other_input(after, dropped)
+    if after is None or not g.same_shape(x, residual):
         return None, dropped
     g.look_at(after)
     return residual, after.output[0]

@@ -185,7 +185,7 @@ def _gate(g: RewriteContext, node: NodeProto) -> Gate:
         if silu is None:
             continue
         half, alpha = _silu(g, silu)
-        other, beta = _shifted(g, g.known(other_input(node, name), "there is one half"))
+        other, beta = _shifted(g, other_input(node, name))
         clips = [g.before_or_none(each, "Clip") for each in (half, other)]
         options = {"activation_alpha": alpha, "activation_beta": beta}
         if clips != [None, None]:

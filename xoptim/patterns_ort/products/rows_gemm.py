@@ -61,8 +61,8 @@ def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     weight, result = last.input[1], last.output[0]
     width = _columns(g, weight)
     add = g.reader_or_none(result, "Add")
-    vector = None if add is None else other_input(add, result)
-    if add is None or not vector or g.shape_or_none(vector) != (width,):
+    vector = "" if add is None else other_input(add, result)
+    if add is None or g.shape_or_none(vector) != (width,):
         return {result: _restored(g, product.input[0], g.op.MatMul(f, weight), width)}
     g.look_at(add)
     new = g.op.Gemm(f, weight, vector)
@@ -126,7 +126,7 @@ def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:
     biased = (p for p in products if optional_input(p, 2) and is_plain(g, p, "beta"))
     gemm = g.known(next(biased, None), "no bias is added once")
     result, bias = gemm.output[0], gemm.input[2]
-    residual = other_input(node, result) or ""
+    residual = other_input(node, result)
     dims = g.shape_of(result)
     g.require(g.shape_or_none(bias) == dims[1:] and isinstance(dims[1], int), "b is not a vector")
     g.require(g.same_shape(residual, result), "what is added has another shape")
