@@ -12,6 +12,7 @@ from xbuilder.dims import Dim, add, prove_ge
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
 from ..constants import is_number, scalar_constant, scalar_index, scalar_value
+from ..scaling import scaled_operand
 from ..shapes import padded
 from .positions import positions_of
 
@@ -204,12 +205,10 @@ def are_causal(
         if not low_enough:
             return False
         return hides_later_keys(g, condition) or are_causal(g, source, least, depth - 1)
-    value = scalar_constant(g, node.input[1], g.rank_or_none(scores))
-    if value is None or not np.isfinite(value.item()) or value.item() <= 0:
+    scaled = scaled_operand(g, node)
+    if scaled is None or scaled.factor < 0:
         return False
-    factor = float(value.item())
-    factor = 1 / factor if node.op_type == "Div" else factor
-    return are_causal(g, node.input[0], least / factor, depth - 1)
+    return are_causal(g, scaled.data, least / scaled.factor, depth - 1)
 
 
 def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:

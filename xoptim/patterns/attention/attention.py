@@ -21,7 +21,7 @@ from ...analysis.attention.attention import (
 )
 from ...analysis.attention.attention_guards import guarded_result
 from ...analysis.attention.heads import KEYS, repeated, transposed
-from ...analysis.constants import scalar_constant
+from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import operator_mask
 from ...analysis.values.uniform import is_always
@@ -85,15 +85,12 @@ def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
     if node is None or node.op_type == "MatMul":
         g.look_at(node)
         return None if node is None else (node, 1.0)
-    for source, factor in g.either_order(node):
-        product = g.producer_or_none(source, "MatMul")
-        value = None if product is None else scalar_constant(g, factor, 4)
-        if product is None or value is None or (node.op_type == "Div" and factor == node.input[0]):
-            continue
-        g.look_at(node, product)
-        scale = float(value.item())
-        return product, (1 / scale if node.op_type == "Div" and scale else scale)
-    return None
+    scaled = scaled_operand(g, node)
+    product = None if scaled is None else g.producer_or_none(scaled.data, "MatMul")
+    if scaled is None or product is None:
+        return None
+    g.look_at(node, product)
+    return product, scaled.factor
 
 
 @rewrite(

@@ -6,11 +6,10 @@ import numpy as np
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
-from ...analysis.constants import scalar_value
+from ...analysis.constants import scalar_constant, scalar_value
 from ...analysis.shapes import padded
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ..elementwise.activation import is_scalar_beside
 
 
 @rewrite(
@@ -34,8 +33,8 @@ def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     total, c = g.before(node, "Add"), node.input[1]
     g.require(not g.is_used_more_than_once(total.output[0]), "the sum is used elsewhere")
-    g.require(is_scalar_beside(g, c, total.output[0]), "it is not divided by one constant number")
-    number = g.constant_of(c).reshape(())
+    value = scalar_constant(g, c, g.rank_or_none(total.output[0]))
+    number = g.known(value, "it is not divided by one constant number").reshape(())
     finite = np.isfinite(number) and abs(number) >= 1
     g.require(finite, "the mask may become infinite")
     products = [x for x in total.input if g.producer_or_none(x, "MatMul") is not None]

@@ -7,20 +7,9 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ACTIVATIONS
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...analysis.shapes import keeps_shape
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
-
-
-def is_scalar_beside(g: RewriteContext, name: str, data: str) -> bool:
-    """Whether a result is a constant of one element that keeps the shape of another one.
-
-    :param g: the optimizer
-    :param name: the scalar
-    :param data: the other operand, which must keep its shape
-    """
-    return g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.shape_of(name))
 
 
 @rule("default", "specialize", "y = Max(x, 0); y -> Relu(x)", min_opset=6)

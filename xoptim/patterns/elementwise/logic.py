@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
+from ...analysis.constants import scalar_constant
 from ...analysis.shapes import keeps_shape
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
@@ -80,10 +81,11 @@ def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
     1. c is a constant of one element whose rank is at most the rank of R.
     2. Nothing else reads Equal(R, c).
     """
-    data = g.known(
-        _compared_with_scalar(g, *g.record(equal).inputs),
-        "no operand is a constant of one element that keeps the shape",
+    beside = (
+        x for x, c in g.either_order(equal) if scalar_constant(g, c, g.rank_or_none(x)) is not None
     )
+    other = "no operand is a constant of one element that keeps the shape"
+    data = g.known(next(beside, None), other)
     result = equal.output[0]
     readers = [r for r in g.next_nodes(result) if _unsqueezes(r, result)]
     g.require(len(readers) == 1, "the result does not go to one Unsqueeze only")
@@ -92,14 +94,6 @@ def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
         if _unsqueezes(sibling, data) and _same_axes(g, sibling.input[1], after.input[1]):
             return {after.output[0]: g.rewired(equal, {data: sibling.output[0]})}
     g.refuse("no Unsqueeze of the operand has the same axes")
-
-
-def _compared_with_scalar(g: RewriteContext, first: str, second: str) -> str | None:
-    """The operand next to a constant of one element that keeps its shape."""
-    for name, data in ((second, first), (first, second)):
-        if g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.shape_of(name)):
-            return data
-    return None
 
 
 def _unsqueezes(node: NodeProto, name: str) -> bool:

@@ -11,6 +11,7 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 
 from ...analysis.arguments import optional_input
+from ...analysis.constants import scalar_constant
 from ...analysis.neighbours import before_any
 from ...analysis.weights.affine import (
     AFFINE,
@@ -32,7 +33,6 @@ from ...analysis.weights.weights import (
 from ...authoring import NewNode, Refusal, Remade, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
-from ..elementwise.activation import is_scalar_beside
 from .gemm_scalar import scaled_alpha
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
 
@@ -140,7 +140,8 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     g.require(not g.is_used_more_than_once(scale.output[0]), "what is scaled is used elsewhere")
     a, b = scale.input
     x, s = (a, b) if scale.op_type == "Div" or g.is_constant(b) else (b, a)
-    g.require(is_scalar_beside(g, s, x), "it is not scaled by one constant number")
+    number = scalar_constant(g, s, g.rank_or_none(x))
+    g.require(number is not None, "it is not scaled by one constant number")
     return {node.output[0]: g.like(scale, g.like(node, x, *node.input[1:]), s)}
 
 

@@ -9,9 +9,8 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.arguments import other_input
-from ...analysis.constants import scalar_constant
 from ...analysis.permutations import perm_of
+from ...analysis.scaling import Scaled, scalar_factor, scaled_operand
 from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -109,36 +108,21 @@ def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
     return n >= 2 and list(perm) == [*range(n - 2), n - 1, n - 2]
 
 
-def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
-    """The number by which a Mul or a Div multiplies one operand, None if it is not a scalar."""
-    other = other_input(node, name)
-    value = None if other in (None, name) else scalar_constant(g, other or "", g.rank_or_none(name))
-    if value is None or (node.op_type == "Div" and node.input[0] != name):
-        return None
-    number = float(value.item())
-    if node.op_type == "Mul":
-        return number
-    return None if number == 0 else 1 / number
-
-
 def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None:
     """The result of the only use of a product, if this multiplies or divides by a scalar, and the
     factor."""
     name = node.output[0]
     after = g.after_or_none(name, "Mul", "Div")
-    factor = None if after is None else factor_of(g, after, name)
+    factor = None if after is None else scalar_factor(g, after, name)
     return None if after is None or factor is None else (after.output[0], factor)
 
 
-def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
+def scaled_before(g: RewriteContext, name: str) -> Scaled | None:
     """The operand that a scalar constant multiplies or divides to produce a result, and the
     factor."""
     node = g.before_or_none(name, "Mul", "Div")
-    for x in () if node is None else g.inputs(node):
-        if node is not None and not g.is_constant(x):
-            factor = factor_of(g, node, x)
-            return None if factor is None else (x, factor)
-    return None
+    found = None if node is None else scaled_operand(g, node)
+    return None if found is None or g.is_constant(found.data) else found
 
 
 @rewrite(
@@ -204,7 +188,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     2. MatMul(a * c, a * c) gives alpha=c*c;
     3. only products of matrices read the scaled result: all are rewritten.
     """
-    operands = [scaled_operand(g, name) for name in g.inputs(node)]
+    operands = [scaled_before(g, name) for name in g.inputs(node)]
     g.require(any(operands), "no operand is scaled by a constant")
     found = read_matmul(g, node)
     sides = [found.left, found.right]
