@@ -422,9 +422,9 @@ def _with_type(array: np.ndarray, elem_type: int) -> np.ndarray | None:
     return array.view(expected) if raw and same_size else None
 
 
-def predicted_bytes(elem_type: int, shape: Sequence[Any] | None) -> int | None:
+def predicted_bytes(elem_type: int | None, shape: Sequence[Any] | None) -> int | None:
     """Size in bytes of a tensor, None when its type or its shape is not known."""
-    size = 0 if shape is None else _item_bytes(elem_type)
+    size = _item_bytes(elem_type) if elem_type and shape is not None else 0
     if not size:
         return None
     for d in shape or ():

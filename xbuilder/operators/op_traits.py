@@ -171,7 +171,7 @@ DEQUANTIZERS = frozenset(key for key, traits in TRAITS.items() if traits.dequant
 AXES_INPUT_SINCE = {op: t.axes_input_since for (_, op), t in TRAITS.items() if t.axes_input_since}
 
 
-def is_float_of(elem_type: int, opset: int) -> bool:
+def is_float_of(elem_type: int | None, opset: int) -> bool:
     """Whether the arithmetic of an opset accepts a float type. Bfloat16 came with opset 13.
 
     >>> is_float_of(TensorProto.BFLOAT16, 12), is_float_of(TensorProto.FLOAT16, 12)

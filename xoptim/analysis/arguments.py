@@ -20,7 +20,7 @@ def int_attribute(node: NodeProto, name: str, default: int) -> int | None:
     return None if att.ref_attr_name else att.i
 
 
-def other_input(node: NodeProto, name: str) -> str | None:
-    """The second operand of a binary node, None if *name* is not one of its operands."""
+def other_input(node: NodeProto, name: str) -> str:
+    """The second operand of a binary node, an empty string if *name* is not one of its operands."""
     a, b = node.input
-    return b if a == name else (a if b == name else None)
+    return b if a == name else (a if b == name else "")

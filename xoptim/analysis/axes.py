@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes, normalize_axis
+from xbuilder.dims import is_static, normalize_axes, normalize_axis
 from xbuilder.nodes.attributes import find_attribute
 
 from ..authoring.queries import GraphQueries
@@ -24,9 +24,10 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     name = optional_input(node, 1)
     if name:
         return int_values(g, name)
-    if node.op_type == "Squeeze" and g.has_shape(node.input[0], full=True):
-        return tuple(i for i, d in enumerate(g.get_shape(node.input[0])) if d == 1)
-    return None
+    shape = g.shape_or_none(node.input[0]) if node.op_type == "Squeeze" else None
+    if shape is None or not is_static(shape):
+        return None
+    return tuple(i for i, d in enumerate(shape) if d == 1)
 
 
 def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
@@ -61,7 +62,7 @@ def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
     name = optional_input(node, 3)
     if name:
         return int_values(g, name)
-    starts = g.try_infer_shape(optional_input(node, 1))
+    starts = g.shape_or_none(optional_input(node, 1))
     if starts is None or len(starts) != 1 or not isinstance(starts[0], int):
         return None
     return tuple(range(starts[0]))

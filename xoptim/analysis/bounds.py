@@ -7,7 +7,6 @@ from onnx import NodeProto
 from ..authoring.context import RewriteContext
 from .arguments import optional_input
 from .constants import scalar_constant
-from .shapes import known_rank
 
 
 def _bound(g: RewriteContext, name: str, rank: int | None) -> float | None:
@@ -51,8 +50,8 @@ def _clip(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float 
 def _beside(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
     """The operand of a Min or a Max whose other input is a scalar constant, and the constant."""
     g.require(len(node.input) == 2, "there are not two operands")
-    for name, other in (tuple(node.input), tuple(node.input)[::-1]):
-        value = _bound(g, name, known_rank(g, other))
+    for name, other in g.either_order(node):
+        value = _bound(g, name, g.rank_or_none(other))
         if value is not None:
             return other, value
     g.refuse("no operand is a scalar constant")

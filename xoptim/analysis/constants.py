@@ -23,7 +23,7 @@ def int_values(g: GraphQueries, name: str) -> Ints | None:
         return None
     value = g.value_as_shape(name)
     if value is None:
-        array = g.get_computed_constant(name)
+        array = g.constant_or_none(name)
         if array is None or array.ndim != 1 or array.dtype.kind != "i":
             return None
         return tuple(array.tolist())
@@ -62,7 +62,7 @@ def scalar_value(g: GraphQueries, name: str) -> np.ndarray | None:
     """Value of a constant of one element, of any rank, None for any other result."""
     shape = g.get_constant_shape(name)
     one = shape is not None and all(d == 1 for d in shape)
-    return g.get_computed_constant(name) if one else None
+    return g.constant_or_none(name) if one else None
 
 
 def scalar_constant(g: GraphQueries, name: str, rank: int | None) -> np.ndarray | None:

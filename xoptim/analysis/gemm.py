@@ -33,4 +33,4 @@ def product_and_bias(g: RewriteContext, node: NodeProto) -> tuple[NodeProto, str
         return node, optional_input(node, 2)
     products = [p for p in g.before_each(node, "MatMul") if p is not None]
     g.require(len(products) == 1, "no product is added to a bias")
-    return products[0], str(other_input(node, products[0].output[0]))
+    return products[0], other_input(node, products[0].output[0])

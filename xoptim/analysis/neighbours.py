@@ -10,17 +10,6 @@ from ..authoring.context import RewriteContext
 from ..authoring.queries import GraphQueries
 
 
-def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
-    """The node producing a result, if it is one of these operators of the main domain.
-
-    Cost: no protobuf field is read. Example: `producer(g, node.input[0], "Squeeze", "Unsqueeze")`.
-    """
-    record = g.store.producers.get(name)
-    if record is None or record.op_type not in op_types or record.domain:
-        return None
-    return g.store.proto(record)
-
-
 def before_any(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
     """The first node, among some operators, that produces an input of a node; refuses if there is
     none."""
@@ -37,14 +26,6 @@ def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
     ]
     rows.sort(key=lambda r: r.order)
     return [g.store.proto(r) for r in rows]
-
-
-def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
-    """The only reader of a result, None if there are several uses or if it is another operator."""
-    if g.is_used_more_than_once(name):
-        return None
-    node = g.next_node(name)
-    return node if node is not None and node.op_type in op_types and not node.domain else None
 
 
 def depends_on(g: GraphQueries, names: Iterable[str], sources: Iterable[str]) -> bool:

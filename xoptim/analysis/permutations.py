@@ -25,10 +25,8 @@ def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints |
         perm = tuple(att.ints[:])
         return perm if not att.ref_attr_name and _is_permutation(perm) else None
     if rank is None:
-        if not g.has_rank(node.input[0]):
-            return None
-        rank = g.get_rank(node.input[0])
-    return tuple(range(rank - 1, -1, -1))
+        rank = g.rank_or_none(node.input[0])
+    return None if rank is None else tuple(range(rank - 1, -1, -1))
 
 
 @lru_cache(maxsize=1 << 10)

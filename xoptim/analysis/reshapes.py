@@ -13,8 +13,7 @@ from ..authoring.queries import GraphQueries
 from .arguments import int_attribute
 from .axes import axes_of
 from .constants import Ints
-from .neighbours import producer
-from .shapes import equal_dims, ones_difference, positive, shape_of
+from .shapes import equal_dims, ones_difference, positive
 
 
 def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
@@ -26,13 +25,13 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
     time, when there is none to copy, or when the number of elements would change, because the model
     is then not valid.
     """
-    shape = shape_of(g, node.output[0])
+    shape = g.shape_or_none(node.output[0])
     content = g.value_as_shape(node.input[1])
     if shape is None or not isinstance(content, tuple):
         return shape
     if is_static(content) or int_attribute(node, "allowzero", 0):
         return shape
-    source = shape_of(g, node.input[0])
+    source = g.shape_or_none(node.input[0])
     if source is None:
         return shape if all(d == -1 or positive(g, d) for d in content) else None
     pairs = list(zip(content, source, strict=False))
@@ -56,8 +55,8 @@ def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
 
 def moved_shape(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result; if a Reshape produces it, the shape that holds for every size."""
-    node = producer(g, name, "Reshape")
-    return shape_of(g, name) if node is None else reshaped(g, node)
+    node = g.producer_or_none(name, "Reshape")
+    return g.shape_or_none(name) if node is None else reshaped(g, node)
 
 
 def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:

@@ -8,7 +8,6 @@ from xbuilder.dims import Dim
 from xbuilder.operators.op_traits import RESHAPES
 
 from ..authoring.context import RewriteContext
-from .neighbours import producer
 
 
 def before_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
@@ -21,10 +20,10 @@ def before_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> st
     nodes: list[NodeProto] = []
     found, count = name, 0
     while True:
-        shape = g.facts[name].shape
+        shape = g.shape_or_none(name)
         if last is None or (shape is not None and len(shape) == 2 and shape[1] == last):
             found, count = name, len(nodes)
-        node = producer(g, name, *RESHAPES)
+        node = g.producer_or_none(name, *RESHAPES)
         if node is None:
             g.look_at(*nodes[:count])
             return found

@@ -11,19 +11,9 @@ from ..authoring.queries import GraphQueries
 from .constants import Ints
 
 
-def known_rank(g: GraphQueries, name: str) -> int | None:
-    """Rank of a result, None if it is not known."""
-    return g.facts[name].known_rank()
-
-
-def shape_of(g: GraphQueries, name: str) -> Shape | None:
-    """Shape of a result, None if it is not known."""
-    return g.facts[name].shape
-
-
 def inner_dims(g: GraphQueries, name: str) -> tuple[int, ...] | None:
     """Dimensions of a result except the first one, None if one is unknown or null."""
-    shape = shape_of(g, name) or ()
+    shape = g.shape_or_none(name) or ()
     known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
     return known if known and len(known) == len(shape) - 1 else None
 
@@ -66,15 +56,16 @@ def keeps_shape(g: GraphQueries, name: str, shape: Shape) -> bool:
     """
     if not shape:
         return True
-    if not g.has_rank(name) or len(shape) > g.get_rank(name):
+    rank = g.rank_or_none(name)
+    if rank is None or len(shape) > rank:
         return False
     if all(d == 1 for d in shape):
         return True
-    if not g.has_shape(name):
+    dims = g.shape_or_none(name)
+    if dims is None:
         return False
-    dims = g.get_shape(name)[-len(shape) :]
     same = equal_dims(g)
-    return all(b == 1 or same(a, b) for a, b in zip(dims, shape, strict=True))
+    return all(b == 1 or same(a, b) for a, b in zip(dims[-len(shape) :], shape, strict=True))
 
 
 def ones_difference(

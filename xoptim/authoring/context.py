@@ -17,10 +17,11 @@ from xbuilder.nodes.record import NodeRecord
 from .deduction import Refusal, deduce
 from .outlining import INTERMEDIATE, body_of, function_of
 from .patterns import MatchResult
-from .queries import GraphQueries
+from .queries import GraphQueries, is_one_of
 from .rewriters import Member
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
 from .roots import order_of
+from .seed_queries import SeedQueries
 
 T = TypeVar("T")
 #: a constant with more elements is computed by the model instead
@@ -32,7 +33,7 @@ Answer: TypeAlias = (
 )
 
 
-class RewriteContext(GraphQueries):
+class RewriteContext(SeedQueries):
     """The `g` of a rewrite: queries, refusals and new operators. It remembers the nodes it
     returned.
 
@@ -130,19 +131,14 @@ class RewriteContext(GraphQueries):
     def _producer(
         self, source: NodeProto | str, op_types: tuple[str, ...], index: int
     ) -> NodeRecord | None:
-        store = self.store
         if isinstance(source, str):
             name = source
         else:
-            inputs = (store.index.get(id(source)) or self.record(source)).inputs
+            inputs = (self.store.index.get(id(source)) or self.record(source)).inputs
             name = inputs[index] if index < len(inputs) else ""
-        record = store.producers.get(name)
-        if record is None:
-            return None
-        is_other = op_types and (record.domain or record.op_type not in op_types)
-        if is_other and not (record.domain and _is_one_of(record, op_types)):
-            return None
-        self.looked_at.append(record)
+        record = self._producer_record(name, op_types)
+        if record is not None:
+            self.looked_at.append(record)
         return record
 
     def before_each(self, node: NodeProto, *op_types: str) -> list[NodeProto | None]:
@@ -152,12 +148,28 @@ class RewriteContext(GraphQueries):
         found: list[NodeProto | None] = []
         for name in (store.index.get(id(node)) or self.record(node)).inputs:
             record = producers.get(name)
-            if record is None or (op_types and not _is_one_of(record, op_types)):
+            if record is None or (op_types and not is_one_of(record, op_types)):
                 found.append(None)
                 continue
             looked_at.append(record)
             found.append(store.proto(record) if record.stale else record._proto)
         return found
+
+    def producer_of(self, name: str, *op_types: str, reason: str = "") -> NodeProto:
+        """Same as :meth:`producer_or_none`, but refuses the rewrite if there is none. The node is
+        not visited: it stays, unlike that of :meth:`before`."""
+        node = self.producer_or_none(name, *op_types)
+        if node is None:
+            raise Refusal(reason) if reason else Refusal("no {} before", op_types)
+        return node
+
+    def reader_of(self, name: str, *op_types: str, reason: str = "") -> NodeProto:
+        """Same as :meth:`reader_or_none`, but refuses the rewrite if there is none. The node is
+        not visited, unlike that of :meth:`after`."""
+        node = self.reader_or_none(name, *op_types)
+        if node is None:
+            raise Refusal(reason) if reason else Refusal("{} is not the only use", op_types)
+        return node
 
     def after_or_none(self, source: NodeProto | str, *op_types: str) -> NodeProto | None:
         """The only node reading a result, if it is one of *op_types* and the result has no other
@@ -167,11 +179,8 @@ class RewriteContext(GraphQueries):
         :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
         """
         name = source if isinstance(source, str) else self.record(source).outputs[0]
-        readers = self.store.readers(name)
-        if len(readers) != 1 or self.store.is_used_more_than_once(name):
-            return None
-        record = next(iter(readers))
-        if name in record.captured or (op_types and not _is_one_of(record, op_types)):
+        record = self._reader_record(name, op_types)
+        if record is None:
             return None
         self.looked_at.append(record)
         return self.store.proto(record)
@@ -185,13 +194,13 @@ class RewriteContext(GraphQueries):
 
     # -- facts
 
-    def type_of(self, name: str) -> int:
+    def type_of(self, name: str, reason: str = "the type is not known") -> int:
         """Element type of a result; refuses if it is not known."""
-        return self.facts[name].type or self.refuse("the type is not known")
+        return self.known(self.type_or_none(name), reason)
 
     def shape_of(self, name: str, reason: str = "the shape is not known") -> Shape:
         """Shape of a result; refuses if it is not known."""
-        return self.known(self.facts[name].shape, reason)
+        return self.known(self.shape_or_none(name), reason)
 
     def static_shape(self, name: str, reason: str = "a shape is not static") -> tuple[int, ...]:
         """Shape of a result; refuses unless every dimension is an integer."""
@@ -202,12 +211,11 @@ class RewriteContext(GraphQueries):
 
     def rank_of(self, name: str, reason: str = "the rank is not known") -> int:
         """Rank of a result; refuses if it is not known."""
-        return self.known(self.facts[name].known_rank(), reason)
+        return self.known(self.rank_or_none(name), reason)
 
-    def constant(self, name: str, reason: str = "an operand is not constant") -> np.ndarray:
+    def constant_of(self, name: str, reason: str = "an operand is not constant") -> np.ndarray:
         """Value of a constant; refuses if the result is not constant or cannot be computed."""
-        value: np.ndarray | None = self.get_computed_constant(name)
-        return self.known(value, reason)
+        return self.known(self.constant_or_none(name), reason)
 
     # -- writing
 
@@ -330,12 +338,6 @@ class RewriteContext(GraphQueries):
                 return self.conclude(pattern, root, value, True)
             nodes.append(store.proto(record) if record.stale else record._proto)
         return MatchResult(pattern, nodes, RightSide({result: value}), None, None, None, removed)
-
-
-def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
-    if not record.domain:
-        return record.op_type in op_types
-    return f"{record.domain}::{record.op_type}" in op_types
 
 
 def _as_replacements(

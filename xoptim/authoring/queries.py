@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.dims import Constraints, Shape, is_static, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
-from xbuilder.facts.fact_reading import FactReading
+from xbuilder.facts.facts import FactTable, Value
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import attribute_value, find_attribute
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 from xbuilder.runtimes.processors import processors_of
 from xbuilder.store.graph_store import GraphStore
 
@@ -36,6 +34,14 @@ def _known_value(node: NodeProto, att: AttributeProto) -> Any:
     return attribute_value(att)
 
 
+def is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
+    """Whether a node is one of some operators: `"Add"` of the main domain, `"domain::Operator"` of
+    another."""
+    if not record.domain:
+        return record.op_type in op_types
+    return f"{record.domain}::{record.op_type}" in op_types
+
+
 class HasRoots(Protocol):
     """The part of a pattern that declares its roots."""
 
@@ -44,28 +50,73 @@ class HasRoots(Protocol):
         """Operator types the pattern starts from."""
 
 
-class GraphQueries(FactReading):
-    """Queries about one graph; each costs O(1) unless it says otherwise."""
+class GraphQueries:
+    """Queries about one graph; each costs O(1) unless it says otherwise.
 
+    A fact is asked in two forms: `g.shape_or_none(name)` is None if it is not known,
+    `g.shape_of(name)` refuses the rewrite, see :class:`.RewriteContext`. It is the same for
+    `rank`, `type`, `constant`, `producer` and `reader`.
+    """
+
+    facts: FactTable
     graph: Graph
     store: GraphStore
     processor: str
     #: analyses of this graph that patterns share, by class
     shared: dict[type, Any]
 
-    @property
-    def builder(self) -> GraphBuilder:
-        """The builder of the graph, for questions no query answers."""
-        if GraphBuilder not in self.shared:
-            self.shared[GraphBuilder] = GraphBuilder.of(self.graph)
-        return cast(GraphBuilder, self.shared[GraphBuilder])
-
     # -- neighbours
 
-    def node_before(self, name: str) -> NodeProto | None:
-        """The node producing a result; None for an input, an initializer or an outer result."""
-        record = self.store.producers.get(name)
+    def producer_or_none(self, name: str, *op_types: str) -> NodeProto | None:
+        """The node producing a result, if it is one of *op_types*; None otherwise, for an input and
+        a constant too. The rewrite does not visit it: it stays, unlike a node of
+        :meth:`.RewriteContext.before_or_none`.
+
+        :param name: the result
+        :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
+        """
+        record = self._producer_record(name, op_types)
         return None if record is None else self.store.proto(record)
+
+    def _producer_record(self, name: str, op_types: tuple[str, ...]) -> NodeRecord | None:
+        record = self.store.producers.get(name)
+        if record is None:
+            return None
+        if op_types and (record.domain or record.op_type not in op_types):
+            return record if record.domain and is_one_of(record, op_types) else None
+        return record
+
+    def reader_or_none(self, name: str, *op_types: str) -> NodeProto | None:
+        """The only node reading a result, if it is one of *op_types* and the result has no other
+        use; None otherwise. The rewrite does not visit it, unlike a node of
+        :meth:`.RewriteContext.after_or_none`.
+
+        :param name: the result
+        :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
+        """
+        record = self._reader_record(name, op_types)
+        return None if record is None else self.store.proto(record)
+
+    def _reader_record(self, name: str, op_types: tuple[str, ...]) -> NodeRecord | None:
+        readers = self.store.readers(name)
+        if len(readers) != 1 or self.store.is_used_more_than_once(name):
+            return None
+        record = next(iter(readers))
+        if name in record.captured or (op_types and not is_one_of(record, op_types)):
+            return None
+        return record
+
+    def either_order(self, node: NodeProto) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The operands of a commutative node of two operands, in both orders.
+
+        ::
+
+            for x, bias in g.either_order(add):
+                if g.is_constant(bias):
+                    ...
+        """
+        a, b = self.record(node).inputs
+        return (a, b), (b, a)
 
     def next_nodes(self, name: str) -> list[NodeProto]:
         """The nodes reading a result, in graph order, those that read it from a subgraph
@@ -102,14 +153,6 @@ class GraphQueries(FactReading):
         """Whether a result is an output of the graph."""
         return name in self.store.outputs
 
-    def is_input(self, name: str) -> bool:
-        """Whether a name is an input of the graph. Cost: O(number of inputs)."""
-        return name in self.graph.input_names
-
-    def get_position(self, node: NodeProto) -> int:
-        """A number that increases with the position of the node in the graph."""
-        return self.record(node).order
-
     def record(self, node: NodeProto) -> NodeRecord:
         """The record of a node of the graph.
 
@@ -120,17 +163,28 @@ class GraphQueries(FactReading):
             raise OptionError(f"Node {node.op_type} ({node.name!r}) is not a node of this graph.")
         return record
 
-    def iter_nodes(self) -> Iterator[NodeProto]:
-        """Nodes in graph order. Cost: O(N), a pattern should declare roots instead."""
-        for record in list(self.store.nodes):
-            yield self.store.proto(record)
-
     def iter_roots(self, pattern: HasRoots) -> Iterator[NodeProto]:
         """Nodes whose type is a root of a pattern, in graph order."""
         for record in list(Sweep(self.store).of(pattern.roots)):
             yield self.store.proto(record)
 
     # -- facts
+
+    def type_or_none(self, name: str) -> int | None:
+        """Element type of a result, None if it is not known."""
+        return self.facts[name].type or None
+
+    def shape_or_none(self, name: str) -> Shape | None:
+        """Shape of a result, None if it is not known."""
+        return self.facts[name].shape
+
+    def rank_or_none(self, name: str) -> int | None:
+        """Rank of a result, None if it is not known."""
+        return self.facts[name].known_rank()
+
+    def value_as_shape(self, name: str) -> Value:
+        """Known content of a shape-like result: a tuple, an int, an expression; None if unknown."""
+        return self.facts[name].value
 
     def get_shape_renamed(self, name: str) -> Shape:
         """Shape where a dimension proven equal to one the user named takes this name."""
@@ -144,39 +198,19 @@ class GraphQueries(FactReading):
             return False
         return sa == sb or same_shape(sa, sb, self.facts.constraints) is True
 
-    def try_infer_type(self, name: str, exc: bool = False) -> int:
-        """Element type; if it is unknown, 0 or, when *exc* is True, an exception."""
-        return self.get_type(name) if exc else self.facts[name].type
-
-    def try_infer_shape(self, name: str, exc: bool = False) -> Shape | None:
-        """Shape; if it is unknown, None or, when *exc* is True, an exception."""
-        return self.get_shape(name) if exc else self.facts[name].shape
-
     def get_registered_constraints(self) -> Constraints:
         """Known constraints between dimensions."""
         return self.facts.constraints
 
     # -- constants
 
+    def constant_or_none(self, name: str) -> np.ndarray | None:
+        """Value of a constant, None if the result is not constant or cannot be computed."""
+        return self.graph.constants.value(name) if self.is_constant(name) else None
+
     def is_constant(self, name: str) -> bool:
         """Whether a result is the same whatever the inputs are."""
         return bool(name) and self.graph.constants.is_constant(name)
-
-    def get_computed_constant(self, name: str, statistics: Sequence[str] | None = None) -> Any:
-        """Value of a constant, None if the result is not constant or cannot be computed.
-
-        :param name: the result
-        :param statistics: `["min", "max"]` returns these instead of the array
-        :raises OptionError: another statistic is requested
-        """
-        value = self.graph.constants.value(name) if self.is_constant(name) else None
-        if value is None or statistics is None:
-            return value
-        known = {"min": np.min, "max": np.max}
-        unknown = [s for s in statistics if s not in known]
-        if unknown:
-            raise OptionError(f"Unknown statistics {unknown}, known: {sorted(known)}.")
-        return [known[s](value) for s in statistics] if value.size else None
 
     def get_constant_shape(self, name: str) -> tuple[int, ...] | None:
         """Shape of a constant, None if the result is not constant. Nothing is computed."""
@@ -208,28 +242,10 @@ class GraphQueries(FactReading):
             return False
         if value is None:
             return True
-        found = self.get_computed_constant(name)
+        found = self.constant_or_none(name)
         return found is not None and bool((found == value).all())
 
-    def get_constant_scalar(self, name: str, broadcast: bool = False) -> Any:
-        """Python value of a constant of one element.
-
-        :raises OptionError: it is not one
-        """
-        if not self.is_constant_scalar(name, broadcast=broadcast):
-            raise OptionError(f"{name!r} is not a scalar constant.")
-        value = self.get_computed_constant(name)
-        if value is None:
-            raise OptionError(f"The value of {name!r} cannot be computed.")
-        item = value.ravel()[0]
-        return item.item() if hasattr(item, "item") and value.dtype.kind in "biuf" else float(item)
-
     # -- attributes
-
-    def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> AttributeProto | None:
-        """Attribute of a node (AttributeProto)."""
-        found: AttributeProto | None = self.builder.get_attribute(node, name, exc)
-        return found
 
     def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
         """Python value of an attribute, *default* if the node lacks it."""
@@ -258,7 +274,7 @@ class GraphQueries(FactReading):
         if att is not None:
             value = _known_value(node, att)
         elif input_index < len(node.input) and node.input[input_index]:
-            value = self.get_computed_constant(node.input[input_index])
+            value = self.constant_or_none(node.input[input_index])
         return value if value is None or cvt is None else cvt(value)
 
     def get_axis(self, node: NodeProto, default_axis: int | None = None) -> int:
@@ -330,31 +346,6 @@ class GraphQueries(FactReading):
         label = "" if op_type == "Identity" else self.graph.unique_node_name(name or op_type)
         return make_node_proto(op_type, inputs, outputs, domain, label, attributes, kwargs)
 
-    def make_node_check_opset(
-        self,
-        op_type: str,
-        inputs: str | Sequence[str],
-        outputs: int | str | Sequence[str] = 1,
-        domain: str = "",
-        axes: Sequence[int] | None = None,
-        **kwargs: Any,
-    ) -> NodeProto:
-        """Same as :meth:`make_node`, for operators whose axes moved from an attribute to an input.
-
-        :param op_type: operator type
-        :param inputs: names
-        :param outputs: names, or how many names to generate
-        :param domain: domain
-        :param axes: the axes, written as the opset of the graph requires
-        """
-        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
-        if axes is None:
-            return self.make_node(op_type, inputs, outputs, domain, **kwargs)
-        if self.main_opset < AXES_INPUT_SINCE.get(op_type, 0):
-            return self.make_node(op_type, inputs, outputs, domain, axes=list(axes), **kwargs)
-        name = self.make_initializer("", np.array(axes, dtype=np.int64))
-        return self.make_node(op_type, [*inputs, name], outputs, domain, **kwargs)
-
     @property
     def main_opset(self) -> int:
         """Opset of the main domain."""
@@ -368,28 +359,3 @@ class GraphQueries(FactReading):
     def has_processor(self, processor: str) -> bool:
         """Whether the optimized model is meant for a processor (`CPU`, `CUDA`)."""
         return processor in processors_of(self.processor)
-
-
-class NodeFactory:
-    """`g.op.Transpose(x, perm=[1, 0], outputs=["y"])` makes a node for `apply` to return.
-
-    :param queries: the optimizer
-    """
-
-    def __init__(self, queries: GraphQueries):
-        self._queries = queries
-
-    def __getattr__(self, op_type: str) -> Callable[..., NodeProto]:
-        if op_type.startswith("_"):
-            raise AttributeError(op_type)
-
-        def make(*inputs: Any, outputs: Any = 1, **kwargs: Any) -> NodeProto:
-            names = [
-                ""
-                if i is None
-                else (i if isinstance(i, str) else self._queries.make_initializer("", i))
-                for i in inputs
-            ]
-            return self._queries.make_node(op_type, names, outputs, **kwargs)
-
-        return make

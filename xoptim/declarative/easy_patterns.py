@@ -234,7 +234,7 @@ class EasyPatternOptimization(PatternOptimization):
         nodes: list[NodeProto],
     ) -> MatchResult:
         params = self._params
-        order = sorted(range(len(nodes)), key=lambda i: g.get_position(nodes[i]))
+        order = sorted(range(len(nodes)), key=lambda i: g.record(nodes[i]).order)
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             self._params = params

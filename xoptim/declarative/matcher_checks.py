@@ -133,14 +133,14 @@ def number_check(value: float) -> NumberCheck:
 
 def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
     """Whether a constant leaves the shape of the operand it is combined with unchanged."""
-    shape = g.facts[name].shape
+    shape = g.shape_or_none(name)
     return not shape or any(keeps_shape(g, other, shape) for other in others)
 
 
 def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
     """Value of a finite constant of one element that keeps the shape of the other operands."""
     found = g.graph.constants.uniform_value(name)  # cached
-    shape = g.facts[name].shape
+    shape = g.shape_or_none(name)
     if found is None or found.dtype.kind == "c" or shape is None:
         return None
     if shape and (any(d != 1 for d in shape) or not keeps_one(g, name, others)):
@@ -173,9 +173,9 @@ def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ())
         return False
     if shape != value.shape:
         small = value.shape in ((), (1,)) and shape in ((), (1,))
-        if not small or not any(g.facts[o].known_rank() for o in others):
+        if not small or not any(g.rank_or_none(o) for o in others):
             return False
-    found = g.get_computed_constant(name)
+    found = g.constant_or_none(name)
     if found is None or found.dtype != value.dtype:
         return False
     if found.dtype.kind in "iubSUO":
@@ -240,7 +240,7 @@ def without_power(
     :param degree: the power
     :return: the other factors, the Pow nodes; None if the factors give another power
     """
-    rank = g.facts[base].known_rank()
+    rank = g.rank_or_none(base)
     total, others, nodes = 0, [], []
     for name in names:
         record = g.store.producers.get(name)
@@ -264,7 +264,7 @@ def _exponent(g: GraphQueries, name: str, most: int, rank: int | None) -> int:
 
 def keeps_shape_of_factor(g: GraphQueries, tree: Product) -> bool:
     """Whether the constants of a product leave the shape of a factor unchanged."""
-    ranks = [g.facts[name].known_rank() for name in tree.names]
+    ranks = [g.rank_or_none(name) for name in tree.names]
     return any(tree.keeps_shape(rank) for rank in ranks)
 
 

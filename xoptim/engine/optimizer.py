@@ -28,8 +28,8 @@ from xbuilder.support.argument_types import PATH, check_type
 from xbuilder.support.gc_pause import without_gc
 
 from ..authoring.patterns import MatchResult, PatternOptimization
-from ..authoring.queries import NodeFactory
 from ..authoring.roots import Sweep
+from ..authoring.seed_queries import NodeFactory
 from ..catalogue.selection import one_pattern
 from .applying import Applier
 from .cleaning import clean

@@ -7,14 +7,14 @@ from typing import Any
 from xbuilder.errors import PatternError
 
 from ..authoring.patterns import PatternOptimization
-from ..authoring.queries import GraphQueries
 from ..authoring.rewriters import Member
+from ..authoring.seed_queries import SeedQueries
 from .failures import OnFailure
 from .guards.mutation_guard import NodeGuard
 from .outcomes import RefusalKey
 
 
-class EngineState(GraphQueries):
+class EngineState(SeedQueries):
     """The graph, the patterns and past decisions; the loop is in :mod:`.optimizer`."""
 
     patterns: list[PatternOptimization]

@@ -12,7 +12,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 
 from ..analysis.arguments import int_attribute, other_input
 from ..analysis.permutations import perm_of
-from ..analysis.shapes import equal_dims, positive, proven_equal, shape_of
+from ..analysis.shapes import equal_dims, positive, proven_equal
 from ..authoring import Answer, NewNode, RewriteContext
 from ..authoring.rewrite import RewriteFunction
 from ..catalogue import rewrite
@@ -90,7 +90,7 @@ _SHAPES: dict[str, tuple[Fits, str, str]] = {
 
 def _require_shapes(g: RewriteContext, names: Sequence[str], result: str, fits: Fits) -> None:
     """Refuses unless a kernel computes the same as broadcasting does."""
-    shapes = [s for name in names if (s := shape_of(g, name)) is not None]
+    shapes = [s for name in names if (s := g.shape_or_none(name)) is not None]
     whole = g.shape_of(result)
     known = len(shapes) == len(names) and fits(g, shapes, whole)
     g.require(known, "the kernel may not broadcast these shapes")
@@ -107,7 +107,7 @@ def _fused(pairs: Sequence[Pair], fits: Fits) -> RewriteFunction:
         require_cuda(g, node.output[0])
         alone = (n for n in found if not g.is_used_more_than_once(n.output[0]))
         inner = g.known(next(alone, None), "an inner result is used elsewhere")
-        other = g.known(other_input(node, inner.output[0]), "the operands are the same")
+        other = other_input(node, inner.output[0])
         operands = (*g.inputs(inner), other)
         _require_shapes(g, operands, node.output[0], fits)
         negative = node.op_type == "Sub" and node.input[1] == inner.output[0]
@@ -138,7 +138,7 @@ def _shared(fits: Fits) -> RewriteFunction:
         require_cuda(g, node.output[0])
         order, first = g.record(node).order, node.output[0]
         for name, sibling in _siblings(g, node):
-            b, c = (other_input(n, name) or "" for n in (node, sibling))
+            b, c = (other_input(n, name) for n in (node, sibling))
             made = g.store.producers.get(c)
             if made is not None and made.order >= order:
                 continue  # it may need the first result

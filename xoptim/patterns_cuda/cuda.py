@@ -17,4 +17,4 @@ def require_cuda(g: RewriteContext, name: str) -> None:
     :param name: the result
     """
     g.require(g.has_processor("CUDA"), "the processor is not CUDA")
-    g.require(g.try_infer_type(name) in CUDA_FLOATS, "the type is not float nor float16")
+    g.require(g.type_or_none(name) in CUDA_FLOATS, "the type is not float nor float16")

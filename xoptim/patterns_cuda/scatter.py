@@ -71,7 +71,7 @@ def masked_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Ref
     g.require(_adds_last(g, rows), "the indices have several coordinates")
     aligned = g.rank_of(mask) == g.rank_of(kept)
     g.require(aligned, "the mask is not one column")
-    other = g.known(other_input(equal, source), "the mask is made of other indices")
+    other = other_input(equal, source) or g.refuse("the mask is made of other indices")
     value = g.known(scalar_index(g, other), "the masked index is not a scalar constant")
     return g.op.MaskedScatterNDOfShape(
         shape, indices, kept, maskedValue=value, reduction="add", domain=CUDA_DOMAIN

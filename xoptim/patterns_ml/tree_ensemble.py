@@ -56,7 +56,7 @@ def tree_ensemble_regressor_mul(g: RewriteContext, node: NodeProto) -> dict[str,
     """
     result = node.output[0]
     mul = g.after(node, "Mul")
-    factor = scalar_constant(g, other_input(mul, result) or "", g.rank_of(result))
+    factor = scalar_constant(g, other_input(mul, result), g.rank_of(result))
     value = float(g.known(factor, "the factor is not a scalar constant").item())
     g.require(value != 0, "the factor is null")
     trees = _trees(g, node)

@@ -21,10 +21,10 @@ def has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool
     :param name: the result, one of its inputs; an unknown type is refused
     :param index: index of this input
     """
-    kind = g.try_infer_type(name)
+    kind = g.type_or_none(name)
     domain, _, short = op_type.rpartition("::")
     opset = g.opsets.get(domain, 1)
-    return kind != 0 and all(
+    return kind is not None and all(
         kernel_table(p).runs(short, domain, opset, [*[0] * index, kind])
         for p in processors_of(g.processor)
     )
@@ -53,4 +53,4 @@ def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:
     :param name: the result, an unknown rank is refused unless the kernel accepts all of them
     """
     least = KERNEL_MIN_RANKS.get(op_type, 0)
-    return least == 0 or (g.has_rank(name) and g.get_rank(name) >= least)
+    return least == 0 or (g.rank_or_none(name) or 0) >= least

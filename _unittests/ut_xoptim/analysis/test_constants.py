@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ut_xoptim.analysis.small_graph import optimizer
 
 from xoptim.analysis.constants import is_filled_with, is_number, same_numbers, scalar_constant
-from xoptim.analysis.shapes import known_rank
 
 SLOPE = 0.7978845608028654
 BFLOAT16_SLOPE = 0.796875
@@ -89,7 +88,7 @@ def test_scalar_constant() -> None:
     assert scalar_constant(g, "deep", 2) is None and scalar_constant(g, "deep", 3) == 2
     assert scalar_constant(g, "w", 2) is None and scalar_constant(g, "X", 2) is None
     assert is_number(g, "two", 2, 0) and not is_number(g, "two", 3, 0)
-    assert known_rank(g, "X") == 2 and known_rank(g, "missing") is None
+    assert g.rank_or_none("X") == 2 and g.rank_or_none("missing") is None
 
 
 def test_is_filled(g: Any) -> None:

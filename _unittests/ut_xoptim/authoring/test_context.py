@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,9 +118,25 @@ def test_what_is_known(g: Any) -> None:
     refused("the rank is not known", g.rank_of, "u")
     refused("why", g.shape_of, "u", "why")
     refused("why", g.rank_of, "u", "why")
-    assert g.constant("k") == 2
-    refused("an operand is not constant", g.constant, "X")
-    refused("why", g.constant, "", "why")
+    assert g.constant_of("k") == 2
+    refused("an operand is not constant", g.constant_of, "X")
+    refused("why", g.constant_of, "", "why")
+    refused("why", g.type_of, "u", "why")
+
+
+def test_nodes_that_are_not_visited(g: Any) -> None:
+    visited = list(g.looked_at)
+    assert g.producer_of("m", "Mul") is node(g, "m") is g.producer_of("m")
+    assert g.reader_of("n", "Mul") is node(g, "m") is g.reader_of("n")
+    refused("no Add nor Sub before", g.producer_of, "m", "Add", "Sub")
+    refused("Add is not the only use", g.reader_of, "n", "Add")
+    refused("why", partial(g.producer_of, "X", reason="why"))
+    refused("why", partial(g.reader_of, "X", reason="why"))
+    assert g.looked_at == visited
+    assert g.before("m", "Mul") is node(g, "m") and g.looked_at == [
+        *visited,
+        g.record(node(g, "m")),
+    ]
 
 
 def test_scalar(g: Any) -> None:

@@ -57,6 +57,36 @@ def test_node_before(g) -> None:
     assert g.node_before("b") is g.node_before("b")
 
 
+def test_producer(g) -> None:
+    assert g.producer_or_none("b") is g.producer_or_none("b", "Relu", "Add") is node(g, "b")
+    assert g.producer_or_none("b", "Relu") is None
+    assert g.producer_or_none("R", "Op") is None, "another domain"
+    assert g.producer_or_none("R", "Unknown::Op") is node(g, "R")
+    for name in ("X", "w", "", "missing"):
+        assert g.producer_or_none(name) is None
+
+
+def test_reader(g) -> None:
+    assert g.reader_or_none("ww") is g.reader_or_none("ww", "Mul") is node(g, "two")
+    assert g.reader_or_none("ww", "Add") is None
+    assert g.reader_or_none("d", "Op") is None, "another domain"
+    assert g.reader_or_none("d", "Unknown::Op") is node(g, "R")
+    for name in ("a", "s", "c", "Y", "k", "missing"):
+        assert g.reader_or_none(name) is None, "several uses, a subgraph, an output, or no reader"
+
+
+def test_either_order(g) -> None:
+    assert g.either_order(node(g, "b")) == (("a", "w"), ("w", "a"))
+
+
+def test_facts(g) -> None:
+    assert (g.type_or_none("a"), g.type_or_none("missing")) == (FLOAT, None)
+    assert (g.shape_or_none("b"), g.shape_or_none("missing")) == (("batch", 4), None)
+    assert (g.rank_or_none("b"), g.rank_or_none("missing")) == (2, None)
+    assert g.constant_or_none("two").tolist() == [2, 8, 18, 32]
+    assert g.constant_or_none("X") is None and g.constant_or_none("") is None
+
+
 def test_next_nodes(g) -> None:
     assert [n.op_type for n in g.next_nodes("a")] == ["Add", "Mul"]
     assert [n.op_type for n in g.next_nodes("X")] == ["Relu", "If"]
@@ -196,7 +226,7 @@ def test_attributes(g) -> None:
     softmax = node(g, "d")
     assert g.get_attribute(softmax, "axis").i == 1
     assert g.get_attribute(softmax, "missing", exc=False) is None
-    with pytest.raises(Exception, match="missing"):
+    with pytest.raises(OptionError, match="has no attribute 'missing'"):
         g.get_attribute(softmax, "missing")
     assert g.get_attribute_with_default(softmax, "axis", 7) == 1
     assert g.get_attribute_with_default(softmax, "missing", 7) == 7

@@ -94,7 +94,7 @@ def test_a_constant() -> None:
     check_pattern(
         "agraph (float[a] X) => (float[b] Y) <float[2] k = {1.0, -2.0}> { Y = Neg(k) }",
         "agraph (float[a] X) => (float[b] Y) <float[2] k = {-1.0, 2.0}> { Y = Identity(k) }",
-        form(lambda g, node: -g.constant(node.input[0])),
+        form(lambda g, node: -g.constant_of(node.input[0])),
     )
 
 

@@ -65,8 +65,8 @@ def test_unknown_type_is_refused() -> None:
         opsets: ClassVar[dict[str, int]] = {}
         processor = "CPU"
 
-        def try_infer_type(self, name: str) -> int:
-            return 0
+        def type_or_none(self, name: str) -> int | None:
+            return None
 
     assert not has_kernel(Unknown(), "com.microsoft::Gelu", "x")
 
@@ -100,10 +100,7 @@ def test_scalars(key: str) -> None:
 @pytest.mark.parametrize("rank", [None, 0, 1])
 def test_accepts_rank(rank: int | None) -> None:
     class Ranked:
-        def has_rank(self, name: str) -> bool:
-            return rank is not None
-
-        def get_rank(self, name: str) -> int | None:
+        def rank_or_none(self, name: str) -> int | None:
             return rank
 
     g = Ranked()

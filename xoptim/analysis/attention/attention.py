@@ -13,7 +13,7 @@ from ...authoring.context import RewriteContext
 from ...authoring.right_side import NewNode, NewResult, Operand, Replacement
 from ..axes import axes_of, axis_of
 from ..constants import scalar_value
-from ..neighbours import consumers_of, depends_on, producer, reader
+from ..neighbours import consumers_of, depends_on
 from ..shapes import equal_dims, proven_equal
 from ..values.repeated import repetition
 from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
@@ -107,7 +107,7 @@ class Attention(NamedTuple):
 
     def moved_back(self, g: RewriteContext) -> str:
         """The result moved to (batch, sequence, heads, length), if it has no other use."""
-        after = reader(g, self.result, "Transpose")
+        after = g.reader_or_none(self.result, "Transpose")
         if after is None or transposed(g, after.output[0], SWAPPED) != self.result:
             return ""
         return str(after.output[0])
@@ -115,7 +115,7 @@ class Attention(NamedTuple):
     def squeezed(self, g: RewriteContext) -> str:
         """The result squeezed to (batch, sequence, length), if there is one head and no other
         use."""
-        after = reader(g, self.result, "Squeeze") if self.queries.count == 1 else None
+        after = g.reader_or_none(self.result, "Squeeze") if self.queries.count == 1 else None
         if after is None or axes_of(g, after) not in HEAD_AXES:
             return ""
         g.look_at(after)
@@ -197,7 +197,7 @@ def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
     The operator that joins them will produce them, so its inputs cannot depend on them.
     """
     keys, values = attention.keys.name, attention.values.name
-    found = [producer(g, name, "Concat") for name in (keys, values)]
+    found = [g.producer_or_none(name, "Concat") for name in (keys, values)]
     pasts: list[str] = []
     news: list[Heads] = []
     for node in found:

@@ -10,9 +10,8 @@ from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
 from ..axes import axes_of
 from ..constants import Ints
-from ..neighbours import producer
 from ..permutations import perm_of
-from ..shapes import proven_equal, shape_of
+from ..shapes import proven_equal
 
 #: (batch, sequence, heads, length) to (batch, heads, sequence, length), and back
 SWAPPED = (0, 2, 1, 3)
@@ -31,7 +30,7 @@ def transposed(g: RewriteContext, name: str, perm: Ints) -> str | None:
     :param name: the result
     :param perm: the permutation
     """
-    node = producer(g, name, "Transpose")
+    node = g.producer_or_none(name, "Transpose")
     if node is None or perm_of(g, node) != perm:
         return None
     g.look_at(node)
@@ -50,13 +49,13 @@ def repeated(g: RewriteContext, name: str) -> str | None:
     """
     chain: list[NodeProto] = []
     for op_types in (("Reshape", "Squeeze"), ("Expand",), ("Unsqueeze",)):
-        node = producer(g, chain[-1].input[0] if chain else name, *op_types)
+        node = g.producer_or_none(chain[-1].input[0] if chain else name, *op_types)
         if node is None:
             return None
         chain.append(node)
     source = chain[-1].input[0]
     names = (source, chain[1].output[0], name)
-    shapes = [shape_of(g, n) for n in names]
+    shapes = [g.shape_or_none(n) for n in names]
     if any(s is None for s in shapes):
         return None
     before, wide, after = (tuple(s or ()) for s in shapes)
@@ -135,7 +134,7 @@ def heads_of(g: RewriteContext, name: str, keys: bool = False) -> Heads:
 def _alone(g: RewriteContext, name: str, keys: bool) -> str:
     """The sequence an Unsqueeze turns into one head, before the Transpose of keys; empty if there
     is none."""
-    node = producer(g, name, "Unsqueeze")
+    node = g.producer_or_none(name, "Unsqueeze")
     if node is None or axes_of(g, node) not in HEAD_AXES:
         return ""
     source = transposed(g, node.input[0], (0, 2, 1)) if keys else str(node.input[0])

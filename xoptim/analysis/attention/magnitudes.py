@@ -20,9 +20,8 @@ from ...authoring.context import RewriteContext
 from ...authoring.outlining import INTERMEDIATE
 from ..axes import axis_of, cut_axes
 from ..gemm import is_plain
-from ..neighbours import producer
 from ..permutations import perm_of
-from ..shapes import known_rank, proven_equal, shape_of
+from ..shapes import proven_equal
 from ..weights.weights import largest, weight_blocks
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 from .rotary_tables import COS_SIN_CACHE
@@ -83,7 +82,7 @@ class Magnitudes:
 
     def _computed(self, name: str) -> Found:
         g = self._g
-        kind = g.try_infer_type(name)
+        kind = g.type_or_none(name)
         if kind in INDICES:
             return _INTEGERS
         if kind != TensorProto.FLOAT:
@@ -111,18 +110,18 @@ class Magnitudes:
         if node.op_type == "Transpose" and (perm_of(g, node) or (1,))[0] != 0:
             return False
         names = [name for name in node.input if name in self._from_source]
-        if known_rank(g, names[0]) == 2:
+        if g.rank_or_none(names[0]) == 2:
             return names == node.input[:1] and self._is_of_rows(names[0])
-        shapes = [shape_of(g, name) or () for name in (*names, node.output[0])]
+        shapes = [g.shape_or_none(name) or () for name in (*names, node.output[0])]
         same = len(set(map(len, shapes))) == 1 and len(shapes[0]) >= 3
         return same and all(proven_equal(g, s[:1], self._batch) for s in shapes)
 
     def _is_of_rows(self, name: str) -> bool:
         """Whether a matrix holds the rows of the sequences."""
         g = self._g
-        reshape = producer(g, name, "Reshape")
-        before = shape_of(g, reshape.input[0]) if reshape else None
-        after = shape_of(g, name)
+        reshape = g.producer_or_none(name, "Reshape")
+        before = g.shape_or_none(reshape.input[0]) if reshape else None
+        after = g.shape_or_none(name)
         if before is None or after is None or len(before) < 3:
             return False
         return proven_equal(g, (before[0], before[-1]), (*self._batch, after[1]))
@@ -167,7 +166,7 @@ class Magnitudes:
     def quotient(self, node: NodeProto) -> Found:
         """The bound divided by a small constant that is not null."""
         g, (x, name) = self._g, node.input
-        value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
+        value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
         smallest = 0.0 if value is None else float(np.abs(value).min(initial=np.inf))
         found = self.largest(x) if smallest > 0 else None
         return None if found is None else _computable(found / smallest)
@@ -186,7 +185,7 @@ class Magnitudes:
     def normalized(self, node: NodeProto) -> Found:
         """A normalization: the square root of the length times the largest scale, plus the largest
         bias."""
-        g, shape = self._g, shape_of(self._g, node.output[0])
+        g, shape = self._g, self._g.shape_or_none(node.output[0])
         if not shape or axis_of(g, node, len(shape), -1) != len(shape) - 1:
             return None
         found = self.all(node.input[1:])
@@ -208,7 +207,7 @@ class Magnitudes:
         the bias of a Gemm."""
         g = self._g
         plain = is_plain(g, node, "alpha", "beta", "transA")
-        shape, found = shape_of(g, node.input[0]), self.all(node.input)
+        shape, found = g.shape_or_none(node.input[0]), self.all(node.input)
         if not plain or not shape or not isinstance(shape[-1], int) or not found:
             return None
         return _computable(shape[-1] * found[0] * found[1] + sum(found[2:]))
@@ -217,14 +216,14 @@ class Magnitudes:
 def _largest_constant(g: RewriteContext, name: str) -> float:
     """The largest absolute value of a constant of floats; nan, which bounds nothing, if it holds
     one."""
-    value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
+    value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
     if value is None:
         return largest(weight_blocks(g, name))
     return float(np.abs(value).max(initial=0.0))
 
 
 def _rank(g: RewriteContext, node: NodeProto) -> int | None:
-    return known_rank(g, node.output[0])
+    return g.rank_or_none(node.output[0])
 
 
 def _computable(value: float) -> Found:

@@ -7,8 +7,7 @@ from onnx import NodeProto
 from ...authoring import RewriteContext
 from ..arguments import other_input
 from ..axes import cut_axes
-from ..neighbours import producer
-from ..shapes import known_rank, proven_equal, shape_of
+from ..shapes import proven_equal
 from .heads import SWAPPED, repeated, transposed
 from .magnitudes import NORMALIZATIONS
 
@@ -27,13 +26,13 @@ def projected_sequence(g: RewriteContext, values: str) -> str:
     :param values: (batch, heads, sequence, length)
     """
     source = repeated(g, values) or values
-    cut = producer(g, source, *_CUTS)
+    cut = g.producer_or_none(source, *_CUTS)
     if cut is not None and cut_axes(g, cut, g.rank_of(source)) == (3,):
         source = cut.input[0]  # queries, keys and values of a head are beside each other
     moved = g.known(transposed(g, source, SWAPPED), "the values are not moved from a sequence")
     flat = str(g.before(moved, "Reshape").input[0])
     x = g.known(_factor(g, flat), "the values are not the product of rows by a constant matrix")
-    g.require(producer(g, x, *NORMALIZATIONS), "the sequence is not normalized")
+    g.require(g.producer_or_none(x, *NORMALIZATIONS), "the sequence is not normalized")
     shapes = [g.shape_of(name) for name in (moved, flat, x)]
     same = all(proven_equal(g, shape[:2], shapes[0][:2]) for shape in shapes)
     g.require(
@@ -47,7 +46,7 @@ def _factor(g: RewriteContext, name: str) -> str | None:
     may be reshaped to those of a matrix. None for any other result."""
     multiplied = False
     for _ in range(_MOST):
-        node = producer(g, name, "Add", "Gemm", "MatMul", "Reshape", *_CUTS)
+        node = g.producer_or_none(name, "Add", "Gemm", "MatMul", "Reshape", *_CUTS)
         if node is None:
             break
         is_product = node.op_type in ("Gemm", "MatMul")
@@ -63,16 +62,16 @@ def _factor(g: RewriteContext, name: str) -> str | None:
 
 def _read(g: RewriteContext, node: NodeProto) -> str | None:
     """The operand a node reads row by row while the others are constants; None if there is none."""
-    x, shape = str(node.input[0]), shape_of(g, node.output[0]) or ()
+    x, shape = str(node.input[0]), g.shape_or_none(node.output[0]) or ()
     if node.op_type == "Reshape":
-        rows = (shape_of(g, x) or ())[-1:]
+        rows = (g.shape_or_none(x) or ())[-1:]
         return x if rows and proven_equal(g, rows, shape[-1:]) else None
     if node.op_type in _CUTS:
         return x if cut_axes(g, node, len(shape)) == (len(shape) - 1,) else None
     if node.op_type == "Add":
         constants = [name for name in node.input if g.is_constant(name)]
-        other = other_input(node, constants[0]) if constants else None
-        return other if other and g.same_shape(other, node.output[0]) else None
+        other = other_input(node, constants[0]) if constants else ""
+        return other if g.same_shape(other, node.output[0]) else None
     turned = g.get_attribute_with_default(node, "transA", 0)
-    matrix = all(map(g.is_constant, node.input[1:])) and known_rank(g, node.input[1]) == 2
+    matrix = all(map(g.is_constant, node.input[1:])) and g.rank_or_none(node.input[1]) == 2
     return x if matrix and not turned else None

@@ -13,7 +13,6 @@ from ...authoring.context import RewriteContext
 from ...authoring.right_side import NewNode, Operand
 from ..arguments import optional_input
 from ..axes import axis_of
-from ..neighbours import producer
 from ..permutations import perm_of
 from ..shapes import equal_dims, padded
 from .heads import SWAPPED
@@ -125,7 +124,7 @@ def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> 
 
 def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
     """`(heads, result)` if x is the first part of the heads and the rest is not rotated."""
-    split, joined = producer(g, x, "Split"), g.after_or_none(result, "Concat")
+    split, joined = g.producer_or_none(x, "Split"), g.after_or_none(result, "Concat")
     if split is None or joined is None or len(split.output) != 2:
         return None
     parts = [result, split.output[1]]
@@ -140,14 +139,14 @@ def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
 def is_turned(g: RewriteContext, name: str) -> bool:
     """Whether heads are moved from (batch, sequence, heads, length), then rotated by the operator
     RotaryEmbedding, and only used once each, so that it can read three dimensions."""
-    node = producer(g, name, "RotaryEmbedding")
+    node = g.producer_or_none(name, "RotaryEmbedding")
     return node is not None and not optional_input(node, 3) and turns_moved(g, node)
 
 
 def turns_moved(g: RewriteContext, node: NodeProto) -> bool:
     """Whether a RotaryEmbedding rotates heads that are moved from (batch, sequence, heads, length),
     and only used once each, before and after."""
-    moved = producer(g, node.input[0], "Transpose")
+    moved = g.producer_or_none(node.input[0], "Transpose")
     names = [] if moved is None else [node.output[0], moved.output[0]]
     alone = bool(names) and not any(map(g.is_used_more_than_once, names))
     return alone and moved is not None and perm_of(g, moved) == SWAPPED

@@ -10,8 +10,7 @@ from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import Operand
 from ..axes import axes_of, axis_of
 from ..constants import scalar_constant
-from ..neighbours import producer
-from ..shapes import proven_equal, shape_of
+from ..shapes import proven_equal
 
 #: local function of domain `intermediate`
 COS_SIN_CACHE = "CosSinCache"
@@ -41,7 +40,7 @@ def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
         g.look_at(node)
         angles = g.op.Mul(*node.input[:2])
         return g.op.Cos(angles) if name == node.output[0] else g.op.Sin(angles)
-    rank = g.facts[name].known_rank()
+    rank = g.rank_or_none(name)
     if record.domain or rank is None:
         return None
     twice = _repeated(g, node) if neighbours else _joined(g, node, rank)
@@ -55,7 +54,7 @@ def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
 
 
 def _constant(g: RewriteContext, name: str, neighbours: bool) -> Operand:
-    value = g.get_computed_constant(name)
+    value = g.constant_or_none(name)
     if value is None or value.ndim == 0 or value.shape[-1] % 2:
         return None
     middle = value.shape[-1] // 2
@@ -79,14 +78,14 @@ def _joined(g: RewriteContext, node: NodeProto, rank: int) -> Operand:
 def _repeated(g: RewriteContext, node: NodeProto) -> Operand:
     """`a` of the Reshape of a column repeated beside itself."""
     wide = (
-        producer(g, node.input[0], "Expand", "Tile", "Concat")
+        g.producer_or_none(node.input[0], "Expand", "Tile", "Concat")
         if node.op_type == "Reshape"
         else None
     )
     if wide is None:
         return None
     column, pairs, result = (
-        shape_of(g, n) for n in (wide.input[0], wide.output[0], node.output[0])
+        g.shape_or_none(n) for n in (wide.input[0], wide.output[0], node.output[0])
     )
     if not column or not pairs or not result or column[-1] != 1 or len(column) < 2:
         return None
@@ -111,7 +110,7 @@ def _keeps_the_last_axis(g: RewriteContext, node: NodeProto, rank: int) -> bool:
         return True
     if node.op_type == "Mul":
         return scalar_constant(g, node.input[1], rank) is not None
-    known = g.facts[node.input[0]].known_rank()
+    known = g.rank_or_none(node.input[0])
     if known is None:
         return False
     if node.op_type == "Gather":

@@ -18,7 +18,6 @@ from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import Operand, Replacement
 from ..arguments import other_input
 from ..axes import axis_of
-from ..neighbours import producer
 from ..permutations import perm_of
 from ..weights.affine import wide
 from ..weights.weights import is_scalable_product, rounded
@@ -147,7 +146,7 @@ class _Walk:
         name = split.input[0]
         for _ in range(_MOST):
             g.require(not g.is_used_more_than_once(name), ELSEWHERE)
-            node = producer(g, name, "Reshape", "Transpose")
+            node = g.producer_or_none(name, "Reshape", "Transpose")
             if node is None:
                 break
             self.seen.append(g.record(node))
@@ -175,7 +174,7 @@ def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replac
         constants = [n for n in node.input if g.is_cheap_constant(n)]
         if len(constants) != 1:
             return None
-        x = other_input(node, constants[0]) or ""
+        x = other_input(node, constants[0])
         return {name: g.like(node, x, *_times(g, constants, factor))}
     return None
 
@@ -184,7 +183,7 @@ def _times(g: RewriteContext, names: Sequence[str], factor: float) -> list[Opera
     """Small constants multiplied by a number."""
     cheap = all(map(g.is_cheap_constant, names))
     g.require(cheap, "the scale or the bias is not a small constant")
-    values = [g.constant(name) for name in names]
+    values = [g.constant_of(name) for name in names]
     return [
         Remade(rounded(g, wide(v) * factor, v.dtype), n) for v, n in zip(values, names, strict=True)
     ]

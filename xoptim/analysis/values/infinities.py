@@ -8,7 +8,6 @@ import onnx.helper as oh
 from xbuilder.operators.op_traits import RESHAPES
 
 from ...authoring import RewriteContext
-from ..neighbours import producer
 
 #: operators whose result holds every element of the first input, and no other
 _MOVES = RESHAPES | {"Cast", "Expand", "Transpose"}
@@ -34,7 +33,7 @@ def seen_infinite(g: RewriteContext, name: str, narrow: int = 0) -> bool:
                 if _is_huge(g, result, narrow):
                     return True
                 continue
-            node = producer(g, result, *_MOVES, "Where", "Add")
+            node = g.producer_or_none(result, *_MOVES, "Where", "Add")
             if node is not None:
                 inputs = g.inputs(node)
                 sources = {"Where": inputs[1:], "Add": inputs}
@@ -47,7 +46,7 @@ def _is_huge(g: RewriteContext, name: str, narrow: int) -> bool:
     """Whether a constant is known to hold a huge number; a big constant is not read."""
     value = g.get_uniform_value(name)
     if value is None and g.is_cheap_constant(name):
-        value = g.get_computed_constant(name)
+        value = g.constant_or_none(name)
     found = np.asarray(0 if value is None else value)
     if found.dtype.kind not in "fV":
         return False

@@ -17,7 +17,6 @@ from xbuilder.constants.evaluation import evaluate_node
 from ...authoring.context import RewriteContext
 from ...authoring.roots import order_of
 from ..constants import scalar_constant
-from ..shapes import known_rank
 
 #: most nodes of a function
 _MOST = 32
@@ -104,7 +103,7 @@ def functions_to(g: RewriteContext, name: str) -> Iterator[IntegerFunction]:
         waiting = (waiting - {result}) | names
         if len(waiting) == 1:
             (source,) = waiting
-            if g.try_infer_type(source) in _INTEGERS:
+            if g.type_or_none(source) in _INTEGERS:
                 found.append(IntegerFunction(source, tuple(reversed(nodes))))
     yield from reversed(found)
 
@@ -118,13 +117,13 @@ def _is_alone(g: RewriteContext, result: str, nodes: Sequence[NodeProto], name: 
 
 def _operands(g: RewriteContext, node: NodeProto) -> set[str] | None:
     """The operands that are not constant; None if an element may depend on several."""
-    kind = g.try_infer_type(node.output[0])
+    kind = g.type_or_none(node.output[0])
     if kind not in _TYPES or (node.op_type == "Cast" and kind == TensorProto.BOOL):
         return None
     names = {name for name in node.input if not g.is_constant(name)}
     if len(node.input) == 1:
         return names
-    rank = known_rank(g, node.output[0])
+    rank = g.rank_or_none(node.output[0])
     numbers = [n for n in node.input if n not in names]
     if not names or any(scalar_constant(g, n, rank) is None for n in numbers):
         return None
@@ -180,7 +179,7 @@ class _Evaluation:
         self._g, self._function = g, function
         self.dtype = self._dtype_of(function.source)
         names = {n for node in function.nodes for n in node.input if g.is_constant(n)}
-        self._constants = {n: g.constant(n).reshape(()) for n in names}
+        self._constants = {n: g.constant_of(n).reshape(()) for n in names}
 
     def _dtype_of(self, name: str) -> np.dtype:
         return np.dtype(oh.tensor_dtype_to_np_dtype(self._g.type_of(name)))

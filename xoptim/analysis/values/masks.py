@@ -12,8 +12,8 @@ from xbuilder.dims import Dim, add, prove_ge
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
 from ..constants import is_number, scalar_constant, scalar_index, scalar_value
-from ..neighbours import producer
-from ..shapes import padded, shape_of
+from ..scaling import scaled_operand
+from ..shapes import padded
 from .positions import positions_of
 
 #: a mask hides a score when it adds this number or a lower one
@@ -28,7 +28,7 @@ _STEPS = 6
 
 def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
     """`(condition, c)` if a mask is Where(condition, 0, c), in float, None otherwise."""
-    node = producer(g, mask, "Where")
+    node = g.producer_or_none(mask, "Where")
     if node is None or not is_number(g, node.input[1], 0.0, g.rank_of(mask)):
         return None
     value = scalar_value(g, node.input[2])
@@ -122,7 +122,7 @@ def _and_terms(g: RewriteContext, condition: str) -> list[NodeProto] | None:
     """The comparisons whose conjunction is a condition, None if it has another term."""
     waiting, terms = [condition], list[NodeProto]()
     while waiting:
-        node = producer(g, waiting.pop(), "And", "Expand", *_BOUNDS)
+        node = g.producer_or_none(waiting.pop(), "And", "Expand", *_BOUNDS)
         if node is None or len(terms) + len(waiting) > _STEPS:
             return None
         if node.op_type in ("And", "Expand"):
@@ -155,11 +155,11 @@ def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
     :param mask: mask added to the scores
     :param least: upper bound of a low value
     """
-    node = producer(g, mask, "Add", "Expand")
+    node = g.producer_or_none(mask, "Add", "Expand")
     if node is not None:
         terms = node.input if node.op_type == "Add" else node.input[:1]
         return any(is_causal(g, term, least) for term in terms)
-    where = producer(g, mask, "Where")
+    where = g.producer_or_none(mask, "Where")
     hidden = None if where is None else scalar_value(g, where.input[2])
     if where is None or hidden is None or hidden.dtype != np.float32 or hidden.item() > least:
         return False
@@ -170,7 +170,7 @@ def hides_later_keys(g: RewriteContext, condition: str) -> bool:
     """Whether a condition, or a term of it, is `columns <= rows`, both 0, 1, 2, ..."""
     waiting = [condition]
     while waiting:
-        node = producer(g, waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
+        node = g.producer_or_none(waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
         if node is None:
             continue
         if node.op_type in ("And", "Expand"):
@@ -193,30 +193,28 @@ def are_causal(
     :param least: upper bound of a low value
     :param depth: most nodes between the mask and the result
     """
-    node = producer(g, scores, "Add", "Where", "Div", "Mul") if depth else None
+    node = g.producer_or_none(scores, "Add", "Where", "Div", "Mul") if depth else None
     if node is None:
         return False
     if node.op_type == "Add":
         return any(is_causal(g, n, least) or are_causal(g, n, least, depth - 1) for n in node.input)
     if node.op_type == "Where":
         condition, source, low = node.input
-        value = scalar_constant(g, low, g.facts[scores].known_rank())
+        value = scalar_constant(g, low, g.rank_or_none(scores))
         low_enough = value is not None and bool(value.item() <= least)
         if not low_enough:
             return False
         return hides_later_keys(g, condition) or are_causal(g, source, least, depth - 1)
-    value = scalar_constant(g, node.input[1], g.facts[scores].known_rank())
-    if value is None or not np.isfinite(value.item()) or value.item() <= 0:
+    scaled = scaled_operand(g, node)
+    if scaled is None or scaled.factor < 0:
         return False
-    factor = float(value.item())
-    factor = 1 / factor if node.op_type == "Div" else factor
-    return are_causal(g, node.input[0], least / factor, depth - 1)
+    return are_causal(g, scaled.data, least / scaled.factor, depth - 1)
 
 
 def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
     """The first row when the columns are 0, 1, 2, ... along the last axis and the rows consecutive
     integers along the one before; None otherwise. The columns may be a vector."""
-    shapes = [shape_of(g, name) or () for name in (columns, rows)]
+    shapes = [g.shape_or_none(name) or () for name in (columns, rows)]
     if len(shapes[1]) < 2 or shapes[1][-1] != 1 or padded(shapes[0], 2)[-2] != 1:
         return None
     keys, queries = positions_of(g, columns), positions_of(g, rows)
@@ -234,7 +232,7 @@ def first_position(g: RewriteContext, name: str) -> Dim | None:
 
 def is_range(g: RewriteContext, name: str) -> bool:
     """Whether a result is 0, 1, 2, ..."""
-    node: NodeProto | None = producer(g, name, "Range")
+    node: NodeProto | None = g.producer_or_none(name, "Range")
     if node is None:
         return False
     return scalar_index(g, node.input[0]) == 0 and scalar_index(g, node.input[2]) == 1

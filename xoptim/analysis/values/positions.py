@@ -14,8 +14,7 @@ from ...authoring.context import RewriteContext
 from ..arguments import optional_input
 from ..axes import axes_of, axis_of, slice_axes
 from ..constants import int_values, scalar_dim, scalar_index, scalar_value
-from ..neighbours import producer
-from ..shapes import equal_dims, shape_of
+from ..shapes import equal_dims
 
 #: most nodes between positions and the Range that produces them
 _STEPS = 12
@@ -43,8 +42,8 @@ def positions_of(g: RewriteContext, name: str, depth: int = _STEPS) -> Positions
     :param name: the result
     :param depth: most nodes to follow
     """
-    node = producer(g, name, *_RULES) if depth else None
-    if node is None or g.try_infer_type(name) not in INDICES:
+    node = g.producer_or_none(name, *_RULES) if depth else None
+    if node is None or g.type_or_none(name) not in INDICES:
         return None
     return _RULES[node.op_type](g, node, depth - 1)
 
@@ -57,7 +56,7 @@ def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
     :param g: the rewrite
     :param node: a Sub
     """
-    (left, one), (right, other) = [(positions_of(g, n), shape_of(g, n)) for n in node.input]
+    (left, one), (right, other) = [(positions_of(g, n), g.shape_or_none(n)) for n in node.input]
     if left is None or right is None or one is None or other is None:
         return None
     if left.axis != right.axis or len(one) != len(other):
@@ -81,7 +80,7 @@ def _range(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _unsqueeze(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    found, shape = positions_of(g, node.input[0], depth), shape_of(g, node.output[0])
+    found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.output[0])
     axes = axes_of(g, node)
     if found is None or shape is None or axes is None:
         return None
@@ -92,7 +91,7 @@ def _unsqueeze(g: RewriteContext, node: NodeProto, depth: int) -> Positions | No
 
 def _expand(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     found = positions_of(g, node.input[0], depth)
-    before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+    before, after = g.shape_or_none(node.input[0]), g.shape_or_none(node.output[0])
     if found is None or before is None or after is None:
         return None
     axis = found.axis + len(after) - len(before)
@@ -108,7 +107,7 @@ def _tile(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    found, shape = positions_of(g, node.input[0], depth), shape_of(g, node.input[0])
+    found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.input[0])
     if found is None or shape is None or len(node.input) < 3:
         return None
     starts = int_values(g, node.input[1])
@@ -130,9 +129,9 @@ def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     """Positions plus or minus a number that changes no shape."""
     operands, move = list(node.input), sub if node.op_type == "Sub" else add
-    after = shape_of(g, node.output[0])
+    after = g.shape_or_none(node.output[0])
     for source, other in [operands] if move is sub else [operands, operands[::-1]]:
-        before, number = shape_of(g, source), _number(g, other)
+        before, number = g.shape_or_none(source), _number(g, other)
         if number is None or before is None or len(before) != len(after or ()):
             continue
         found = positions_of(g, source, depth)
@@ -143,12 +142,12 @@ def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None
 
 def _concat(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     """Concat of positions where each part follows the previous one, or is empty."""
-    shape = shape_of(g, node.output[0])
+    shape = g.shape_or_none(node.output[0])
     axis = None if shape is None else axis_of(g, node, len(shape), None)
     first: Positions | None = None
     before: Dim = 0
     for name in node.input:
-        found, part = positions_of(g, name, depth), shape_of(g, name)
+        found, part = positions_of(g, name, depth), g.shape_or_none(name)
         if found is None or part is None or found.axis != axis:
             return None
         first, length = first or found, part[found.axis]

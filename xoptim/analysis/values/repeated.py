@@ -12,8 +12,7 @@ from xbuilder.dims import Dim, Shape
 from ...authoring import NewNode, RewriteContext
 from ..axes import axis_of
 from ..constants import Ints
-from ..neighbours import producer
-from ..shapes import equal_dims, padded, shape_of
+from ..shapes import equal_dims, padded
 
 #: operators that repeat what they read
 REPEATS = ("ConstantOfShape", "Expand", "Tile")
@@ -74,11 +73,11 @@ def repetition(g: RewriteContext, name: str) -> Repeated | None:
 
     The rewrite visits the node.
     """
-    node, shape = g.before_or_none(name, *REPEATS), shape_of(g, name)
+    node, shape = g.before_or_none(name, *REPEATS), g.shape_or_none(name)
     axis = repeated_axis(shape)
     if node is None or shape is None or axis is None:
         return None
-    length = (shape_of(g, node.input[-1]) or (None,))[0]
+    length = (g.shape_or_none(node.input[-1]) or (None,))[0]
     place = axis - len(shape) + length if isinstance(length, int) else -1
     found = Repeated(node, shape, axis, place)
     return found if place >= 0 and _fits(g, found) else None
@@ -95,10 +94,10 @@ def _fits(g: RewriteContext, found: Repeated) -> bool:
     return all(before in (1, after) for before, after in pairs)
 
 
-def constant_of(g: RewriteContext, found: Repeated) -> np.ndarray:
+def repeated_value(g: RewriteContext, found: Repeated) -> np.ndarray:
     """The repeated constant as an array; refuses if it cannot be read."""
     if found.source:
-        return g.constant(found.source, "what is repeated cannot be read")
+        return g.constant_of(found.source, "what is repeated cannot be read")
     number = g.get_attribute_with_default(found.node, "value", np.zeros(1, np.float32))
     g.require(number.size == 1, "it is not filled with one number")
     return np.asarray(number.reshape(()))
@@ -130,12 +129,12 @@ def repeated_shape(g: RewriteContext, found: Repeated, shape: Shape, axis: int) 
 
 def _times(g: RewriteContext, sizes: str, place: int) -> str | NewNode:
     """One element of a vector, as a vector; the input of a Concat if a Concat holds it alone."""
-    if shape_of(g, sizes) == (1,):
+    if g.shape_or_none(sizes) == (1,):
         return sizes
-    concat = producer(g, sizes, "Concat")
+    concat = g.producer_or_none(sizes, "Concat")
     left = place
     for name in concat.input if concat is not None and axis_of(g, concat, 1, None) == 0 else ():
-        length = (shape_of(g, name) or (None,))[0]
+        length = (g.shape_or_none(name) or (None,))[0]
         if not isinstance(length, int):
             break
         if left == 0 and length == 1:

@@ -8,7 +8,6 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...authoring.queries import GraphQueries
-from ..neighbours import producer, reader
 
 #: reason of a refusal
 ROUNDS = "what is added is taken away: it rounds the result"
@@ -47,12 +46,13 @@ def rounds(g: GraphQueries, node: NodeProto) -> bool:
     :param g: the optimizer
     :param node: any node
     """
-    step = _STEPS.get(g.try_infer_type(node.output[0]), 0.0) if node.op_type in _SUMS else 0.0
+    kind = g.type_or_none(node.output[0]) if node.op_type in _SUMS else None
+    step = 0.0 if kind is None else _STEPS.get(kind, 0.0)
     term = _term(g, node) if step else None
     if term is None or not np.abs(term.value).max(initial=0.0) * step >= _NOTICED:
         return False
-    before = [producer(g, name, *_SUMS) for name in node.input if not g.is_constant(name)]
-    after = reader(g, node.output[0], *_SUMS)
+    before = [g.producer_or_none(name, *_SUMS) for name in node.input if not g.is_constant(name)]
+    after = g.reader_or_none(node.output[0], *_SUMS)
     firsts = [None if other is None else _term(g, other) for other in before]
     last = None if after is None else _term(g, after)
     pairs = [*((first, term) for first in firsts), (term, last)]
@@ -68,7 +68,7 @@ def _term(g: GraphQueries, node: NodeProto) -> _Term | None:
     shape = g.get_constant_shape(name)
     if shape is None or np.prod(shape, dtype=np.int64) > _READ:
         return None
-    value = g.get_computed_constant(name)
+    value = g.constant_or_none(name)
     if value is None:
         return None
     value = value.astype(np.float64)

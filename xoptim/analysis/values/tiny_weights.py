@@ -7,7 +7,6 @@ import numpy as np
 
 from ...authoring.context import RewriteContext
 from ..constants import scalar_value
-from ..neighbours import producer
 
 #: exponentials of numbers between these are too small for a normal float, and not 0
 _LOWEST, _HIGHEST = -103.97, -87.33
@@ -38,7 +37,7 @@ def makes_tiny_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> b
     shape = g.get_constant_shape(scores)
     if shape is not None:
         return len(shape) > 1 and _part(g, scores) >= _PART
-    node = producer(g, scores, "Add", "Where", *_MOVED) if depth else None
+    node = g.producer_or_none(scores, "Add", "Where", *_MOVED) if depth else None
     if node is None:
         return False
     if node.op_type == "Where":
@@ -49,7 +48,7 @@ def makes_tiny_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> b
 
 def _part(g: RewriteContext, name: str) -> float:
     """Part of the elements of a constant whose exponential is subnormal."""
-    value = g.get_computed_constant(name)
+    value = g.constant_or_none(name)
     if value is None or value.dtype != np.float32 or not value.size:
         return 0.0
     return float(np.mean((value > _LOWEST) & (value < _HIGHEST)))

@@ -13,7 +13,6 @@ from xbuilder.operators.op_traits import CARRIERS
 
 from ...authoring.context import RewriteContext
 from ..constants import is_filled_with, scalar_value
-from ..neighbours import producer
 from .masks import first_position
 from .positions import constant_difference
 
@@ -45,7 +44,7 @@ def is_always(g: RewriteContext, name: str, value: int) -> bool:
             return False
         if is_filled_with(g, name, value):
             return True
-        node = producer(g, name, *_MOVES, *_RULES)
+        node = g.producer_or_none(name, *_MOVES, *_RULES)
         if node is None:
             return False
         if node.op_type in _MOVES:

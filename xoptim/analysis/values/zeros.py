@@ -12,7 +12,6 @@ from xbuilder.dims import normalize_axis
 from ...authoring import RewriteContext
 from ..axes import axis_of
 from ..constants import is_filled_with
-from ..neighbours import producer
 
 
 def gives_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
@@ -23,7 +22,7 @@ def gives_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
 
 def is_zeros(g: RewriteContext, name: str) -> bool:
     """Whether every element of a result is 0: a constant, or the result of ConstantOfShape."""
-    made = producer(g, name, "ConstantOfShape")
+    made = g.producer_or_none(name, "ConstantOfShape")
     return is_filled_with(g, name, 0) if made is None else gives_zeros(g, made)
 
 
@@ -73,7 +72,7 @@ def _scattered(g: RewriteContext, node: NodeProto) -> Part:
     length = g.shape_of(data)[0]
     if not isinstance(length, int):
         g.refuse("the length of a part is not known")
-    indices = g.constant(rows, "the rows are not known")
+    indices = g.constant_of(rows, "the rows are not known")
     g.require(indices.ndim == 2 and indices.shape[1] == 1, "what is written is not whole rows")
     found = [normalize_axis(int(i), length) for i in indices.ravel()]
     start = g.known(found[0] if found else None, "no row is written")

@@ -12,7 +12,6 @@ from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...authoring import RewriteContext
 from ..arguments import other_input
-from ..neighbours import producer
 from ..values.rounding_sums import ROUNDS, rounds
 
 #: operators that may be an :class:`Affine`
@@ -81,11 +80,11 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
         return normalization_of(g, node, x, channels)
     if node.op_type == "Neg":
         return Affine(-_ONE, np.zeros(()))
-    other = other_input(node, x) or ""
+    other = other_input(node, x)
     shape = g.known(g.get_constant_shape(other), "the other operand is not constant")
     fits = one_per_channel(shape, channels)
     g.require(fits, "the other operand does not have one value for each channel")
-    value = wide(g.constant(other, "the other operand is not constant"))
+    value = wide(g.constant_of(other, "the other operand is not constant"))
     g.require(np.isfinite(value).all(), "the other operand is not finite")
     g.require(not rounds(g, node), ROUNDS)
     value = value.reshape(() if value.size == 1 else -1)
@@ -99,7 +98,7 @@ def shift_name(node: NodeProto, x: str) -> str:
     :param x: its operand
     """
     if node.op_type in ARITHMETIC:
-        return other_input(node, x) or ""
+        return other_input(node, x)
     return node.input[2] if node.op_type == "BatchNormalization" else ""
 
 
@@ -158,7 +157,7 @@ def deviation_of(g: RewriteContext, node: NodeProto, variance: np.ndarray) -> np
 
 def parameter(g: RewriteContext, name: str) -> np.ndarray:
     """A vector of parameters in a wider type; refuses if it is not constant or not finite."""
-    value = wide(g.constant(name, "a parameter of BatchNormalization is not constant"))
+    value = wide(g.constant_of(name, "a parameter of BatchNormalization is not constant"))
     g.require(np.isfinite(value).all(), "a parameter of BatchNormalization is not finite")
     return value
 
@@ -176,8 +175,8 @@ def require_not_broadcast(
     """
     if node.op_type not in ARITHMETIC:
         return
-    other = g.get_constant_shape(other_input(node, x) or "") or ()
-    rank = g.facts[x].known_rank()
+    other = g.get_constant_shape(other_input(node, x)) or ()
+    rank = g.rank_or_none(x)
     same = not other or rank == channels.rank
     g.require(same, "the rank of the operand is not known, or the constant changes it")
     if not affine.is_uniform:
@@ -196,8 +195,8 @@ def require_not_gelu(g: RewriteContext, x: str, affine: Affine) -> None:
     """
     if not affine.is_uniform or affine.scale != 0.5:
         return
-    product = producer(g, x, "Mul")
-    sums = [] if product is None else [producer(g, name, "Add") for name in product.input]
+    product = g.producer_or_none(x, "Mul")
+    sums = [] if product is None else [g.producer_or_none(name, "Add") for name in product.input]
     terms = [name for node in sums if node is not None for name in node.input]
-    curved = any(producer(g, name, "Erf", "Tanh") is not None for name in terms)
+    curved = any(g.producer_or_none(name, "Erf", "Tanh") is not None for name in terms)
     g.require(not curved, "it is a part of a Gelu")

@@ -16,7 +16,6 @@ from xbuilder.files.blocks.summed_blocks import DiagonalBlocks, SummedBlocks, Te
 from ...authoring import Remade, RewriteContext
 from ..arguments import optional_input
 from ..constants import Ints
-from ..neighbours import producer
 from .affine import Channels, normalization_of
 from .scaled_convs import NOT_STATIC
 from .weights import bias_of, largest, require_weight, weight_blocks
@@ -78,7 +77,7 @@ def pointwise_term(g: RewriteContext, name: str, conv: NodeProto, place: ConvPla
     """The input of a convolution, or its normalization, as a pointwise convolution of each channel;
     refuses any other result."""
     x = conv.input[0]
-    norm = producer(g, name, "BatchNormalization")
+    norm = g.producer_or_none(name, "BatchNormalization")
     same = name == x or (norm is not None and norm.input[0] == x)
     g.require(same, "the other operand is no convolution of the same data")
     shape = g.static_shape(conv.input[1], NOT_STATIC)

@@ -12,14 +12,13 @@ from ...authoring.queries import GraphQueries
 from ...authoring.right_side import Operand
 from ..arguments import other_input
 from ..constants import is_filled_with
-from ..neighbours import producer
 
 
 def made_of_ones(g: GraphQueries, name: str) -> bool:
     """Whether every element of a scale is 1: a constant, or an expanded 1."""
     if is_filled_with(g, name, 1):
         return True
-    expand = producer(g, name, "Expand")
+    expand = g.producer_or_none(name, "Expand")
     return expand is not None and is_filled_with(g, expand.input[0], 1)
 
 
@@ -34,7 +33,7 @@ def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
     for ones, other in ((a, b), (b, a)):
         if made_of_ones(g, ones) and g.same_shape(a, b):
             return other
-    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    left, right = g.constant_or_none(a), g.constant_or_none(b)
     if left is None or right is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -71,10 +70,10 @@ class ScaleFoldingPattern(Rewrite):
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
         """See :class:`Rewrite`."""
         mul = g.after(node, "Mul")
-        factor, scale = other_input(mul, node.output[0]) or "", node.input[self.scale_index]
+        factor, scale = other_input(mul, node.output[0]), node.input[self.scale_index]
         same = g.same_shape(factor, scale)
         g.require(same, "the factor does not have the shape of the scale")
-        same = g.try_infer_type(factor) == g.try_infer_type(scale)
+        same = g.type_or_none(factor) == g.type_or_none(scale)
         inputs: list[Operand] = list(node.input)
         inputs[self.scale_index] = new_scale = multiplied(g, scale, factor) if same else None
         g.require(new_scale is not None, "the scale is not constant")

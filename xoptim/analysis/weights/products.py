@@ -9,7 +9,6 @@ from onnx import NodeProto
 
 from ...authoring.queries import GraphQueries
 from ..constants import scalar_value
-from ..neighbours import producer
 
 #: most nodes of one product
 _MAX_PRODUCT = 6
@@ -61,7 +60,7 @@ def _collect(g: GraphQueries, node: NodeProto, answer: Product) -> None:
 
 
 def _collect_factor(g: GraphQueries, name: str, answer: Product) -> None:
-    inner = producer(g, name, "Mul", "Div")
+    inner = g.producer_or_none(name, "Mul", "Div")
     if (
         inner is None
         or len(answer.nodes) >= _MAX_PRODUCT

@@ -32,7 +32,6 @@ from xbuilder.tensors.bits import element_type
 
 from ...authoring import NewNode, Remade, RewriteContext
 from ..arguments import optional_input
-from ..neighbours import producer
 from .affine import wide
 
 #: operators whose result has as many bytes as their first input
@@ -84,13 +83,13 @@ def source_of(g: RewriteContext, x: str, *op_types: str) -> NodeProto | None:
     :param x: the result
     :param op_types: operators that may; their second input is their weight
     """
-    add = producer(g, x, "Add")
+    add = g.producer_or_none(x, "Add")
     if add is not None:
         sides = [i for i in (0, 1) if g.is_constant(add.input[i])]
         x = add.input[1 - sides[0]] if len(sides) == 1 else ""
         if g.is_used_more_than_once(x):
             return None
-    found = producer(g, x, *op_types)
+    found = g.producer_or_none(x, *op_types)
     return found if found is not None and g.is_constant(found.input[1]) else None
 
 
@@ -121,8 +120,9 @@ def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> N
 def _require_floats(g: RewriteContext, name: str) -> int:
     """Size of a weight in bytes; refuses unless it is a constant of a float type."""
     shape = g.known(g.get_constant_shape(name), "the weight is not constant")
-    g.require(g.try_infer_type(name) in FLOATS, "the type of the weight is not a float type")
-    return predicted_bytes(g.try_infer_type(name), shape) or 0
+    kind = g.type_or_none(name)
+    g.require(kind in FLOATS, "the type of the weight is not a float type")
+    return predicted_bytes(kind, shape) or 0
 
 
 def _why_kept(g: RewriteContext, name: str, readers: int) -> str:
@@ -369,4 +369,4 @@ def rounded(g: RewriteContext, value: np.ndarray, dtype: np.dtype) -> np.ndarray
 def bias_of(g: RewriteContext, node: NodeProto, index: int) -> np.ndarray:
     """The bias of a node in a wider type, 0 if it has none; refuses if it is not constant."""
     name = optional_input(node, index)
-    return wide(g.constant(name, "the bias is not constant")) if name else np.zeros(())
+    return wide(g.constant_of(name, "the bias is not constant")) if name else np.zeros(())

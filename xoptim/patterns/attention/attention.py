@@ -21,8 +21,7 @@ from ...analysis.attention.attention import (
 )
 from ...analysis.attention.attention_guards import guarded_result
 from ...analysis.attention.heads import KEYS, repeated, transposed
-from ...analysis.constants import scalar_constant
-from ...analysis.neighbours import producer
+from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import operator_mask
 from ...analysis.values.uniform import is_always
@@ -68,7 +67,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
 
 def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str]:
     """`scale * product + mask`: the product, the scale (1 if there is none), the mask if any."""
-    add = producer(g, scores, "Add")
+    add = g.producer_or_none(scores, "Add")
     if add is None:
         product, scale = g.known(_product(g, scores), "the scores are not a product")
         return product, scale, ""
@@ -76,25 +75,22 @@ def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str
     for name in add.input:
         found = _product(g, name)
         if found is not None:
-            return (*found, str(other_input(add, name)))
+            return (*found, other_input(add, name))
     return g.refuse("the scores are not a product")
 
 
 def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
     """The MatMul producing a result, and the constant that multiplies it."""
-    node = producer(g, name, "MatMul", "Mul", "Div")
+    node = g.producer_or_none(name, "MatMul", "Mul", "Div")
     if node is None or node.op_type == "MatMul":
         g.look_at(node)
         return None if node is None else (node, 1.0)
-    for source, factor in (tuple(node.input), tuple(node.input)[::-1]):
-        product = producer(g, source, "MatMul")
-        value = None if product is None else scalar_constant(g, factor, 4)
-        if product is None or value is None or (node.op_type == "Div" and factor == node.input[0]):
-            continue
-        g.look_at(node, product)
-        scale = float(value.item())
-        return product, (1 / scale if node.op_type == "Div" and scale else scale)
-    return None
+    scaled = scaled_operand(g, node)
+    product = None if scaled is None else g.producer_or_none(scaled.data, "MatMul")
+    if scaled is None or product is None:
+        return None
+    g.look_at(node, product)
+    return product, scaled.factor
 
 
 @rewrite(

@@ -12,9 +12,8 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 from xbuilder.shapes.layers.attention import heads_last
 
 from ...analysis.arguments import optional_input
-from ...analysis.neighbours import producer
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, known_rank, padded, shape_of
+from ...analysis.shapes import equal_dims, padded
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import NewResult, Operand
@@ -100,16 +99,16 @@ def attention_expanded_operand(g: RewriteContext, node: NodeProto) -> dict[str, 
 def _spread_operand(g: RewriteContext, name: str) -> tuple[Operand, Shape] | None:
     """The operand Expand or Tile repeats except along its last two dimensions, and its shape; a new
     Unsqueeze of it if one comes after. None for any other result."""
-    unsqueeze = producer(g, name, "Unsqueeze")
-    spread = producer(g, name if unsqueeze is None else unsqueeze.input[0], *_SPREADS)
+    unsqueeze = g.producer_or_none(name, "Unsqueeze")
+    spread = g.producer_or_none(name if unsqueeze is None else unsqueeze.input[0], *_SPREADS)
     if spread is None:
         return None
-    source, wide = spread.input[0], shape_of(g, name)
+    source, wide = spread.input[0], g.shape_or_none(name)
     small = moved_shape(g, source)
     if small is None or wide is None:
         return None
     if unsqueeze is not None:
-        if len(small) != known_rank(g, spread.output[0]):
+        if len(small) != g.rank_or_none(spread.output[0]):
             return None
         axes = unsqueezed_axes(g, unsqueeze, len(small))
         rest = iter(small)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.constants import scalar_value
-from ...analysis.neighbours import producer
 from ...analysis.values.masks import causal_positions, first_position
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
@@ -36,11 +35,11 @@ def function_causal_mask_mul_add(g: RewriteContext, node: NodeProto) -> dict[str
     1. n is a constant of one element;
     2. dimensions 1 may be added to the positions, nothing to their values.
     """
-    for name, columns in (tuple(node.input), tuple(node.input)[::-1]):
-        product = producer(g, name, "Mul")
+    for name, columns in g.either_order(node):
+        product = g.producer_or_none(name, "Mul")
         if product is None or first_position(g, columns) != 0:
             continue
-        for rows, count in (tuple(product.input), tuple(product.input)[::-1]):
+        for rows, count in g.either_order(product):
             if scalar_value(g, count) is not None and first_position(g, rows) == 0:
                 g.look_at(product)
                 return g.outline("CausalMaskMulAdd", [rows, count, columns], [node.output[0]])

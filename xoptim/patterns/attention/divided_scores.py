@@ -6,12 +6,10 @@ import numpy as np
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
-from ...analysis.constants import scalar_value
-from ...analysis.neighbours import producer
+from ...analysis.constants import scalar_constant, scalar_value
 from ...analysis.shapes import padded
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ..elementwise.activation import is_scalar_beside
 
 
 @rewrite(
@@ -35,14 +33,14 @@ def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     total, c = g.before(node, "Add"), node.input[1]
     g.require(not g.is_used_more_than_once(total.output[0]), "the sum is used elsewhere")
-    g.require(is_scalar_beside(g, c, total.output[0]), "it is not divided by one constant number")
-    number = g.constant(c).reshape(())
+    value = scalar_constant(g, c, g.rank_or_none(total.output[0]))
+    number = g.known(value, "it is not divided by one constant number").reshape(())
     finite = np.isfinite(number) and abs(number) >= 1
     g.require(finite, "the mask may become infinite")
-    products = [x for x in total.input if producer(g, x, "MatMul") is not None]
+    products = [x for x in total.input if g.producer_or_none(x, "MatMul") is not None]
     g.require(len(products) == 1, "the sum is not the one of a product and a mask")
     scores = products[0]
-    mask = other_input(total, scores) or ""
+    mask = other_input(total, scores)
     same = g.rank_of(scores) == 4 and padded(g.shape_of(mask), 4)[1] == 1
     g.require(same, "there is a mask for each head")
     return g.op.Add(g.op.Div(scores, number), _divided(g, mask, number))
@@ -50,7 +48,7 @@ def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
 
 def _divided(g: RewriteContext, mask: str, number: np.ndarray) -> NewNode:
     """The mask divided by a number."""
-    chosen = producer(g, mask, "Where")
+    chosen = g.producer_or_none(mask, "Where")
     values = [scalar_value(g, name) for name in chosen.input[1:]] if chosen is not None else []
     found = [np.asarray(v / number, number.dtype) for v in values if v is not None]
     if chosen is None or len(found) < 2:

@@ -11,9 +11,8 @@ from ...analysis.arguments import other_input
 from ...analysis.attention.heads import KEYS
 from ...analysis.axes import axis_of
 from ...analysis.constants import scalar_constant
-from ...analysis.neighbours import producer
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -79,7 +78,7 @@ class _Heads:
         if source:
             self.sources.append(source)
             return source
-        node = producer(g, name, *_FOLLOWED)
+        node = g.producer_or_none(name, *_FOLLOWED)
         self._left -= 1
         if node is None or self._left < 0 or g.is_used_more_than_once(name):
             return None
@@ -102,7 +101,7 @@ class _Heads:
             return None if x is None else g.op.Transpose(x, perm=list(KEYS))
         for source in node.input if node.op_type == "Mul" else node.input[:1]:
             other = other_input(node, source)
-            if other is not None and scalar_constant(g, other, 3) is not None:
+            if scalar_constant(g, other, 3) is not None:
                 x = self.split(source)
                 return None if x is None else g.rewired(node, {source: x})
         return None
@@ -116,7 +115,7 @@ class _Heads:
             return None
         found = {n: x or self._reshaped(n) for n, x in zip(names, split, strict=True)}
         broadcast = [name for name in node.input if name not in found]
-        shapes = [shape_of(g, name) for name in broadcast]
+        shapes = [g.shape_or_none(name) for name in broadcast]
         if any(
             shape is None or (len(shape) == 3 and shape[0] != 1) or len(shape) > 3
             for shape in shapes
@@ -125,7 +124,7 @@ class _Heads:
         return g.rewired(node, found)
 
     def _has_batch(self, name: str) -> bool:
-        shape = shape_of(self._g, name)
+        shape = self._g.shape_or_none(name)
         return (
             shape is not None
             and len(shape) == 3
@@ -135,9 +134,9 @@ class _Heads:
     def _source(self, name: str) -> str:
         """The heads a Reshape merges in the batch, empty if there is none."""
         g = self._g
-        node = producer(g, name, "Reshape")
-        before = None if node is None else shape_of(g, node.input[0])
-        after = None if node is None else shape_of(g, name)
+        node = g.producer_or_none(name, "Reshape")
+        before = None if node is None else g.shape_or_none(node.input[0])
+        after = None if node is None else g.shape_or_none(name)
         if node is None or before is None or after is None or len(before) != 4 or len(after) != 3:
             return ""
         same = proven_equal(g, before, (*self._lead, *after[1:]))

@@ -10,7 +10,6 @@ from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
 from ...analysis.constants import scalar_constant
-from ...analysis.neighbours import producer, reader
 from ...analysis.values.masks import HIDDEN
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -40,7 +39,7 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     absorbed = largest is not None and largest <= ABSORBED
     g.require(absorbed, "a score may not be finite where the values are")
     condition = where.input[0]
-    expand = producer(g, condition, "Expand")
+    expand = g.producer_or_none(condition, "Expand")
     if expand is not None:
         g.look_at(expand)
         condition = expand.input[0]
@@ -80,8 +79,8 @@ def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
 def _sequence(g: RewriteContext, scores: str) -> str:
     """The sequence from which the values are computed; Softmax reads the scores or a sum of
     them."""
-    add = reader(g, scores, "Add")
-    softmax = reader(g, scores if add is None else add.output[0], "Softmax")
+    add = g.reader_or_none(scores, "Add")
+    softmax = g.reader_or_none(scores if add is None else add.output[0], "Softmax")
     rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3
     if softmax is None or not rows:
         g.refuse("it is not a Softmax of rows")

@@ -13,8 +13,8 @@ from ...analysis.attention.heads import SWAPPED, transposed
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
 from ...analysis.attention.rotary_tables import COS_SIN_CACHE
 from ...analysis.axes import axis_of
-from ...analysis.neighbours import consumers_of, producer
-from ...analysis.shapes import equal_dims, proven_equal, shape_of
+from ...analysis.neighbours import consumers_of
+from ...analysis.shapes import equal_dims, proven_equal
 from ...analysis.values.zeros import parts_among_zeros
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
@@ -56,7 +56,7 @@ def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[
     shape = g.shape_of(x)
     g.require(len(shape) == 4, "the rank is not 4")
     g.require(axis_of(g, split, 4) == 3, "it is not split along the last axis")
-    halves = [(shape_of(g, name) or (None,))[-1] for name in split.output]
+    halves = [(g.shape_or_none(name) or (None,))[-1] for name in split.output]
     known = isinstance(shape[3], int) and halves == [shape[3] // 2] * 2 and shape[3] % 2 == 0
     g.require(known, "it is not split in halves of a known length")
     negative = g.after(split.output[1], "Neg")
@@ -64,11 +64,11 @@ def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[
     g.require(list(turned.input) == [negative.output[0], split.output[0]], "it is not (-x2, x1)")
     right = g.after(turned, "Mul")
     total = g.after(right, "Add")
-    left = g.before(other_input(total, right.output[0]) or "", "Mul")
+    left = g.before(other_input(total, right.output[0]), "Mul")
     sin = other_input(right, turned.output[0])
-    cos = g.known(other_input(left, x), "the other product is not one of x")
+    cos = other_input(left, x) or g.refuse("the other product is not one of x")
     g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
-    return g.outline(HALF_ROTARY, [x, cos, str(sin)], [total.output[0]])
+    return g.outline(HALF_ROTARY, [x, cos, sin], [total.output[0]])
 
 
 @rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")
@@ -120,8 +120,8 @@ def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[O
     """The cosines and sines of each sequence of the batch, because the operator does not broadcast
     them. The nodes moving the heads keep their only use."""
     batch = g.shape_of(x)[0]
-    while (node := producer(g, x, "Transpose", "Reshape")) is not None:
-        before = shape_of(g, node.input[0])
+    while (node := g.producer_or_none(x, "Transpose", "Reshape")) is not None:
+        before = g.shape_or_none(node.input[0])
         if not before or not equal_dims(g)(before[0], batch):
             break
         x = node.input[0]

@@ -10,8 +10,7 @@ from ...analysis.arguments import optional_input, other_input
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 from ...analysis.axes import axes_of, axis_of, slice_axes
 from ...analysis.constants import int_values, scalar_index
-from ...analysis.neighbours import producer
-from ...analysis.shapes import proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
 
@@ -38,9 +37,9 @@ def function_interleaved_rotary_embedding(
     g.require(other == (x, 0), "the others are not those of x")
     right = g.after(turned, "Mul")
     total = g.after(right, "Add")
-    left = g.before(other_input(total, right.output[0]) or "", "Mul")
-    sin = str(other_input(right, turned.output[0]))
-    cos = g.known(other_input(left, x), "the other product is not one of x")
+    left = g.before(other_input(total, right.output[0]), "Mul")
+    sin = other_input(right, turned.output[0])
+    cos = other_input(left, x) or g.refuse("the other product is not one of x")
     g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
     return g.outline(INTERLEAVED_ROTARY, [x, cos, sin], [total.output[0]])
 
@@ -62,7 +61,7 @@ def function_rotary_embedding_parts(g: RewriteContext, first: NodeProto) -> dict
     products = [g.known(n, "no product is subtracted") for n in g.before_each(first, "Mul")]
     x, names, joined, interleaved = _parts(g, first, products)
     low, high = names
-    cos, sin = (other_input(m, n) or "" for m, n in zip(products, names, strict=True))
+    cos, sin = (other_input(m, n) for m, n in zip(products, names, strict=True))
     second = g.before(
         _column(g, g.before(joined, "Concat").input[1]) if interleaved else joined.input[1], "Add"
     )
@@ -103,10 +102,10 @@ def _parts(
 
 def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
     """`(x, 0)` or `(x, 1)` when a result is a half of x."""
-    split = producer(g, name, "Split")
+    split = g.producer_or_none(name, "Split")
     if split is None or len(split.output) != 2:
         return None
-    shape, parts = shape_of(g, split.input[0]), [shape_of(g, n) for n in split.output]
+    shape, parts = g.shape_or_none(split.input[0]), [g.shape_or_none(n) for n in split.output]
     if shape is None or len(shape) != 4 or axis_of(g, split, 4) != 3 or parts[0] != parts[1]:
         return None
     g.look_at(split)
@@ -116,7 +115,7 @@ def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
 def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:
     """`(x, 0)` or `(x, 1)` when a result is every other element of the last axis of x, of rank 4;
     it may have an extra dimension of one element."""
-    node = producer(g, name, "Slice", "Split", "Squeeze", "Gather")
+    node = g.producer_or_none(name, "Slice", "Split", "Squeeze", "Gather")
     if node is None:
         return None
     if node.op_type == "Slice":
@@ -126,14 +125,14 @@ def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:
             return None
         g.look_at(node)
         name = node.input[0]
-        node = producer(g, name, "Split")
+        node = g.producer_or_none(name, "Split")
     if node is None or axis_of(g, node, 5) != 4:
         return None
-    pairs = producer(g, node.input[0], "Reshape")
+    pairs = g.producer_or_none(node.input[0], "Reshape")
     if pairs is None:
         return None
     x = pairs.input[0]
-    shape, wide = shape_of(g, x), shape_of(g, pairs.output[0])
+    shape, wide = g.shape_or_none(x), g.shape_or_none(pairs.output[0])
     if not _are_pairs(g, shape, wide):
         return None
     index = (
@@ -159,7 +158,7 @@ def _are_pairs(g: RewriteContext, shape: Shape | None, wide: Shape | None) -> bo
 def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
     """Same as :func:`_neighbour`, for a Slice."""
     x = str(node.input[0])
-    shape, part = shape_of(g, x), shape_of(g, node.output[0])
+    shape, part = g.shape_or_none(x), g.shape_or_none(node.output[0])
     if g.main_opset < 10 or shape is None or part is None or len(shape) != 4:
         return None
     length = shape[3]
@@ -176,7 +175,7 @@ def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
 
 def _column(g: RewriteContext, name: str) -> str:
     """The input of an Unsqueeze that adds a last dimension, the result itself otherwise."""
-    node = producer(g, name, "Unsqueeze")
+    node = g.producer_or_none(name, "Unsqueeze")
     if node is None or axes_of(g, node) not in _LAST:
         return name
     g.look_at(node)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from ...analysis.attention.scaled_source import ELSEWHERE, scaled_source
 from ...analysis.neighbours import before_any
+from ...analysis.scaling import scalar_factor
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
-from ..elementwise.activation import is_scalar_beside
 
 
 @rewrite(
@@ -34,12 +33,7 @@ def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """
     product = before_any(g, node, "MatMul")
     result = product.output[0]
-    c = node.input[1 - list(node.input).index(result)]
-    g.require(node.op_type == "Mul" or node.input[0] == result, "the product divides")
-    g.require(is_scalar_beside(g, c, result), "it is not scaled by one constant number")
-    factor = float(g.constant(c).item())
-    factor = factor if node.op_type == "Mul" or factor == 0 else 1 / factor
-    g.require(np.isfinite(factor) and factor != 0, "the scale is null or is not finite")
+    factor = g.known(scalar_factor(g, node, result), "it is not scaled by one constant number")
     queries = product.input[0]
     alone = not g.is_used_more_than_once(result) and queries != product.input[1]
     g.require(alone, ELSEWHERE)

@@ -10,7 +10,6 @@ from ...analysis.attention.attention import weights_read
 from ...analysis.attention.magnitudes import Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
-from ...analysis.neighbours import producer
 from ...analysis.values.masks import boolean_mask, sees_something
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -43,10 +42,10 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
 def _scores(g: RewriteContext, name: str) -> Iterator[str]:
     """The input of Softmax, and the same before a mask that lets each query see a key is added."""
     yield name
-    masked = producer(g, name, "Add")
+    masked = g.producer_or_none(name, "Add")
     if masked is None:
         return
-    for mask, scores in (tuple(masked.input), tuple(masked.input)[::-1]):
+    for mask, scores in g.either_order(masked):
         found = boolean_mask(g, mask)
         if found is not None and sees_something(g, found[0]):
             yield scores

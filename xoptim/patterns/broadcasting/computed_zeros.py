@@ -23,8 +23,7 @@ def add_zeros(g: RewriteContext, node: NodeProto) -> str:
     The zeros are computed, with a shape that is proven not to change the one of x. A sum with 0
     turns -0.0 into 0.0: they are equal.
     """
-    x, other = g.inputs(node)
-    pairs = [(x, other)] if node.op_type == "Sub" else [(x, other), (other, x)]
+    pairs = g.either_order(node)[: 1 if node.op_type == "Sub" else 2]
     found = [(a, b) for a, b in pairs if not g.is_constant(b) and is_always(g, b, 0)]
     g.require(found, "nothing is known to be made of zeros")
     left, zeros = found[0]

@@ -7,14 +7,13 @@ from itertools import combinations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, is_static
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
 from ...analysis.arguments import other_input
 from ...analysis.constants import int_values
-from ...analysis.neighbours import producer, reader
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, known_rank, padded, shape_of
+from ...analysis.shapes import equal_dims, padded
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -69,7 +68,7 @@ def shape_based_concat_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     concat = g.known(g.before_or_none(node, "Concat", index=1), "no Concat makes the shape")
     g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
-    single = all(shape_of(g, name) == (1,) for name in concat.input)
+    single = all(g.shape_or_none(name) == (1,) for name in concat.input)
     g.require(single, "a piece may not have one element")
     before, after = shapes_of_one_rank(g, node)
     g.require(len(after) == len(concat.input), "the rank changes")
@@ -92,8 +91,8 @@ def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     after = g.shape_of(result, "a shape is not known")
     binary = g.after_or_none(result, *ELEMENTWISE_BINARY)
     binary = g.known(binary, "its only use is not a binary operator")
-    other = other_input(binary, result) or ""
-    static = shape_of(g, other) == after and g.has_shape(other, full=True)
+    other = other_input(binary, result)
+    static = g.shape_or_none(other) == after and is_static(after)
     g.require(static, "the other operand does not have this static shape")
     return {binary.output[0]: g.rewired(binary, {result: x})}
 
@@ -136,7 +135,7 @@ def _without_expands(
 
 def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
     """Whether every dimension a Tile changes is 1."""
-    before, after = moved_shape(g, tile.input[0]), shape_of(g, tile.output[0])
+    before, after = moved_shape(g, tile.input[0]), g.shape_or_none(tile.output[0])
     if before is None or after is None or len(before) != len(after):
         return False
     return all(
@@ -153,7 +152,7 @@ def _has_shape(
     """
     pairs = []
     for name in node.input:
-        wide = shape_of(g, name)
+        wide = g.shape_or_none(name)
         small = moved_shape(g, sources[name]) if name in sources else wide
         if wide is None or small is None:
             return False
@@ -192,7 +191,7 @@ def expand_gather_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, New
     g.require(_repeats_ones(g, spread), "other dimensions than 1 are repeated")
     result = node.output[0]
     binary = g.after(node, *ELEMENTWISE_BINARY)
-    other = g.known(other_input(binary, result), "both operands are what is read")
+    other = other_input(binary, result)
     g.require(g.same_shape(other, result), "the other operand does not have this shape")
     read = g.like(node, node.input[0], spread.input[0])
     return {binary.output[0]: g.rewired(binary, {result: read})}
@@ -216,12 +215,12 @@ def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
     """Whether a product of four dimensions computes the scores of a Softmax, or reads its
     weights."""
     name = node.output[0]
-    if known_rank(g, name) != 4:
+    if g.rank_or_none(name) != 4:
         return False
-    if producer(g, node.input[0], "Softmax") is not None:
+    if g.producer_or_none(node.input[0], "Softmax") is not None:
         return True
     for _ in range(_TO_SOFTMAX):
-        after = reader(g, name, "Add", "Div", "Mul", "Softmax")
+        after = g.reader_or_none(name, "Add", "Div", "Mul", "Softmax")
         if after is None or after.op_type == "Softmax":
             return after is not None
         name = after.output[0]
@@ -235,7 +234,7 @@ def _keeps_matrices(
     replaced."""
     same, pairs = equal_dims(g), []
     for name in node.input:
-        wide = shape_of(g, name)
+        wide = g.shape_or_none(name)
         small = moved_shape(g, sources[name]) if name in sources else wide
         if wide is None or small is None or min(len(wide), len(small)) < 2:
             return False

@@ -12,9 +12,8 @@ from xbuilder.runtimes.known_kernels import has_kernel
 from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axes_of
 from ...analysis.constants import int_values
-from ...analysis.neighbours import producer
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, keeps_shape, known_rank, padded, shape_of
+from ...analysis.shapes import equal_dims, keeps_shape, padded
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -65,7 +64,7 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
         g.require(same, "the shapes are not the same")
     else:
         (result,) = sources
-        shape = shape_of(g, other_input(node, result) or "")
+        shape = g.shape_or_none(other_input(node, result))
         one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
         g.require(one, "the other operand may have more than one element")
     return g.op.Expand(g.rewired(node, sources), expands[0].input[1])
@@ -82,7 +81,7 @@ def swap_expand_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     expected = int_values(g, node.input[1]) == (0, 1, -1)
     copies = int_attribute(node, "allowzero", 0) == 0
     g.require(expected and copies, "the new shape is not (0, 1, -1)")
-    g.require(known_rank(g, x) == 3, "the rank is not 3")
+    g.require(g.rank_or_none(x) == 3, "the rank is not 3")
     g.require(_is_n_1_1(g, shape), "the expanded shape is not (n, 1, 1)")
     return g.op.Expand(g.rewired(node, {expand.output[0]: x}), shape)
 
@@ -92,8 +91,8 @@ def _is_n_1_1(g: RewriteContext, name: str) -> bool:
     content = g.value_as_shape(name)
     if isinstance(content, tuple):
         return content[1:] == (1, 1)
-    concat = producer(g, name, "Concat")
-    if concat is None or shape_of(g, concat.input[0]) != (1,):
+    concat = g.producer_or_none(name, "Concat")
+    if concat is None or g.shape_or_none(concat.input[0]) != (1,):
         return False
     pieces = [int_values(g, piece) for piece in g.inputs(concat)[1:]]
     return [v for piece in pieces for v in ((0,) if piece is None else piece)] == [1, 1]
@@ -122,7 +121,7 @@ def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> Ne
     g.require(result in branches, "the expanded result is not a branch")
     others = [name for name in branches if name != result]
     g.require(len(others) == 1, "both branches are the expanded result")
-    shape = shape_of(g, others[0])
+    shape = g.shape_or_none(others[0])
     one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
     g.require(one, "the other branch may have more than one element")
     where = g.rewired(node, {condition: g.like(cast, x), result: x})
@@ -138,7 +137,7 @@ def expand_where_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     expand = g.before(node, "Expand")
     c, shape = expand.input
     for name in node.input[1:]:
-        branch = shape_of(g, name)
+        branch = g.shape_or_none(name)
         one = branch is not None and all(d == 1 for d in branch)
         fits = one and keeps_shape(g, expand.output[0], branch or ())
         g.require(fits, "a branch may have more than one element")
@@ -164,7 +163,7 @@ def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     x, result = expand.input[0], expand.output[0]
     shape = g.known(int_values(g, expand.input[1]), "the expanded shape is not constant")
     rank = g.rank_of(x, "the ranks differ, or are not known")
-    g.require(rank == known_rank(g, result), "the ranks differ, or are not known")
+    g.require(rank == g.rank_or_none(result), "the ranks differ, or are not known")
     target = list(padded(shape, rank))
     for axis in sorted(unsqueezed_axes(g, node, rank)):
         target.insert(axis, 1)

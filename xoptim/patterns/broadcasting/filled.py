@@ -12,7 +12,7 @@ from xbuilder.constants.evaluation import evaluate_node
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ...analysis.arguments import other_input
-from ...analysis.shapes import keeps_shape, known_rank
+from ...analysis.shapes import keeps_shape
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -57,7 +57,7 @@ def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
     names = g.inputs(node)
     g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")
     name, _, number = _filled(g, names)
-    other = other_input(node, name) or ""
+    other = other_input(node, name)
     g.require(keeps_shape(g, other, g.shape_of(name)), "the shape may change")
     return g.like(node, *[number if n == name else n for n in names])
 
@@ -75,7 +75,7 @@ def _filled(g: RewriteContext, names: Sequence[str]) -> tuple[str, NodeProto, np
 def _number(g: RewriteContext, name: str, filled: str) -> np.ndarray:
     """The other operand; refuses unless it is one number that adds no dimension."""
     shape = g.known(g.get_constant_shape(name), "the other operand is not constant")
-    rank = known_rank(g, filled)
+    rank = g.rank_or_none(filled)
     fits = shape == () or (set(shape) == {1} and rank is not None and len(shape) <= rank)
     g.require(fits, "the other operand is not one number, or adds dimensions")
-    return g.constant(name, "the other operand is not constant").reshape(())
+    return g.constant_of(name, "the other operand is not constant").reshape(())

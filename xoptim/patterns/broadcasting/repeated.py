@@ -23,11 +23,11 @@ from ...analysis.shapes import equal_dims, padded
 from ...analysis.values.repeated import (
     REPEATS,
     Repeated,
-    constant_of,
     is_one_number,
     once,
     repeated_axis,
     repeated_shape,
+    repeated_value,
     repetition,
 )
 from ...analysis.values.uniform import resizes_elements
@@ -68,7 +68,7 @@ def filled_move(g: RewriteContext, node: NodeProto) -> NewNode:
     target = repeated_shape(g, found, shape, axis)
     if not found.source:
         return g.like(found.node, target)
-    number = g.constant(found.source)
+    number = g.constant_of(found.source)
     return g.op.Expand(number.reshape(()) if number.ndim > len(shape) else found.source, target)
 
 
@@ -163,7 +163,7 @@ def _computed_once(g: RewriteContext, node: NodeProto) -> NewNode:
 def _require_room(g: RewriteContext, node: NodeProto, found: Operands, shape: Ints) -> None:
     """Refuses a result that is too large to compute now, or to write, as constant folding does."""
     for name, operand in found.items():
-        size = predicted_bytes(g.try_infer_type(name), operand.once)
+        size = predicted_bytes(g.type_or_none(name), operand.once)
         small = size is not None and size <= CACHED_BYTES
         g.require(small, "one element of the batch takes more than a megabyte")
     growth = predicted_bytes(g.type_of(node.output[0]), shape) or 0
@@ -171,7 +171,7 @@ def _require_room(g: RewriteContext, node: NodeProto, found: Operands, shape: In
         source = found[name].source if name in found else name
         stays = source not in g.graph.constants.initializers
         if not stays and not any(map(g.is_used_more_than_once, (name, source))):
-            growth -= predicted_bytes(g.try_infer_type(source), g.get_constant_shape(source)) or 0
+            growth -= predicted_bytes(g.type_or_none(source), g.get_constant_shape(source)) or 0
     refusal = growth_budget(g.graph).refusal(growth) if growth > 0 else ""
     g.require(not refusal, refusal)
 
@@ -181,9 +181,9 @@ def _value(g: RewriteContext, node: NodeProto, found: Operands, shape: Ints) -> 
     values: list[np.ndarray | None] = []
     for name in node.input:
         if name not in found:
-            values.append(g.constant(name) if name else None)
+            values.append(g.constant_of(name) if name else None)
             continue
-        value, whole = constant_of(g, found[name]), node.op_type not in _ELEMENTWISE
+        value, whole = repeated_value(g, found[name]), node.op_type not in _ELEMENTWISE
         values.append(np.array(np.broadcast_to(value, found[name].once)) if whole else value)
     if node.op_type == "Reshape":
         values[1] = np.array(shape, np.int64)

@@ -7,21 +7,9 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ACTIVATIONS
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...analysis.neighbours import producer
-from ...analysis.shapes import keeps_shape
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
-
-
-def is_scalar_beside(g: RewriteContext, name: str, data: str) -> bool:
-    """Whether a result is a constant of one element that keeps the shape of another one.
-
-    :param g: the optimizer
-    :param name: the scalar
-    :param data: the other operand, which must keep its shape
-    """
-    return g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.get_shape(name))
 
 
 @rule("default", "specialize", "y = Max(x, 0); y -> Relu(x)", min_opset=6)
@@ -31,7 +19,7 @@ def max_relu(g: RewriteContext, x: str, y: str) -> None:
     1. There are two inputs, the zero is a constant that keeps the shape of X.
     2. X is a float, or int8, int32 from opset 14.
     """
-    elem_type = g.try_infer_type(x) or g.try_infer_type(y)
+    elem_type = g.type_or_none(x) or g.type_or_none(y)
     g.require(has_kernel("Relu", elem_type, g.main_opset), "Relu does not know this type")
 
 
@@ -62,7 +50,7 @@ def leaky_relu(
     The zero and the slope are constants that do not change the shape of X. The slope is one finite
     element. X is float or float16. Nothing else reads the inner results.
     """
-    known = has_kernel("LeakyRelu", g.try_infer_type(x), g.main_opset)
+    known = has_kernel("LeakyRelu", g.type_or_none(x), g.main_opset)
     g.require(known, "the type is not float nor float16")
     ordered = largest is None or 0 < slope <= 1
     g.require(ordered, "the slope is not in ]0, 1]")
@@ -99,7 +87,7 @@ def before_its_move(g: RewriteContext, node: NodeProto, *moves: str) -> NewNode:
     """
     move = g.before(node, *moves)
     product, *target = g.inputs(move)
-    found = producer(g, product, "MatMul", "Gemm")
+    found = g.producer_or_none(product, "MatMul", "Gemm")
     g.require(found is not None, "what is moved is not a MatMul nor a Gemm")
     g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
     return g.like(move, g.like(node, product), *target)

@@ -8,8 +8,8 @@ from onnx import NodeProto
 from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 from xbuilder.operators.op_traits import INDICES
 
-from ...analysis.neighbours import before_any, producer
-from ...analysis.shapes import equal_dims, padded, proven_equal, shape_of
+from ...analysis.neighbours import before_any
+from ...analysis.shapes import equal_dims, padded, proven_equal
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -48,7 +48,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
     3. Nothing else reads the inner result.
     """
     record = g.record(node)
-    found = [producer(g, name, record.op_type) for name in record.inputs]
+    found = [g.producer_or_none(name, record.op_type) for name in record.inputs]
     pairs = zip(found, record.inputs[::-1], strict=True)
     inners = [(inner, other) for inner, other in pairs if inner is not None]
     if not inners:
@@ -56,13 +56,12 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
     alone = [(i, other) for i, other in inners if not g.is_used_more_than_once(i.output[0])]
     if not alone:
         return g.no("an inner result is used elsewhere")
-    shape = shape_of(g, node.output[0])
+    shape = g.shape_or_none(node.output[0])
     for inner, c in alone:
-        right = shape_of(g, c)
+        right = g.shape_or_none(c)
         if shape is None or right is None or not is_smaller(g, right, shape):
             continue  # the usual case
-        a, b = inner.input
-        for full, small in ((a, b), (b, a)):
+        for full, small in g.either_order(inner):
             if _is_full(g, full, small, right, shape):
                 g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
                 g.look_at(inner)
@@ -72,7 +71,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
 
 def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
     """Whether a has the full shape, while b and its sum with a smaller shape are smaller."""
-    big, left = shape_of(g, a), shape_of(g, b)
+    big, left = g.shape_or_none(a), g.shape_or_none(b)
     if big is None or left is None or _has_every_dimension(left, full):
         return False
     if not proven_equal(g, big, full):
@@ -94,7 +93,7 @@ def integer_sums(g: RewriteContext, node: NodeProto) -> NewNode:
 
     Integers are added in any order, those that overflow included.
     """
-    g.require(g.try_infer_type(node.output[0]) in INDICES, "the type is not int32 nor int64")
+    g.require(g.type_or_none(node.output[0]) in INDICES, "the type is not int32 nor int64")
     inner = before_any(g, node, "Add", "Sub")
     g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
     with np.errstate(over="ignore"):
@@ -116,7 +115,7 @@ def _signed(g: RewriteContext, node: NodeProto, name: str | None) -> tuple[str, 
     a, b = node.input
     first = a == name if name is not None else g.is_constant(b)
     x, c = (a, b) if first else (b, a)
-    constant = g.constant(c, "nothing constant is added")
+    constant = g.constant_of(c, "nothing constant is added")
     if node.op_type == "Add":
         return x, 1, constant
     return (x, 1, np.negative(constant)) if first else (x, -1, constant)

@@ -93,7 +93,7 @@ def target_type(node: NodeProto) -> int:
 @rule("default", "y = Cast(x, **_); y -> x", priority="first")
 def cast(g: RewriteContext, x: str, y: str) -> Refusal | None:
     """Cast(X, T) -> Identity(X) when the type of X is T."""
-    known = g.try_infer_type(x)
+    known = g.type_or_none(x)
     g.require(known, "the type of the input is not known")
     if known != target_type(g.before(y)):
         return g.no("the type changes")
@@ -120,8 +120,9 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     conversions saturate.
     """
     outer = g.before(y)
-    source, middle, target = g.try_infer_type(x), target_type(g.before(z)), target_type(outer)
-    g.require(source and middle and target, "a type is not known")
+    unknown = "a type is not known"
+    source, middle, target = g.type_of(x, unknown), target_type(g.before(z)), target_type(outer)
+    g.require(middle and target, unknown)
     same = same_as_direct(source, middle, target)
     g.require(same, "the type in the middle changes the values")
     return x if source == target else g.like(outer, x)
@@ -137,18 +138,14 @@ def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
     cast = None if g.is_used_more_than_once(name) else g.before_or_none(name, "Cast")
     if cast is None:
         return None
-    return cast if target_type(cast) in WIDER_FLOATS.get(source_type(g, cast), ()) else None
+    source = g.type_or_none(cast.input[0])
+    return cast if source and target_type(cast) in WIDER_FLOATS.get(source, ()) else None
 
 
 def _require_finite(g: RewriteContext, *names: str, narrow: int = 0) -> None:
     """Refuses results known to hold numbers that become infinite with less precision."""
     infinite = any(seen_infinite(g, name, narrow) for name in names)
     g.require(not infinite, "an operand holds infinities, or huge numbers")
-
-
-def source_type(g: RewriteContext, cast: NodeProto) -> int:
-    """Type of the input of a Cast, 0 if it is not known."""
-    return g.try_infer_type(g.inputs(cast)[0])
 
 
 @rewrite("approximate", "uncanonicalize", root=ARITHMETIC, precision="approximate", min_opset=7)
@@ -162,8 +159,8 @@ def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     casts = [c for name in g.inputs(node) if (c := widening_cast(g, name)) is not None]
     g.require(len(casts) == 2, "an operand is not widened by its own Cast")
     left, right = casts
-    narrow = source_type(g, left)
-    g.require(narrow == source_type(g, right), "the operands come from different types")
+    narrow = g.type_of(left.input[0])
+    g.require(narrow == g.type_or_none(right.input[0]), "the operands come from different types")
     _require_finite(g, left.input[0], right.input[0])
     g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
     return g.like(left, g.like(node, left.input[0], right.input[0]))
@@ -185,7 +182,7 @@ def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
     casts = [widening_cast(g, name) for name in g.inputs(node)]
     widened = [cast for cast in casts if cast is not None]
     g.require(len(widened) == 1, "there is not one operand widened by its own Cast")
-    narrow = source_type(g, widened[0])
+    narrow = g.type_of(widened[0].input[0])
     g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
     for cast, name in zip(casts, g.inputs(node), strict=True):
         _require_finite(g, name if cast is None else cast.input[0], narrow=narrow)
@@ -223,7 +220,7 @@ def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     widened = [cast for cast, _ in pairs if cast is not None]
     constants = all(cast is not None or g.is_constant(name) for cast, name in pairs)
     g.require(constants, "an operand is not widened by its own Cast")
-    same = all(source_type(g, cast) == target for cast in widened)
+    same = all(g.type_or_none(cast.input[0]) == target for cast in widened)
     g.require(same, "the type after is not the type before")
     g.require(widened, "no operand is widened")
     _require_finite(g, *(name for cast, name in pairs if cast is None), narrow=target)

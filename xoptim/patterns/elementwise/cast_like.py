@@ -18,8 +18,7 @@ def cast_like(g: RewriteContext, node: NodeProto) -> str | NewNode:
     Y is no longer read, so that the next results are constant when X is.
     """
     x, y = g.inputs(node)
-    target = g.try_infer_type(y)
-    g.require(target, "the type to convert to is not known")
-    if g.try_infer_type(x) == target:
+    target = g.type_of(y, "the type to convert to is not known")
+    if g.type_or_none(x) == target:
         return x
     return g.op.Cast(x, to=target, **{a.name: a for a in node.attribute})

@@ -29,7 +29,7 @@ def clip_clip(g: RewriteContext, outer: NodeProto) -> NewNode:
         "one does not have the bound the other one misses",
     )
     low, high = "".join(lows), "".join(highs)
-    a, b = (g.constant(name, "a bound is not constant") for name in (low, high))
+    a, b = (g.constant_of(name, "a bound is not constant") for name in (low, high))
     ordered = a.size == b.size == 1 and (a.ravel() <= b.ravel()).all()
     g.require(ordered, "the lower bound is not proven below the upper one")
     g.require(np.isfinite(a).all() and np.isfinite(b).all(), "a bound is infinite")

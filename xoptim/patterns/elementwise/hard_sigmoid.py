@@ -7,10 +7,10 @@ from onnx import NodeProto
 
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...analysis.arguments import optional_input, other_input
+from ...analysis.arguments import other_input
 from ...analysis.bounds import clipped
 from ...analysis.constants import same_numbers, scalar_constant
-from ...analysis.shapes import known_rank
+from ...analysis.scaling import scaled_operand
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -38,7 +38,7 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(low == 0 and high is not None, "the bounds are not 0 and a constant")
     assert high is not None
     g.require(0 < high < np.inf, "the upper bound is not positive and finite")
-    known = has_kernel("HardSigmoid", g.try_infer_type(node.output[0]), g.main_opset)
+    known = has_kernel("HardSigmoid", g.type_or_none(node.output[0]), g.main_opset)
     g.require(known, "HardSigmoid does not know this type")
     x, slope, offset = _affine(g, source)
     result, factor = _divided(g, node.output[0], high)
@@ -51,44 +51,39 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {result: g.op.Mul(factor, sigmoid) if factor else sigmoid}
 
 
-def _scalar_beside(g: RewriteContext, node: NodeProto, name: str) -> np.ndarray | None:
-    """The scalar constant a binary node combines with a result without changing its shape."""
+def _number_beside(g: RewriteContext, node: NodeProto, name: str) -> np.ndarray | None:
+    """The float a binary node combines with a result without changing its shape."""
     other = other_input(node, name)
-    return scalar_constant(g, other, known_rank(g, name)) if other and other != name else None
+    value = scalar_constant(g, other, g.rank_or_none(name)) if other != name else None
+    return value if value is not None and value.dtype.kind == "f" else None
 
 
-def _term(g: RewriteContext, name: str, *op_types: str) -> tuple[NodeProto, str, float] | None:
-    """The node computing a result from another one and a finite scalar constant, if the result has
-    no other use."""
-    node = None if g.is_used_more_than_once(name) else g.before_or_none(name, *op_types)
-    for operand in () if node is None else g.inputs(node):
-        assert node is not None
-        value = _scalar_beside(g, node, operand)
-        if value is not None and value.dtype.kind == "f" and np.isfinite(float(value.item())):
-            return node, operand, float(value.item())
-    return None
+def _only_before(g: RewriteContext, name: str, *op_types: str) -> NodeProto | None:
+    """The node producing a result that has no other use, if it is one of some operators."""
+    return None if g.is_used_more_than_once(name) else g.before_or_none(name, *op_types)
+
+
+def _shifted(g: RewriteContext, name: str) -> tuple[str, float, float]:
+    """`(x, a, b)` such that a result is `a * x + b`, where a is 1 or -1."""
+    node = _only_before(g, name, "Add", "Sub")
+    if node is not None:
+        for x in g.inputs(node):
+            value = _number_beside(g, node, x)
+            if value is None or not np.isfinite(value.item()):
+                continue
+            number = float(value.item())
+            if node.op_type == "Add":
+                return x, 1.0, number
+            return (x, 1.0, -number) if node.input[0] == x else (x, -1.0, number)
+    return name, 1.0, 0.0
 
 
 def _affine(g: RewriteContext, name: str) -> tuple[str, float, float]:
     """`(x, a, b)` such that a result is `a * x + b`."""
-    slope, offset = 1.0, 0.0
-    found = _term(g, name, "Add", "Sub")
-    if found is not None:
-        node, x, value = found
-        if node.op_type == "Add":
-            name, offset = x, value
-        elif node.input[0] == x:
-            name, offset = x, -value
-        else:
-            name, slope, offset = x, -1.0, value
-    found = _term(g, name, "Mul", "Div")
-    if found is not None:
-        node, x, value = found
-        if node.op_type == "Mul":
-            name, slope = x, slope * value
-        elif node.input[0] == x and value:
-            name, slope = x, slope / value
-    return name, slope, offset
+    x, slope, offset = _shifted(g, name)
+    product = _only_before(g, x, "Mul", "Div")
+    scaled = None if product is None else scaled_operand(g, product)
+    return (x, slope, offset) if scaled is None else (scaled.data, slope * scaled.factor, offset)
 
 
 def _divided(g: RewriteContext, result: str, bound: float) -> tuple[str, str]:
@@ -96,32 +91,30 @@ def _divided(g: RewriteContext, result: str, bound: float) -> tuple[str, str]:
     division."""
     if bound == 1:
         return result, ""
-    after = g.known(g.after_or_none(result, "Mul", "Div"), "it is not divided by its upper bound")
+    undivided = "it is not divided by its upper bound"
+    after = g.known(g.after_or_none(result, "Mul", "Div"), undivided)
     if _divides(g, after, result, bound):
         return after.output[0], ""
-    factor = other_input(after, result) if after.op_type == "Mul" else None
-    factor = g.known(factor or None, "it is not divided by its upper bound")
-    inner = None if g.is_used_more_than_once(factor) else g.before_or_none(factor, "Mul", "Div")
-    for operand in () if inner is None else g.inputs(inner):
-        assert inner is not None
-        if _divides(g, inner, operand, bound):
-            return after.output[0], operand
-    last = g.known(
-        g.after_or_none(after.output[0], "Mul", "Div"), "it is not divided by its upper bound"
-    )
-    divided = factor != result and _divides(g, last, after.output[0], bound)
-    g.require(divided, "it is not divided by its upper bound")
+    g.require(after.op_type == "Mul", undivided)
+    factor = other_input(after, result)
+    inner = _only_before(g, factor, "Mul", "Div")
+    if inner is not None:
+        for operand in g.inputs(inner):
+            if _divides(g, inner, operand, bound):
+                return after.output[0], operand
+    last = g.known(g.after_or_none(after.output[0], "Mul", "Div"), undivided)
+    g.require(factor != result and _divides(g, last, after.output[0], bound), undivided)
     return last.output[0], factor
 
 
 def _divides(g: RewriteContext, node: NodeProto, name: str, bound: float) -> bool:
     """Whether a node divides a result by a number."""
-    value = _scalar_beside(g, node, name)
-    if value is None or value.dtype.kind != "f":
+    value = _number_beside(g, node, name)
+    if value is None:
         return False
     if node.op_type == "Mul":
         return same_numbers(value, 1 / bound)
-    return optional_input(node, 0) == name and value.item() == bound
+    return bool(node.input[0] == name and value.item() == bound)
 
 
 @rule(

@@ -12,7 +12,6 @@ from xbuilder.dims import normalize_axis, prove_ge
 from ...analysis.arguments import optional_input
 from ...analysis.constants import Ints, int_values, is_filled_with
 from ...analysis.permutations import is_identity, perm_of
-from ...analysis.shapes import known_rank, shape_of
 from ...authoring import Refusal, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -51,7 +50,7 @@ def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints,
     starts = _known_bounds(g, names[0])
     g.require(not any(starts), "a start is not 0")  # refuses half of the nodes
     ends, axes, steps = (_known_bounds(g, name) for name in (*names[1:], "", "")[:3])
-    dtype = g.constant(names[1]).dtype
+    dtype = g.constant_of(names[1]).dtype
     return starts, ends, axes, steps, _LAST if dtype == np.int64 else np.iinfo(dtype).max
 
 
@@ -61,7 +60,7 @@ def _known_bounds(g: RewriteContext, name: str) -> Ints:
 
 def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
     """Whether *end* is proven not to be below a dimension."""
-    shape = shape_of(g, name)
+    shape = g.shape_or_none(name)
     position = None if shape is None or end < 0 else normalize_axis(axis, len(shape))
     if shape is None or position is None:
         return False
@@ -72,7 +71,7 @@ def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:
     x, shape = g.inputs(node)
     dims = g.known(int_values(g, shape), "the shape is not known")
     g.require(all(d == 1 for d in dims), "a dimension may be expanded")
-    rank = known_rank(g, x)
+    rank = g.rank_or_none(x)
     same = not dims or (rank is not None and rank >= len(dims))
     g.require(same, "the rank may change")
 
@@ -143,7 +142,7 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
 
     Cost: O(1), or O(n) when a constant of n elements (2^18 at most) is read.
     """
-    node = None if y is None else g.node_before(y)
+    node = None if y is None else g.producer_or_none(y)
     return None if node is None else _CONDITIONS[node.op_type](g, node)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
+from ...analysis.constants import scalar_constant
 from ...analysis.shapes import keeps_shape
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
@@ -37,9 +38,8 @@ def useless_condition(g: RewriteContext, node: NodeProto) -> str:
 
 def _useless(g: RewriteContext, node: NodeProto) -> list[tuple[str, str]]:
     """Each operand of And or Or that the other one does not change, with this other one."""
-    a, b = g.inputs(node)
     neutral = 1 if node.op_type == "And" else 0
-    found = [(x, c) for x, c in ((a, b), (b, a)) if is_always(g, c, neutral)]
+    found = [(x, c) for x, c in g.either_order(node) if is_always(g, c, neutral)]
     g.require(found, f"no operand is known to be always {bool(neutral)}")
     return found
 
@@ -67,8 +67,8 @@ def useless_condition_where(g: RewriteContext, node: NodeProto) -> dict[str, New
     )
     sums, new = g.next_nodes(mask), g.op.Where(m, *numbers)
     for add in sums:
-        x = other_input(add, mask) if add.op_type == "Add" and not add.domain else None
-        x = g.known(x, "the mask is not added to a result")
+        added = add.op_type == "Add" and not add.domain
+        x = other_input(add, mask) if added else g.refuse("the mask is not added to a result")
         g.require(x != mask and keeps_shape(g, x, shape), "a sum may change of shape")
     g.look_at(*sums)
     return {add.output[0]: g.rewired(add, {mask: new}) for add in sums}
@@ -81,10 +81,11 @@ def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
     1. c is a constant of one element whose rank is at most the rank of R.
     2. Nothing else reads Equal(R, c).
     """
-    data = g.known(
-        _compared_with_scalar(g, *g.record(equal).inputs),
-        "no operand is a constant of one element that keeps the shape",
+    beside = (
+        x for x, c in g.either_order(equal) if scalar_constant(g, c, g.rank_or_none(x)) is not None
     )
+    other = "no operand is a constant of one element that keeps the shape"
+    data = g.known(next(beside, None), other)
     result = equal.output[0]
     readers = [r for r in g.next_nodes(result) if _unsqueezes(r, result)]
     g.require(len(readers) == 1, "the result does not go to one Unsqueeze only")
@@ -95,14 +96,6 @@ def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
     g.refuse("no Unsqueeze of the operand has the same axes")
 
 
-def _compared_with_scalar(g: RewriteContext, first: str, second: str) -> str | None:
-    """The operand next to a constant of one element that keeps its shape."""
-    for name, data in ((second, first), (first, second)):
-        if g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.shape_of(name)):
-            return data
-    return None
-
-
 def _unsqueezes(node: NodeProto, name: str) -> bool:
     return node.op_type == "Unsqueeze" and not node.domain and node.input[0] == name
 
@@ -110,5 +103,5 @@ def _unsqueezes(node: NodeProto, name: str) -> bool:
 def _same_axes(g: RewriteContext, a: str, b: str) -> bool:
     if a == b:
         return True
-    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    left, right = g.constant_or_none(a), g.constant_or_none(b)
     return left is not None and right is not None and left.tolist() == right.tolist()

@@ -11,7 +11,6 @@ from xbuilder.operators.op_traits import FLOATS, INDICES
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.constants import scalar_constant
-from ...analysis.neighbours import producer
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -42,8 +41,9 @@ def where_cast(g: RewriteContext, y: str) -> dict[str, int]:
 
     The numbers are constants that keep the shape of C; they are float, double, int32 or int64.
     """
-    to = g.try_infer_type(y)
-    g.require(to in _MASKS, "the type is not float, double, int32 nor int64")
+    other = "the type is not float, double, int32 nor int64"
+    to = g.type_of(y, other)
+    g.require(to in _MASKS, other)
     return {"to": to}
 
 
@@ -63,7 +63,7 @@ def cast_compare(g: RewriteContext, b: str) -> None:
     1. The comparison may be `> 0`, `>= 1`, `< 1`, `<= 0`.
     2. The number is a constant that keeps the shape of B; Cast is kept if something else reads it.
     """
-    g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
+    g.require(g.type_or_none(b) == TensorProto.BOOL, "what is cast is not a boolean")
 
 
 @rule(
@@ -77,7 +77,7 @@ def cast_compare(g: RewriteContext, b: str) -> None:
 )
 def not_compare(g: RewriteContext, a: str) -> None:
     """Not(A > B) -> A <= B for integers, the same for the other comparisons: NaN is not ordered."""
-    g.require(g.try_infer_type(a) in INDICES, "the type is not int32 nor int64")
+    g.require(g.type_or_none(a) in INDICES, "the type is not int32 nor int64")
 
 
 @rewrite("default", root=("Cast", *_COMPARED), after="Where", min_opset=9)
@@ -108,8 +108,8 @@ def sub_cast_mul(g: RewriteContext, b: str, y: str, value: float) -> dict[str, N
 
     The result is float, double, int32 or int64.
     """
-    g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
-    known = g.try_infer_type(y) in _MASKS
+    g.require(g.type_or_none(b) == TensorProto.BOOL, "what is cast is not a boolean")
+    known = g.type_or_none(y) in _MASKS
     g.require(known, "the type is not float, double, int32 nor int64")
     return {y: g.op.Where(b, g.scalar(0, y), g.scalar(value, y))}
 
@@ -117,8 +117,8 @@ def sub_cast_mul(g: RewriteContext, b: str, y: str, value: float) -> dict[str, N
 @rule("default", "y = Cast(1 - Cast(b, **_), **_); y -> Not(b)")
 def cast_complement(g: RewriteContext, b: str, y: str) -> None:
     """Cast(1 - Cast(B)) to a boolean -> Not(B), for a boolean B."""
-    g.require(g.try_infer_type(y) == TensorProto.BOOL, "the result is not a boolean")
-    g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
+    g.require(g.type_or_none(y) == TensorProto.BOOL, "the result is not a boolean")
+    g.require(g.type_or_none(b) == TensorProto.BOOL, "what is cast is not a boolean")
 
 
 @rule("default", "s = 1 - m; y = Where(Cast(s, **_), value, s); y", min_opset=11)
@@ -129,12 +129,12 @@ def complement_where(g: RewriteContext, m: str, value: str, y: str) -> dict[str,
     2. nothing is compared if M comes from a boolean;
     3. NaN is not 1, and is not false either: v is chosen both times.
     """
-    source, cast = m, producer(g, m, "Cast")
-    if cast is not None and g.try_infer_type(cast.input[0]) in _FINITE:
-        boolean = g.try_infer_type(cast.input[0]) == TensorProto.BOOL
+    source, cast = m, g.producer_or_none(m, "Cast")
+    if cast is not None and g.type_or_none(cast.input[0]) in _FINITE:
+        boolean = g.type_or_none(cast.input[0]) == TensorProto.BOOL
         # a cast from int64 to int32 turns 2**32 + 1 into 1
-        source = cast.input[0] if boolean or g.try_infer_type(m) in FLOATS else m
-    elem_type = g.try_infer_type(source)
+        source = cast.input[0] if boolean or g.type_or_none(m) in FLOATS else m
+    elem_type = g.type_or_none(source)
     if elem_type == TensorProto.BOOL:
         return {y: g.op.Where(source, g.scalar(0, y), value)}
     known = has_kernel("Equal", elem_type, g.main_opset)
@@ -149,8 +149,8 @@ def where_add(g: RewriteContext, x: str, m: str, w: str, y: str) -> dict[str, Ne
     X is an integer or a boolean that is cast to float or to double: infinities and NaN would be
     lost.
     """
-    g.require(g.try_infer_type(y) in _MASKS, "the type is not float nor double")
-    cast = producer(g, x, "Cast")
-    source = 0 if cast is None else g.try_infer_type(cast.input[0])
+    g.require(g.type_or_none(y) in _MASKS, "the type is not float nor double")
+    cast = g.producer_or_none(x, "Cast")
+    source = None if cast is None else g.type_or_none(cast.input[0])
     g.require(source in _FINITE, "infinities and NaN are possible")
     return {y: g.op.Where(m, x, g.before(w).input[2])}

@@ -80,7 +80,7 @@ def _term(g: RewriteContext, node: NodeProto, name: str) -> _Term:
     a, b = node.input
     first = a == name if name else g.is_constant(b)
     x, c = (a, b) if first else (b, a)
-    value = wide(g.constant(c))
+    value = wide(g.constant_of(c))
     g.require(np.isfinite(value).all(), "a constant is not finite")
     if node.op_type in _SUMS:
         subtracts = node.op_type == "Sub"

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import FLOATS
 
+from ...analysis.scaling import Scaled, scaled_operand
 from ...analysis.values.infinities import seen_infinite
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
-from .activation import is_scalar_beside
 
 _FLOATS = FLOATS - {TensorProto.BFLOAT16}
-
-
-class Scaled(NamedTuple):
-    """A result written `data * factor`.
-
-    :param data: the operand that is not constant
-    :param factor: the constant, its inverse for a Div
-    """
-
-    data: str
-    factor: float
 
 
 def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
@@ -44,15 +31,8 @@ def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
     reason = "an operand is not multiplied by a scalar for this node only"
     node = g.known(g.before_or_none(name, *op_types), reason)
     alone = not g.is_used_more_than_once(name)
-    g.require(alone and g.try_infer_type(name) in _FLOATS, reason)
-    a, b = g.inputs(node)
-    multiplies = node.op_type == "Mul"
-    for constant, data in ((b, a), (a, b)) if multiplies else ((b, a),):
-        value = g.get_computed_constant(constant) if is_scalar_beside(g, constant, data) else None
-        factor = 0.0 if value is None else float(value.flat[0])
-        if factor != 0 and np.isfinite(factor):
-            return Scaled(data, factor if multiplies else 1 / factor)
-    g.refuse(reason)
+    g.require(alone and g.type_or_none(name) in _FLOATS, reason)
+    return g.known(scaled_operand(g, node), reason)
 
 
 def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
@@ -82,7 +62,7 @@ def mul_mul_matmul(g: RewriteContext, a: str, c: float, d: float) -> dict[str, n
     3. c * d is a normal number of the type.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-    g.require(g.try_infer_type(a) in _FLOATS and c * d, "an operand is not a float, or is null")
+    g.require(g.type_or_none(a) in _FLOATS and c * d, "an operand is not a float, or is null")
     return {"factor": normal_scalar(g, c * d, a)}
 
 

@@ -38,7 +38,7 @@ def neg_arg_max(g: RewriteContext, node: NodeProto) -> NewNode:
     one, is the same.
     """
     x = g.before(node, "Neg").input[0]
-    g.require(g.try_infer_type(x) in FLOATS, "the type is not a float")
+    g.require(g.type_or_none(x) in FLOATS, "the type is not a float")
     make = getattr(g.op, _OPPOSITES[node.op_type])
     new: NewNode = make(x, **{a.name: a for a in node.attribute})
     return new

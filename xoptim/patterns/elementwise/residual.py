@@ -7,7 +7,6 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
-from ...analysis.neighbours import producer
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -26,14 +25,13 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     The addition moves from the elements of x to those of m. The result is not further from the
     exact one; where x is infinite, a result that was NaN may no longer be one.
     """
-    names = g.inputs(node)
-    for x, total in (names, names[::-1]):
+    for x, total in g.either_order(node):
         factor, bias = _factor_of(g, total, x)
         if factor:
             break
     else:
         return g.no("no product of what is added")
-    g.require(g.try_infer_type(x) in FLOATS, "the type is not a float")
+    g.require(g.type_or_none(x) in FLOATS, "the type is not a float")
     shape = g.shape_of(x)
     same = proven_equal(g, shape, g.shape_of(node.output[0]))
     g.require(same, "what is multiplied may be broadcast")
@@ -53,15 +51,15 @@ def _factor_of(g: RewriteContext, total: str, x: str) -> tuple[str, str]:
     """The factor of x and the constant added after it in a sum; empty names without them."""
     if g.is_used_more_than_once(total) or not g.is_used_more_than_once(x):
         return "", ""  # both the product and the sum read x
-    add = producer(g, total, "Add")
+    add = g.producer_or_none(total, "Add")
     candidates = [(total, "")]
     if add is not None:
-        pairs = (g.inputs(add), g.inputs(add)[::-1])
+        pairs = g.either_order(add)
         candidates = [(name, bias) for name, bias in pairs if g.is_constant(bias)]
     for name, bias in candidates:
-        product = producer(g, name, "Mul")
+        product = g.producer_or_none(name, "Mul")
         alone = product is not None and not g.is_used_more_than_once(name)
-        factor = other_input(product, x) if product is not None and alone else None
+        factor = other_input(product, x) if product is not None and alone else ""
         if factor and factor != x:
             g.look_at(product, add)
             return factor, bias

@@ -11,7 +11,6 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of, axis_of
-from ...analysis.shapes import known_rank, shape_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -33,7 +32,7 @@ def concat_empty(g: RewriteContext, node: NodeProto) -> str | NewNode:
 
 def _is_empty(g: RewriteContext, concat: NodeProto, name: str) -> bool:
     """Whether a piece is known to add no element."""
-    shape = shape_of(g, name)
+    shape = g.shape_or_none(name)
     if shape is None or 0 not in shape:
         return False
     axis = axis_of(g, concat, len(shape), None)
@@ -52,7 +51,7 @@ def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     pieces = g.before_each(node, "Concat")
     opened = [p for p in pieces if p is not None and not g.is_used_more_than_once(p.output[0])]
     g.require(opened, "the pieces are used elsewhere")
-    rank = known_rank(g, node.output[0])
+    rank = g.rank_or_none(node.output[0])
     axis = _written_axis(g, node, rank)
     inside = {p.output[0]: g.inputs(p) for p in opened if _written_axis(g, p, rank) == axis}
     g.require(axis is not None and inside, "the axes are not the same")
@@ -87,13 +86,13 @@ def concat_twice_unary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]
 def _axis_after(g: RewriteContext, concat: NodeProto, after: NodeProto) -> int | None:
     """Axis of the new Concat, None if the operator mixes the pieces."""
     whole = concat.output[0]
-    rank = known_rank(g, whole)
+    rank = g.rank_or_none(whole)
     axis = axis_of(g, concat, rank, None)
     if axis is None:
         return None
     if after.op_type in ELEMENTWISE_BINARY:
         other = other_input(after, whole)
-        return axis if other and shape_of(g, other) == () else None
+        return axis if g.shape_or_none(other) == () else None
     if after.input[0] != whole:
         return None
     if after.op_type in ELEMENTWISE_UNARY:
@@ -147,7 +146,7 @@ def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
 
 def _axis_added(g: RewriteContext, node: NodeProto) -> int | None:
     """The only axis an Unsqueeze adds, None if there are several or if it is not known."""
-    axes, rank = axes_of(g, node), known_rank(g, node.output[0])
+    axes, rank = axes_of(g, node), g.rank_or_none(node.output[0])
     found = None if axes is None or rank is None else normalize_axes(axes, rank)
     return found[0] if found is not None and len(found) == 1 else None
 
@@ -178,14 +177,14 @@ def where_concat(g: RewriteContext, node: NodeProto) -> NewNode:
         elif not whole.any():
             new.append(numbers)
         else:
-            values = g.constant(name, "a part of a piece is kept")
+            values = g.constant_of(name, "a part of a piece is kept")
             new.append(np.where(whole, values, numbers))
     return g.op.Concat(*new, axis=0)
 
 
 def _vector_of(g: RewriteContext, name: str, length: int) -> np.ndarray:
     """A constant of at most one dimension, broadcast to a length."""
-    value = g.constant(name)
+    value = g.constant_of(name)
     small = value.ndim <= 1 and value.size in (1, length)
     g.require(small, "an operand does not have the length of the Concat")
     return np.broadcast_to(value, (length,)).copy()

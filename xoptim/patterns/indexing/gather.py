@@ -13,9 +13,9 @@ from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import Ints, int_values, scalar_index
-from ...analysis.neighbours import consumers_of, producer
+from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import equal_dims, known_rank, proven_equal, shape_of
+from ...analysis.shapes import equal_dims, proven_equal
 from ...analysis.values.masks import is_range
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -24,7 +24,7 @@ from ...catalogue import rewrite
 
 def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
     """Indices of a Gather; refuses if they are not constant or not integers."""
-    return g.constant(g.inputs(gather)[1], "the indices are not constant")
+    return g.constant_of(g.inputs(gather)[1], "the indices are not constant")
 
 
 def pieces_of(g: RewriteContext, gather: NodeProto) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def concat_gather(g: RewriteContext, node: NodeProto) -> str:
     index = int_values(g, node.input[1]) or ()
     inside = len(index) == 1 and -len(pieces) <= index[0] < len(pieces)
     g.require(inside, "the index is not a vector of one constant")
-    single = all(shape_of(g, name) == (1,) for name in pieces)
+    single = all(g.shape_or_none(name) == (1,) for name in pieces)
     g.require(single, "a piece may not have one element")
     return pieces[index[0]]
 
@@ -80,7 +80,7 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
     """
     first = g.before(second, "Gather")
     x = first.input[0]
-    rank = known_rank(g, x)
+    rank = g.rank_or_none(x)
     axis = g.known(axis_of(g, first, rank), "the axes are not the same")
     g.require(axis == axis_of(g, second, rank), "the axes are not the same")
     i, j = constant_indices(g, first), constant_indices(g, second)
@@ -120,7 +120,7 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     g.look_at(gather)
     index = constant_indices(g, gather)
     g.require(index.ndim == 0, "the index is not a scalar")
-    rank = known_rank(g, gather.input[0])
+    rank = g.rank_or_none(gather.input[0])
     axis = g.known(axis_of(g, gather, rank), "the axis is not known")
     added = normalize_axes(axes_of(g, node) or (), rank)
     g.require(added == (axis,), "another dimension is added")
@@ -163,7 +163,7 @@ def transpose_gather(g: RewriteContext, transpose: NodeProto) -> dict[str, NewNo
 
 def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None:
     """The axis of a Gather in the operand before its Transpose, None if other axes move."""
-    axis = axis_of(g, gather, len(perm)) if known_rank(g, gather.input[1]) == 0 else None
+    axis = axis_of(g, gather, len(perm)) if g.rank_or_none(gather.input[1]) == 0 else None
     if axis is None:
         return None
     others = [p for i, p in enumerate(perm) if i != axis]
@@ -181,7 +181,7 @@ def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     for move in g.before_each(node, "Gather"):
         if move is None or not g.is_constant(move.input[0]) or g.is_constant(move.input[1]):
             continue
-        rank = known_rank(g, move.input[0])
+        rank = g.rank_or_none(move.input[0])
         if axis_of(g, move, rank) != 0 or not is_always(g, move.input[1], 0):
             continue
         side = list(node.input).index(move.output[0])
@@ -240,8 +240,8 @@ def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     if found is None:
         return g.no("the indices are not those of rows")
     rows, columns = found
-    axis = axis_of(g, node, known_rank(g, reshape.output[0]) or 0)
-    g.require(known_rank(g, reshape.output[0]) == 1 and axis == 0, "the data are not a vector")
+    axis = axis_of(g, node, g.rank_or_none(reshape.output[0]) or 0)
+    g.require(g.rank_or_none(reshape.output[0]) == 1 and axis == 0, "the data are not a vector")
     x = reshape.input[0]
     first, *others = g.shape_of(x) or (0,)
     size = prod(d for d in others if isinstance(d, int))
@@ -253,23 +253,23 @@ def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 def _rows_of(g: RewriteContext, indices: str) -> tuple[Dim, Ints] | None:
     """`(n, dims)` for the positions of n rows of `prod(dims)` elements, None for other indices."""
-    shape, add = shape_of(g, indices), producer(g, indices, "Add")
+    shape, add = g.shape_or_none(indices), g.producer_or_none(indices, "Add")
     if add is None or not shape:
         return None
-    for first, inside in (tuple(add.input), tuple(add.input)[::-1]):
-        columns = g.get_computed_constant(inside) if g.is_constant(inside) else None
+    for first, inside in g.either_order(add):
+        columns = g.constant_or_none(inside) if g.is_constant(inside) else None
         if columns is None or columns.ndim != len(shape) or columns.shape[0] != 1:
             continue
         counted = (columns.ravel() == np.arange(columns.size)).all()
-        move = producer(g, first, "Unsqueeze")
-        product = None if move is None else producer(g, move.input[0], "Mul")
+        move = g.producer_or_none(first, "Unsqueeze")
+        product = None if move is None else g.producer_or_none(move.input[0], "Mul")
         if (
             product is None
             or not counted
-            or shape_of(g, first) != (shape[0], *[1] * (len(shape) - 1))
+            or g.shape_or_none(first) != (shape[0], *[1] * (len(shape) - 1))
         ):
             continue
-        for positions, count in (tuple(product.input), tuple(product.input)[::-1]):
+        for positions, count in g.either_order(product):
             if is_range(g, positions) and scalar_index(g, count) == columns.size:
                 return shape[0], columns.shape[1:]
     return None

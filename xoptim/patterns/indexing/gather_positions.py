@@ -13,8 +13,7 @@ from xbuilder.dims import Dim, Shape, is_static, normalize_axes
 from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import Ints, int_values, scalar_dim
-from ...analysis.neighbours import producer, reader
-from ...analysis.shapes import equal_dims, proven_equal, shape_of
+from ...analysis.shapes import equal_dims, proven_equal
 from ...analysis.values.masks import is_range
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -71,7 +70,7 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     sizes = [i for i in (0, 1) if _is_length(g, scaled[0].input[i], shape[1])]
     g.require(len(sizes) == 1, "the factor may not be the length of the rows")
     rows, first = _along(g, scaled[0].input[1 - sizes[0]], rank)
-    positions, second = _along(g, other_input(add, scaled[0].output[0]) or "", rank)
+    positions, second = _along(g, other_input(add, scaled[0].output[0]), rank)
     g.require(first < second, "the axis of the rows is not the first one")
     whole = _is_every(g, positions, shape[1]) and is_range(g, rows)
     g.require(whole, "the positions may not be those of the elements of a row")
@@ -105,8 +104,8 @@ def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
 
     A null dimension is copied: the first one from a vector without element, another one fails.
     """
-    flat = reader(g, node.output[0], "Reshape")
-    last = None if flat is None else reader(g, flat.output[0], "Reshape")
+    flat = g.reader_or_none(node.output[0], "Reshape")
+    last = None if flat is None else g.reader_or_none(flat.output[0], "Reshape")
     if flat is None or last is None or int_values(g, flat.input[1]) != (-1,):
         return ""
     target = g.value_as_shape(last.input[1])
@@ -133,7 +132,7 @@ def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
     wide = normalize_axes(axes_of(g, last) or (), rank + 1) == (rank,)
     g.require(wide, "there are not two coordinates")
     source = last.input[0]
-    expand = producer(g, source, "Expand")
+    expand = g.producer_or_none(source, "Expand")
     if expand is not None:
         g.look_at(expand)
         source = expand.input[0]
@@ -144,13 +143,13 @@ def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
     """The vector a result repeats, and its axis when the result has this rank."""
     vector, along = source, g.rank_of(source)
     new: Ints = ()
-    unsqueeze = producer(g, source, "Unsqueeze")
+    unsqueeze = g.producer_or_none(source, "Unsqueeze")
     if unsqueeze is not None:
         g.look_at(unsqueeze)
         vector = unsqueeze.input[0]
         new = normalize_axes(axes_of(g, unsqueeze) or (), along) or ()
     place = [axis for axis in range(along) if axis not in new]
-    single = len(shape_of(g, vector) or ()) == len(place) == 1
+    single = len(g.shape_or_none(vector) or ()) == len(place) == 1
     g.require(single, "a coordinate is not a vector")
     return vector, place[0] + rank - along
 
@@ -170,7 +169,7 @@ def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
     each = dims[axis] == prod(size) > 0
     g.require(each, "there are not as many elements along the axis")
-    indices = g.constant(name).ravel()
+    indices = g.constant_of(name).ravel()
     in_order = np.array_equal(
         np.where(indices < 0, indices + len(indices), indices), range(len(indices))
     )

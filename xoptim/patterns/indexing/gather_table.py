@@ -62,7 +62,7 @@ def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
     bounded = g.op.Clip(
         function.source, g.scalar(low, function.source), g.scalar(high, function.source)
     )
-    return g.like(node, np.ascontiguousarray(g.constant(table)[rows]), bounded)
+    return g.like(node, np.ascontiguousarray(g.constant_of(table)[rows]), bounded)
 
 
 def _rows(values: Values) -> np.ndarray:

@@ -9,7 +9,6 @@ from ...analysis.arguments import optional_input
 from ...analysis.axes import axis_of, slice_axes
 from ...analysis.constants import int_values
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import shape_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -33,7 +32,7 @@ def moved_pieces(g: RewriteContext, node: NodeProto) -> NewNode:
         moves.append(move)
     concat = g.before(moves[-1], "Concat")
     g.require(axis_of(g, concat, 1, None) == 0, "no Concat of vectors before")
-    shapes = [shape_of(g, name) or () for name in concat.input]
+    shapes = [g.shape_or_none(name) or () for name in concat.input]
     lengths = [s[0] for s in shapes if len(s) == 1 and isinstance(s[0], int)]
     g.require(len(lengths) == len(shapes), "the length of a piece is not known")
     places = np.arange(sum(lengths))
@@ -76,7 +75,7 @@ def _pieces(
         index = next(i for i, end in enumerate(starts[1:]) if places[0] < end)
         name, first = concat.input[index], starts[index]
         if g.is_constant(name):
-            value = g.constant(name)[places[0] - first :][:1]
+            value = g.constant_of(name)[places[0] - first :][:1]
             last = pieces[-1] if pieces else None
             if isinstance(last, np.ndarray):
                 pieces[-1] = np.concatenate([last, value])

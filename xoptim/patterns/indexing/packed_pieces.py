@@ -9,10 +9,8 @@ from xbuilder.dims import normalize_axes
 
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import Ints, int_values
-from ...analysis.neighbours import reader
 from ...analysis.permutations import perm_of
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import known_rank
 from ...authoring import RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
@@ -43,7 +41,7 @@ def packed_pieces(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """
     before = g.before(node, "Transpose", "Reshape")
     moved = before.output[0]
-    axis = g.known(axis_of(g, node, known_rank(g, moved)), "the axis is not known")
+    axis = g.known(axis_of(g, node, g.rank_or_none(moved)), "the axis is not known")
     reshape, perm = _moved(g, before)
     dims = moved_shape(g, reshape.output[0]) or ()
     source = perm[axis] if perm else axis
@@ -79,7 +77,7 @@ def _gathered(g: RewriteContext, node: NodeProto, x: str, axis: int, count: int)
     if node.op_type != "Gather":
         return []
     pieces = pieces_along(g, x, axis, count)
-    scalars = all(g.get_rank(piece.input[1]) == 0 for piece in pieces.values())
+    scalars = all(g.rank_or_none(piece.input[1]) == 0 for piece in pieces.values())
     g.require(scalars, "an index is not a scalar")
     alone = g.is_used_only_by(x, *pieces.values())
     g.require(alone, "the moved result is used elsewhere")
@@ -94,7 +92,7 @@ def _squeezed(g: RewriteContext, node: NodeProto, axis: int, count: int) -> list
     g.require(alone, "the moved result is used elsewhere")
     names: list[str] = []
     for part in node.output:
-        squeeze = g.known(reader(g, part, "Squeeze"), "no Squeeze after each part")
+        squeeze = g.reader_of(part, "Squeeze", reason="no Squeeze after each part")
         axes = normalize_axes(axes_of(g, squeeze) or (), g.rank_of(part))
         g.require(axes == (axis,), "another axis is squeezed")
         g.look_at(squeeze)

@@ -11,9 +11,8 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 
 from ...analysis.axes import axis_of
-from ...analysis.neighbours import producer, reader
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import inner_dims, shape_of
+from ...analysis.shapes import inner_dims
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -52,7 +51,7 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
     moves = _chain(
         g, g.known(_roll(g, node), "the parts of a Split are not joined in another order")
     )
-    first, last = shape_of(g, moves[0].source), shape_of(g, moves[-1].result)
+    first, last = g.shape_or_none(moves[0].source), g.shape_or_none(moves[-1].result)
     moving = [(m, shape) for m in moves if (shape := _inner(g, m)) is not None]
     width = int(np.gcd.reduce([shape[-1] for _, shape in moving]))
     count = max(prod(shape) for _, shape in moving) // width
@@ -99,7 +98,7 @@ def _chain(g: RewriteContext, roll: Move) -> list[Move]:
 
 def _before(g: RewriteContext, name: str) -> Move | None:
     """The move producing a result with no other use, if it preserves the first axis."""
-    node = producer(g, name, "Reshape", "Transpose", "Concat")
+    node = g.producer_or_none(name, "Reshape", "Transpose", "Concat")
     if node is None or g.is_used_more_than_once(name):
         return None
     return _roll(g, node) if node.op_type == "Concat" else _single(g, node)
@@ -107,12 +106,12 @@ def _before(g: RewriteContext, name: str) -> Move | None:
 
 def _after(g: RewriteContext, name: str) -> Move | None:
     """The move that is the only use of a result, if it preserves the first axis."""
-    node = reader(g, name, "Reshape", "Transpose", "Split")
+    node = g.reader_or_none(name, "Reshape", "Transpose", "Split")
     if node is None or node.input[0] != name:
         return None
     if node.op_type != "Split":
         return _single(g, node)
-    concat = reader(g, node.output[0], "Concat")
+    concat = g.reader_or_none(node.output[0], "Concat")
     return None if concat is None else _roll(g, concat)
 
 
@@ -130,7 +129,7 @@ def _single(g: RewriteContext, node: NodeProto) -> Move | None:
 
 def _roll(g: RewriteContext, concat: NodeProto) -> Move | None:
     """A Concat of every part of a Split, in another order, along an axis that is not the first."""
-    split = producer(g, concat.input[0], "Split")
+    split = g.producer_or_none(concat.input[0], "Split")
     if split is None or sorted(split.output) != sorted(concat.input) or len(concat.input) < 2:
         return None
     shape = inner_dims(g, split.input[0])

@@ -9,8 +9,7 @@ from xbuilder.dims import Dim, Shape, normalize_axes
 
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import scalar_value
-from ...analysis.neighbours import producer
-from ...analysis.shapes import equal_dims, proven_equal, shape_of
+from ...analysis.shapes import equal_dims, proven_equal
 from ...analysis.values.masks import is_range
 from ...analysis.values.zeros import gives_zeros, is_zeros
 from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
@@ -40,18 +39,18 @@ def add_reduction_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Re
         return g.no("there is already a reduction")
     data, indices, updates = node.input
     g.require(is_zeros(g, data), "the data is not made of zeros")
-    g.require(g.try_infer_type(updates) in _ADDED, "runtimes may not add this type")
+    g.require(g.type_or_none(updates) in _ADDED, "runtimes may not add this type")
     g.require(not _repeats(g, node), "an index is repeated")
     return g.like(node, data, indices, updates, reduction="add")
 
 
 def _repeats(g: RewriteContext, scatter: NodeProto) -> bool:
     """Whether the same place is known to be written twice."""
-    found = g.get_computed_constant(scatter.input[1])
+    found = g.constant_or_none(scatter.input[1])
     if found is None or found.ndim == 0:
         return False
     rows = found.reshape(-1, found.shape[-1])
-    shape = g.try_infer_shape(scatter.input[0]) or ()
+    shape = g.shape_or_none(scatter.input[0]) or ()
     if len(shape) >= rows.shape[1]:
         dims = np.array([d if isinstance(d, int) else 0 for d in shape[: rows.shape[1]]], np.int64)
         rows = np.where(rows < 0, rows + dims, rows)
@@ -76,18 +75,18 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
     shape = g.shape_of(data)
     same = shape != () and equal_dims(g)(rows, shape[0])
     g.require(same, "some rows may stay")
-    g.require(g.try_infer_type(updates), "the type of the updates is not known")
+    g.require(g.type_or_none(updates), "the type of the updates is not known")
     return updates
 
 
 def _all_rows(g: RewriteContext, indices: str) -> Dim | None:
     """The number of rows of `((0,), (1,), ...)`, None for other indices."""
-    found = g.get_computed_constant(indices) if g.is_constant(indices) else None
+    found = g.constant_or_none(indices) if g.is_constant(indices) else None
     if found is not None:
         count = len(found) if found.ndim == 2 and found.shape[1] == 1 else 0
         return count if count and (found[:, 0] == np.arange(count)).all() else None
-    shape = shape_of(g, indices)
-    column = producer(g, indices, "Unsqueeze")
+    shape = g.shape_or_none(indices)
+    column = g.producer_or_none(indices, "Unsqueeze")
     if column is None or shape is None or len(shape) != 2 or shape[1] != 1:
         return None
     return shape[0] if is_range(g, column.input[0]) else None
@@ -122,7 +121,7 @@ def scatter_elements_concat(g: RewriteContext, node: NodeProto) -> str | NewNode
             g.look_at(scatter)
         rows.setdefault(row, scatter.input[2])
         data = scatter.input[0]
-        scatter = None if g.is_used_more_than_once(data) else producer(g, data, node.op_type)
+        scatter = None if g.is_used_more_than_once(data) else g.producer_or_none(data, node.op_type)
     g.require(len(rows) == count, "some rows may stay")
     pieces = [rows[row] for row in sorted(rows)]
     return g.op.Concat(*pieces, axis=axis) if len(pieces) > 1 else pieces[0]
@@ -132,12 +131,14 @@ def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> i
     """The row a ScatterElements writes along an axis, None if it may write anything else."""
     _, indices, updates = scatter.input
     written = (*shape[:axis], 1, *shape[axis + 1 :])
-    whole = all(proven_equal(g, shape_of(g, name) or (), written) for name in (indices, updates))
+    whole = all(
+        proven_equal(g, g.shape_or_none(name) or (), written) for name in (indices, updates)
+    )
     same = axis_of(g, scatter, len(shape)) == axis
     adds = g.get_attribute_with_default(scatter, "reduction", "none") != "none"
     if not same or not whole or adds:
         return None
-    repeated = producer(g, indices, "Expand")
+    repeated = g.producer_or_none(indices, "Expand")
     value = scalar_value(g, repeated.input[0]) if repeated else g.get_uniform_value(indices)
     row, count = None if value is None else int(value.item()), shape[axis]
     if row is None or not isinstance(count, int) or not -count <= row < count:

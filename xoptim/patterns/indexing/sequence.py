@@ -9,7 +9,6 @@ from xbuilder.dims import normalize_axis
 from ...analysis.arguments import int_attribute, optional_input
 from ...analysis.constants import Ints, int_values, scalar_index
 from ...analysis.neighbours import consumers_of
-from ...analysis.shapes import known_rank, shape_of
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
@@ -69,9 +68,9 @@ def split_to_sequence_sequence_at(g: RewriteContext, node: NodeProto) -> dict[st
 def _sizes(g: RewriteContext, node: NodeProto, axis: int) -> Ints:
     """Sizes of the pieces of a SplitToSequence; refuses if they are not known."""
     given = optional_input(node, 1)
-    if given and known_rank(g, given) == 1:
+    if given and g.rank_or_none(given) == 1:
         return g.known(int_values(g, given), "the sizes are not constant")
-    shape = shape_of(g, node.input[0])
+    shape = g.shape_or_none(node.input[0])
     dim = None if shape is None else shape[axis]
     if not isinstance(dim, int) or dim == 0:
         g.refuse("the dimension is not known, or null")

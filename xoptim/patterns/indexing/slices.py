@@ -12,7 +12,6 @@ from xbuilder.dims import Dim, normalize_axes
 from ...analysis.arguments import optional_input
 from ...analysis.axes import axis_of, slice_axes
 from ...analysis.constants import Ints, int_values
-from ...analysis.shapes import known_rank
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -108,7 +107,7 @@ def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, a: Ints, b
     x, inner = first.input[0], second.input[0]
     g.require(not g.is_used_more_than_once(inner), "an inner result is used elsewhere")
     before, after = _intervals(g, first, a), _intervals(g, second, b)
-    shape = g.try_infer_shape(x)
+    shape = g.shape_or_none(x)
     for axis, interval in after.items():
         dim = None if shape is None else shape[axis]
         kept = composed(dim, before[axis], interval) if axis in before else interval
@@ -135,14 +134,14 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     first = g.before(second, "Slice")
     nodes, x = (first, second), first.input[0]
     a, b = slice_axes(g, first), slice_axes(g, second)
-    rank = known_rank(g, second.input[0]) or known_rank(g, x)
+    rank = g.rank_or_none(second.input[0]) or g.rank_or_none(x)
     found = [normalize_axes(c, rank) for c in (a, b) if c is not None]
     if len(found) == 2 and found[0] and found[1] and {*found[0]} & {*found[1]}:
         return _composed(g, first, second, found[0], found[1])
     axes = None if a is None or b is None else normalize_axes((*a, *b), rank)
     axes = g.known(axes, "the axes are not known, or some are given twice")
     names = [n for node in nodes for n in node.input[1:] if n]
-    types = {g.try_infer_type(n) for n in names}
+    types = {g.type_or_none(n) for n in names}
     if all(int_values(g, n) is not None for n in names):
         types = {TensorProto.INT64}
     else:

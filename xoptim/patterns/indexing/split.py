@@ -12,7 +12,6 @@ from ...analysis.arguments import optional_input
 from ...analysis.axes import axis_of, slice_axes
 from ...analysis.constants import int_values, scalar_index
 from ...analysis.neighbours import consumers_of
-from ...analysis.shapes import known_rank, shape_of
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
@@ -25,7 +24,7 @@ def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | N
     :param node: a Slice whose arguments are inputs
     :return: None if there are several axes, another step, or if something is not known
     """
-    shape = shape_of(g, node.input[0])
+    shape = g.shape_or_none(node.input[0])
     axes = slice_axes(g, node)
     if shape is None or axes is None or len(axes) != 1:
         return None
@@ -94,13 +93,13 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """
     g.require(scalar_index(g, node.input[1]) == 0, "the index is not 0")
     x = node.input[0]
-    shape = shape_of(g, x)
+    shape = g.shape_or_none(x)
     axis = None if shape is None else axis_of(g, node, len(shape))
     n = None if shape is None or axis is None else shape[axis]
     if shape is None or axis is None or not isinstance(n, int) or n < 2:
         g.refuse("the dimension is not known, or less than 2")
     pieces = pieces_along(g, x, axis, n)
-    vectors = {i for i, piece in pieces.items() if g.get_rank(piece.input[1]) == 1}
+    vectors = {i for i, piece in pieces.items() if g.rank_or_none(piece.input[1]) == 1}
     faster = bool(vectors) or _in_small_runs(shape, axis)
     g.require(faster, "Split and Squeeze are not faster than Gather")
     g.look_at(*pieces.values())
@@ -114,7 +113,7 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
 def pieces_along(g: RewriteContext, x: str, axis: int, n: int) -> dict[int, NodeProto]:
     """The Gather of each index along an axis; refuses if one is missing, or appears twice."""
     gathers = consumers_of(g, x, "Gather")
-    rank = known_rank(g, x)
+    rank = g.rank_or_none(x)
     pieces: dict[int, NodeProto] = {}
     for gather in gathers:
         if axis_of(g, gather, rank) != axis:
@@ -144,7 +143,7 @@ def split_concat(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
     concats = consumers_of(g, pieces[0], "Concat")
     concat = next((c for c in concats if c.input[:] == pieces), None)
     concat = g.known(concat, "no Concat of all the pieces in order")
-    rank = known_rank(g, split.input[0])
+    rank = g.rank_or_none(split.input[0])
     axis = axis_of(g, split, rank)
     other = axis_of(g, concat, rank, 1 if g.main_opset < 4 else None)
     g.require(axis is not None and axis == other, "the axes are not the same")
@@ -162,7 +161,7 @@ def split_split(g: RewriteContext, inner: NodeProto) -> dict[str, Replacement]:
     name = inner.input[0]
     g.require(not g.is_used_more_than_once(name), "the piece is used elsewhere")
     g.look_at(outer)
-    rank = known_rank(g, name)
+    rank = g.rank_or_none(name)
     axis = g.known(axis_of(g, inner, rank), "the axis is not known")
     g.require(axis_of(g, outer, rank) == axis, "the axes are not the same")
     names: list[str] = []

@@ -85,5 +85,5 @@ def _exchange(g: RewriteContext, last: NodeProto) -> tuple[str, Shape, Shape, In
 
 
 def _require_kernel(g: RewriteContext, op_type: str, x: str) -> None:
-    known = has_kernel(op_type, g.try_infer_type(x), g.main_opset)
+    known = has_kernel(op_type, g.type_or_none(x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")

@@ -12,7 +12,6 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.axes import axis_of
 from ...analysis.constants import Ints
-from ...analysis.shapes import known_rank
 from ...analysis.weights.weights import require_weight
 from ...authoring import NewNode, Remade, RewriteContext
 from ...catalogue import rewrite
@@ -35,7 +34,7 @@ def space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
     Nothing else reads a piece.
     """
     x, block, steps = _blocks(g, node, 1, (2, 3))
-    known = has_kernel("SpaceToDepth", g.try_infer_type(x), g.main_opset)
+    known = has_kernel("SpaceToDepth", g.type_or_none(x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
     channels = g.shape_of(x)[1]
     order = [i * block + j for i, j in steps]
@@ -92,7 +91,7 @@ def gather_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     """
     gather = g.before(conv, "Gather")
     weight = conv.input[1]
-    x, axis = gather.input[0], axis_of(g, gather, known_rank(g, conv.input[0]))
+    x, axis = gather.input[0], axis_of(g, gather, g.rank_or_none(conv.input[0]))
     g.require(axis == 1, "what is gathered is not channels")
     g.require(g.get_attribute_with_default(conv, "group", 1) == 1, "there are several groups")
     order, channels = constant_indices(g, gather), g.shape_of(x)[1]
@@ -102,7 +101,7 @@ def gather_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     g.require(each, "each channel is not gathered once")
     require_weight(g, weight)
     g.require(g.is_cheap_constant(weight), "the weight is large, or in another file")
-    moved = np.take(g.constant(weight), np.argsort(order), axis=1)
+    moved = np.take(g.constant_of(weight), np.argsort(order), axis=1)
     return g.like(conv, x, Remade(moved, weight), *conv.input[2:])
 
 

@@ -8,9 +8,9 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ...analysis.constants import Ints
-from ...analysis.neighbours import before_any, producer, reader
+from ...analysis.neighbours import before_any
 from ...analysis.permutations import inverse, perm_of
-from ...analysis.shapes import keeps_shape, known_rank, shape_of
+from ...analysis.shapes import keeps_shape
 from ...analysis.weights.affine import Channels, one_per_channel
 from ...analysis.weights.weights import require_scalable, source_of
 from ...authoring import NewNode, Refusal, Remade, RewriteContext
@@ -55,7 +55,7 @@ def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
 
 def _is_larger(g: RewriteContext, *names: str) -> bool:
     """Whether both operands are known to be broadcast, each one along some dimension."""
-    a, b = (shape_of(g, name) or () for name in names)
+    a, b = (g.shape_or_none(name) or () for name in names)
     pairs = list(zip(reversed(a), reversed(b), strict=False))
     return any(d == 1 != e for d, e in pairs) and any(e == 1 != d for d, e in pairs)
 
@@ -67,7 +67,7 @@ def _cancelled(
     perms: list[Ints | None],
 ) -> dict[str, Replacement] | Refusal:
     """Transposes the other operand instead of the first one and the result."""
-    after = reader(g, node.output[0], "Transpose")
+    after = g.reader_or_none(node.output[0], "Transpose")
     back = None if after is None else perm_of(g, after)
     if after is None or back is None:
         return g.no("no Transpose after it only")
@@ -77,7 +77,7 @@ def _cancelled(
         if not g.is_used_only_by(move.output[0], node):
             continue
         other = node.input[1 - i]
-        same = known_rank(g, other) == len(perm)
+        same = g.rank_or_none(other) == len(perm)
         g.require(same, "the other operand has another rank, or it is not known")
         g.look_at(after)
         operands = _in_order(i, move.input[0], g.op.Transpose(other, perm=back))
@@ -108,9 +108,9 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
     g.require(alone, "an inner result is used elsewhere")
     perm = g.known(perm_of(g, move), "the permutation is not known")
-    value = g.constant(c)
+    value = g.constant_of(c)
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")
-    split = producer(g, x, "Reshape") if value.size == 1 else None
+    split = g.producer_or_none(x, "Reshape") if value.size == 1 else None
     if split is not None and not g.is_used_more_than_once(split.input[0]):
         source = g.known(source_of(g, split.input[0], *CHANNELS), "nothing takes the constant")
         require_scalable(g, source.input[1])

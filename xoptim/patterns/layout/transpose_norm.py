@@ -6,7 +6,6 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ...analysis.neighbours import reader
 from ...analysis.permutations import inverse, perm_of
 from ...analysis.weights.affine import Channels, normalization_of
 from ...analysis.weights.weights import rounded, source_of
@@ -38,7 +37,7 @@ def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Rep
     move = g.before(norm, "Transpose")
     x, moved = move.input[0], move.output[0]
     perm = g.known(perm_of(g, move), "the permutation is not known")
-    after = reader(g, norm.output[0], "Transpose")
+    after = g.reader_or_none(norm.output[0], "Transpose")
     back = after if after is not None and perm_of(g, after) == inverse(perm) else None
     alone = not g.is_used_more_than_once(moved)
     g.require(alone, "what is transposed is used elsewhere")

@@ -13,14 +13,7 @@ from xbuilder.operators.op_traits import ELEMENTWISE_UNARY
 from ...analysis.constants import Ints
 from ...analysis.permutations import compose, inverse, is_identity, perm_of
 from ...analysis.reshapes import reshaped
-from ...analysis.shapes import (
-    equal_dims,
-    inner_dims,
-    positive,
-    proven_equal,
-    shape_of,
-    without_ones,
-)
+from ...analysis.shapes import equal_dims, inner_dims, positive, proven_equal, without_ones
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -228,7 +221,7 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
 def _may_move_ones(g: RewriteContext, reshape: NodeProto) -> bool:
     """Whether a Reshape may only move dimensions 1: it has as many other ones before and after."""
     record = g.record(reshape)
-    before, after = shape_of(g, record.inputs[0]), shape_of(g, record.outputs[0])
+    before, after = g.shape_or_none(record.inputs[0]), g.shape_or_none(record.outputs[0])
     if before is None or after is None:
         return True
     return len(before) - before.count(1) == len(after) - after.count(1)

@@ -41,10 +41,11 @@ def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     if g.is_used_more_than_once(move.output[0]):
         return g.no("an inner result is used elsewhere")
     if node.op_type == "Cast":
-        source, to = g.try_infer_type(x), int_attribute(node, "to", 0) or 0
+        unknown = "runtimes may not move this type"
+        source, to = g.type_of(x, unknown), int_attribute(node, "to", 0) or 0
         # few operators have kernels for the types that Expand has none for
         known = all(has_kernel("Expand", kind, g.main_opset) for kind in (source, to))
-        g.require(known, "runtimes may not move this type")
+        g.require(known, unknown)
         g.require(storage_size(to, 8) <= storage_size(source, 8), "the new type is wider")
     return g.like(move, g.rewired(node, {move.output[0]: x}), *target)
 
@@ -74,6 +75,6 @@ def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
     before = g.before_or_none(node, *_LEAVES[node.op_type])
     if before is None:
         return g.no("what comes before may give other values")
-    g.require(g.try_infer_type(node.input[0]) in FLOATS, "the type is not a float")
+    g.require(g.type_or_none(node.input[0]) in FLOATS, "the type is not a float")
     first: str = before.output[0]
     return first

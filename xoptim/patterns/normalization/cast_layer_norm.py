@@ -38,11 +38,11 @@ def cast_layer_normalization_cast(g: RewriteContext, node: NodeProto) -> dict[st
     """
     up = g.known(g.before_or_none(node, "Cast"), "Cast is not before and after")
     down = g.known(g.after_or_none(node, "Cast"), "Cast is not before and after")
-    narrow = g.try_infer_type(up.input[0])
-    back = narrow in HALF_FLOATS and g.try_infer_type(down.output[0]) == narrow
-    g.require(back, "the casts do not come from and go back to a narrow type")
+    other = "the casts do not come from and go back to a narrow type"
+    narrow = g.type_of(up.input[0], other)
+    g.require(narrow in HALF_FLOATS and g.type_or_none(down.output[0]) == narrow, other)
     wide = g.get_attribute_with_default(node, "stash_type", TensorProto.FLOAT)
-    same = g.try_infer_type(node.input[0]) == wide
+    same = g.type_or_none(node.input[0]) == wide
     g.require(same, "the stash type is not the type of the computation")
     known = node.op_type != "GroupNormalization" or g.main_opset >= _GROUP_STASH
     g.require(known, "GroupNormalization has no stash type in this opset")
@@ -57,9 +57,9 @@ def _narrowed(g: RewriteContext, name: str, narrow: int) -> str | np.ndarray | N
     if not name:
         return ""
     cast = g.before_or_none(name, "Cast")
-    if cast is not None and g.try_infer_type(cast.input[0]) == narrow:
+    if cast is not None and g.type_or_none(cast.input[0]) == narrow:
         return g.inputs(cast)[0]
-    value = g.get_computed_constant(name)
+    value = g.constant_or_none(name)
     if value is None:
         return None
     with np.errstate(over="ignore"):

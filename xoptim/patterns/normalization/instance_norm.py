@@ -8,7 +8,6 @@ from onnx import NodeProto, TensorProto
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import other_input
-from ...analysis.neighbours import reader
 from ...analysis.shapes import positive
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
@@ -40,15 +39,15 @@ def instance_normalization(
     """
     shape = normalized_operand(g, x, epsilon)
     g.require(len(shape) > 2, "there are less than three dimensions")
-    known = has_kernel("InstanceNormalization", g.try_infer_type(x), g.main_opset)
+    known = has_kernel("InstanceNormalization", g.type_or_none(x), g.main_opset)
     g.require(known, "the type is not float nor float16")
-    dies = g.try_infer_type(x) == TensorProto.FLOAT16 and g.has_processor("CPU")
+    dies = g.type_or_none(x) == TensorProto.FLOAT16 and g.has_processor("CPU")
     fine = not dies or all(positive(g, dim) for dim in shape[2:])
     g.require(fine, "onnxruntime dies of an empty image in float16")
     channels = all(trailing_axis(g, mean, len(shape)) == 2 - len(shape) for mean in (m, v))
     g.require(channels, "the axes are not all those after the second one")
     if len(shape) == 3:
-        after = reader(g, y, "Mul", "Add")
+        after = g.reader_or_none(y, "Mul", "Add")
         found = None if after is None else _by_channel(g, after, y, len(shape), shape[1])
         g.require(found is not None, "it may be a LayerNormalization")
     scale = ones_like(g, x, shape[1:2])
@@ -59,12 +58,12 @@ def _by_channel(
     g: RewriteContext, node: NodeProto, name: str, rank: int, channels: object
 ) -> np.ndarray | None:
     """The constant a binary node combines with a result, if it has one element for each channel."""
-    other = other_input(node, name) or ""
+    other = other_input(node, name)
     shape = g.get_constant_shape(other)
     ones = (1,) * (rank - 2)
     if shape is None or shape not in ((channels, *ones), (1, channels, *ones)):
         return None
-    value: np.ndarray | None = g.get_computed_constant(other)
+    value: np.ndarray | None = g.constant_or_none(other)
     return None if value is None else value.ravel()
 
 
@@ -81,7 +80,7 @@ def instance_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str
     x, scale, bias = g.inputs(node)
     rank = g.rank_of(x)
     channels = g.static_shape(scale)[0]
-    s, b = g.constant(scale), g.constant(bias)
+    s, b = g.constant_of(scale), g.constant_of(bias)
     result, changed = node.output[0], False
     for op_type in ("Mul", "Add"):
         after = g.after_or_none(result, op_type)

@@ -38,7 +38,7 @@ def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
     :param mean: result of the reduction
     :param rank: rank of its input
     """
-    node = g.known(g.node_before(mean), "there is no mean")
+    node = g.producer_of(mean, reason="there is no mean")
     g.require(g.get_attribute_with_default(node, "keepdims", 1), "keepdims is 0")
     given = g.get_constant_or_attribute(node, "axes", 1, lambda v: [int(a) for a in v])
     g.require(given is not None or len(g.inputs(node)) < 2, "axes are not constant")
@@ -54,7 +54,7 @@ def normalized_operand(g: RewriteContext, x: str, epsilon: float) -> Shape:
     """Shape of the operand of a normalization computed in float; refuses other types."""
     shape = g.shape_of(x)
     g.require(shape, "there is no dimension")
-    in_float = g.try_infer_type(x) in STASH_IN_FLOAT
+    in_float = g.type_or_none(x) in STASH_IN_FLOAT
     g.require(in_float, "the type is not float, float16 or bfloat16")
     g.require(epsilon > 0, "epsilon is not a positive constant")
     return shape
@@ -150,8 +150,8 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
     after = g.after_or_none(result, op_type)
     if after is None:
         return result, ""
-    name = other_input(after, result) or ""
-    shape, found = g.try_infer_shape(node.input[0]), g.try_infer_shape(name)
+    name = other_input(after, result)
+    shape, found = g.shape_or_none(node.input[0]), g.shape_or_none(name)
     if not shape or found is None:
         return result, ""
     scalar = scalar_constant(g, name, len(shape)) is not None

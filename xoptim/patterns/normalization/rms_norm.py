@@ -6,7 +6,6 @@ from onnx import TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
-from ...analysis.neighbours import producer, reader
 from ...analysis.weights.norm_scales import ScaleFoldingPattern
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import register_pattern
@@ -39,11 +38,11 @@ def rms_operator(
 
 def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
     """Skips the casts to float and back, because the operator computes in float by itself."""
-    up, down = producer(g, x, "Cast"), reader(g, y, "Cast")
-    if up is None or down is None or g.try_infer_type(x) != TensorProto.FLOAT:
+    up, down = g.producer_or_none(x, "Cast"), g.reader_or_none(y, "Cast")
+    if up is None or down is None or g.type_or_none(x) != TensorProto.FLOAT:
         return x, y
-    narrow = g.try_infer_type(up.input[0])
-    if narrow not in HALF_FLOATS or g.try_infer_type(down.output[0]) != narrow:
+    narrow = g.type_or_none(up.input[0])
+    if narrow not in HALF_FLOATS or g.type_or_none(down.output[0]) != narrow:
         return x, y
     g.look_at(down)  # the first cast may be used elsewhere: it is removed with its last use
     return up.input[0], down.output[0]

@@ -11,7 +11,6 @@ from xbuilder.nodes.attributes import has_reference
 from ...analysis.arguments import optional_input
 from ...analysis.constants import Ints, int_values, is_filled_with
 from ...analysis.reshapes import added_ones
-from ...analysis.shapes import known_rank
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -88,7 +87,7 @@ def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int
     axes: tuple[int, ...] | None = tuple(range(len(pads) // 2))
     given = optional_input(pad, 3)
     if given:
-        rank, values = known_rank(g, pad.input[0]), int_values(g, given)
+        rank, values = g.rank_or_none(pad.input[0]), int_values(g, given)
         axes = None if values is None or rank is None else normalize_axes(values, rank)
     if axes is None or rank is None or len(pads) != 2 * len(axes):
         return None

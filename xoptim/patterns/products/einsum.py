@@ -143,7 +143,7 @@ def _gemm(g: RewriteContext, left: Operand, right: Operand, result: str) -> NewN
     summed = a.replace(rows, "")
     if summed != b.replace(columns, "") or summed in result:
         return None
-    if not is_float_of(g.try_infer_type(x), g.main_opset):
+    if not is_float_of(g.type_or_none(x), g.main_opset):
         return None
     _require_same(g, left, right, summed)
     flags = {"transA": int(a[0] == summed) or None, "transB": int(b[1] == summed) or None}
@@ -169,7 +169,7 @@ def _transposed(g: RewriteContext, left: Operand, right: Operand, result: str) -
         for moves in _moves(first[1], second[1], result)
     ]
     g.require(orders, "neither one operator nor a product of matrices computes it")
-    floats = is_float_of(g.try_infer_type(left[0]), g.main_opset)
+    floats = is_float_of(g.type_or_none(left[0]), g.main_opset)
     g.require(floats, "matrices that are not floats would be transposed")
     _, first, second, moves = min(orders, key=lambda order: order[0])
     (a, rows), (b, columns), (product, wanted) = moves

@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from xbuilder.operators.op_traits import ARITHMETIC
 
-from ...analysis.neighbours import before_any, reader
+from ...analysis.neighbours import before_any
 from ...analysis.weights.affine import (
     AFFINE,
     Affine,
@@ -91,7 +91,7 @@ def _followed(
     """The last result of a chain of affine nodes, each the only use of the previous one, and the
     function they compute together."""
     result = node.output[0]
-    while (after := reader(g, result, *AFFINE)) is not None:
+    while (after := g.reader_or_none(result, *AFFINE)) is not None:
         try:
             affine = _then(affine, affine_of(g, after, result, channels))
         except Refusal:

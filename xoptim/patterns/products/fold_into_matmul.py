@@ -11,8 +11,8 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 
 from ...analysis.arguments import optional_input
-from ...analysis.neighbours import before_any, producer
-from ...analysis.shapes import known_rank
+from ...analysis.constants import scalar_constant
+from ...analysis.neighbours import before_any
 from ...analysis.weights.affine import (
     AFFINE,
     Channels,
@@ -33,7 +33,6 @@ from ...analysis.weights.weights import (
 from ...authoring import NewNode, Refusal, Remade, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
-from ..elementwise.activation import is_scalar_beside
 from .gemm_scalar import scaled_alpha
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
 
@@ -102,7 +101,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what the product reads is used elsewhere")
     x = affine_operand(g, node)
-    if node.op_type == "Add" and producer(g, x, *PRODUCTS) is not None:
+    if node.op_type == "Add" and g.producer_or_none(x, *PRODUCTS) is not None:
         return g.no("it is a sum, the bias of the product before")
     product = _product_of(g, root)
     channels = product.inner_channels(g, node.output[0])
@@ -110,7 +109,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     require_not_broadcast(g, node, x, affine, channels)
     require_not_gelu(g, x, affine)
     vector = side == 1 and node.op_type in ARITHMETIC and not affine.is_uniform
-    normalizes = vector and producer(g, x, "Div", "Mul") is not None
+    normalizes = vector and g.producer_or_none(x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")
     require_scalable(g, product.weight)
     bias: Operand = optional_input(root, 2)
@@ -141,7 +140,8 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     g.require(not g.is_used_more_than_once(scale.output[0]), "what is scaled is used elsewhere")
     a, b = scale.input
     x, s = (a, b) if scale.op_type == "Div" or g.is_constant(b) else (b, a)
-    g.require(is_scalar_beside(g, s, x), "it is not scaled by one constant number")
+    number = scalar_constant(g, s, g.rank_or_none(x))
+    g.require(number is not None, "it is not scaled by one constant number")
     return {node.output[0]: g.like(scale, g.like(node, x, *node.input[1:]), s)}
 
 
@@ -186,8 +186,8 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(alone, "an inner result is used elsewhere")
     x = affine_operand(g, inner)
     g.require(g.type_of(x) in FLOATS, "the type is not a float")
-    g.require(producer(g, x, *PRODUCTS) is None, "it is the bias of the product before")
-    scaled = producer(g, x, "Div", "Mul")
+    g.require(g.producer_or_none(x, *PRODUCTS) is None, "it is the bias of the product before")
+    scaled = g.producer_or_none(x, "Div", "Mul")
     normalizes = scaled is not None and (
         scaled.op_type == "Div" or any(map(g.is_constant, scaled.input))
     )
@@ -316,7 +316,7 @@ def _product_of(g: RewriteContext, product: NodeProto) -> _Product:
 
 def _last(g: RewriteContext, name: str, size: int) -> Channels:
     """The last dimension of a result; only vectors fit one whose rank is not known."""
-    rank = known_rank(g, name) or 1
+    rank = g.rank_or_none(name) or 1
     return Channels(rank, rank - 1, size)
 
 

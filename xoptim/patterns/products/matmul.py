@@ -11,7 +11,7 @@ from xbuilder.operators.op_traits import is_float_of
 from ...analysis.arguments import other_input
 from ...analysis.gemm import GEMM_DEFAULTS
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import keeps_shape, known_rank, shape_of
+from ...analysis.shapes import keeps_shape
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...authoring import NewNode, Rewrite, RewriteContext
 from ...authoring.right_side import Operand
@@ -21,12 +21,12 @@ from ...declarative import rule
 
 def are_matrices(g: RewriteContext, *names: str) -> bool:
     """Whether results have two dimensions."""
-    return all(known_rank(g, name) == 2 for name in names)
+    return all(g.rank_or_none(name) == 2 for name in names)
 
 
 def require_gemm_type(g: RewriteContext, name: str) -> None:
     """Refuses unless Gemm may replace a MatMul of this operand: a float type the opset supports."""
-    known = is_float_of(g.try_infer_type(name), g.main_opset)
+    known = is_float_of(g.type_or_none(name), g.main_opset)
     g.require(known, "the type is not a known float type")
 
 
@@ -117,8 +117,8 @@ class MatMulAddPattern(Rewrite):
         rows, batches = ([], []) if matrices else self._shapes(g, a, b)
         attributes = {**gemm_attributes(g, node), "beta": 1.0}
         product, result = node.output[0], add.output[0]
-        bias = other_input(add, product) or ""
-        shape = shape_of(g, bias)
+        bias = other_input(add, product)
+        shape = g.shape_or_none(bias)
         keeps = shape is not None and len(shape) <= 1 + matrices and keeps_shape(g, product, shape)
         g.require(keeps, "the bias is not proven to keep the shape of the product")
         g.require(not rounds(g, add), ROUNDS)

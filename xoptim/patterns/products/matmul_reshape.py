@@ -9,7 +9,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -179,7 +179,7 @@ def swap_last_two(rank: int) -> tuple[int, ...]:
 def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -> list[int] | None:
     """Target of the Reshape once it goes first, None if it cannot."""
     perm = perm_of(g, transpose)
-    moved, final = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
+    moved, final = g.shape_or_none(reshape.input[0]), g.shape_or_none(reshape.output[0])
     if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:
         return None
     if perm != swap_last_two(len(perm)) or not proven_equal(g, moved[-2:], final[-2:]):

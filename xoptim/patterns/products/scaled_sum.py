@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
-from ...analysis.neighbours import producer
 from ...analysis.weights.weights import is_scalable_product
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -28,8 +27,8 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
     MobileBERT normalizes this way.
     """
-    found = [x for x in node.input if producer(g, x, "Mul") is not None]
-    shift = (other_input(node, found[0]) or "") if len(found) == 1 else ""
+    found = [x for x in node.input if g.producer_or_none(x, "Mul") is not None]
+    shift = other_input(node, found[0]) if len(found) == 1 else ""
     if not g.is_cheap_constant(shift):
         return g.no("no constant is added to one product")
     scaled = g.before(found[0], "Mul")
@@ -37,7 +36,7 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     if len(constants) != 1:
         return g.no("it is not multiplied by a constant")
     scale = constants[0]
-    total = g.before(other_input(scaled, scale) or "", "Add")
+    total = g.before(other_input(scaled, scale), "Add")
     alone = not any(map(g.is_used_more_than_once, (scaled.output[0], total.output[0])))
     g.require(alone, "an inner result is used elsewhere")
     shape = g.shape_of(total.output[0])
@@ -45,7 +44,7 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(vectors == [shape[-1:]] * 2, "there is not one number for each column")
     term = g.known(next(filter(lambda x: _takes(g, x), total.input), None), "no weights take it")
     g.require(g.same_shape(term, total.output[0]), "the other term may be broader")
-    other = other_input(total, term) or ""
+    other = other_input(total, term)
     g.require(not g.is_constant(other), "the other term is a bias")
     first = g.op.Add(g.op.Mul(term, scale), shift)
     return g.op.Add(first, g.op.Mul(other, scale))

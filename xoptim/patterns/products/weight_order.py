@@ -66,7 +66,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     add = g.before_or_none(row, "Add")
     bias = None if add is None else next(filter(g.is_constant, add.input), None)
     if add is not None and bias is not None:
-        source = g.known(other_input(add, bias), "the bias is added to itself")
+        source = other_input(add, bias)
         chain.insert(0, add)
     product = g.before(source, "MatMul")
     for node, reader in pairwise([product, *chain]):
@@ -74,7 +74,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     weight = _matrix(g, product)
     new: NewNode = g.like(product, product.input[0], ordered_weight(g, weight, 1, order))
     if bias is not None:
-        values = g.constant(bias)
+        values = g.constant_of(bias)
         g.require(values.shape == (len(order),), "the bias is not a vector")
         new = g.op.Add(new, values[order])
     return g.op.Reshape(new, [*[0] * (len(g.shape_of(row)) - 1), *dims])

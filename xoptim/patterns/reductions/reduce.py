@@ -9,7 +9,7 @@ from xbuilder.operators.op_traits import INDICES, WIDE_FLOATS, is_float_of
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of, axis_of
-from ...analysis.neighbours import consumers_of, producer
+from ...analysis.neighbours import consumers_of
 from ...analysis.shapes import positive
 from ...analysis.values.infinities import seen_infinite
 from ...authoring import Answer, NewNode, Rewrite, RewriteContext
@@ -37,15 +37,15 @@ def reduce_sum_normalize(
     (n + 3) * 5e-4 * (|x| + ReduceSum(|x|) * |f|) at most in float16, 8 times as much in bfloat16,
     where float16 does not overflow and keeps its digits (above 6e-5): never in the default set.
     """
-    g.require(g.try_infer_type(x) == narrow, "the type after is not the type before")
+    g.require(g.type_or_none(x) == narrow, "the type after is not the type before")
     g.require(wide in WIDER_FLOATS.get(narrow, ()), "x is not widened")
     g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
     infinite = seen_infinite(g, x) or seen_infinite(g, factor, narrow)
     g.require(not infinite, "an operand holds infinities, or huge numbers")
     total = g.before(s)
-    cast = producer(g, factor, "Cast")
+    cast = g.producer_or_none(factor, "Cast")
     source = factor if cast is None else cast.input[0]
-    small = source if g.try_infer_type(source) == narrow else g.op.Cast(factor, to=narrow)
+    small = source if g.type_or_none(source) == narrow else g.op.Cast(factor, to=narrow)
     summed = g.like(total, x, *total.input[1:])
     return {y: g.op.Sub(x, g.op.Mul(summed, small))}
 

@@ -86,7 +86,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     inner = g.before(node, node.op_type)
     g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
     x = inner.input[0]
-    floats = node.op_type != "ReduceMean" or g.try_infer_type(x) in FLOATS
+    floats = node.op_type != "ReduceMean" or g.type_or_none(x) in FLOATS
     g.require(floats, "a mean of integers is rounded")
     keeps = {int_attribute(n, "keepdims", 1) for n in (inner, node)}
     g.require(len(keeps) == 1 and None not in keeps, "one keeps the dimensions, the other does not")

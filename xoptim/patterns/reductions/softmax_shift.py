@@ -7,8 +7,6 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axes
 
 from ...analysis.axes import axes_of, axis_of
-from ...analysis.neighbours import producer
-from ...analysis.shapes import known_rank
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -32,9 +30,9 @@ def softmax_shift(g: RewriteContext, node: NodeProto) -> NewNode:
     sub = g.before(node, "Sub")
     source, largest = sub.input
     other = "what is subtracted is not the largest element"
-    reduce = g.known(producer(g, largest, "ReduceMax"), other)
+    reduce = g.producer_of(largest, "ReduceMax", reason=other)
     g.require(reduce.input[0] == source, other)
-    rank = g.known(known_rank(g, source), "the rank is not known")
+    rank = g.rank_of(source)
     along = normalize_axes(axes_of(g, reduce) or (), rank)
     g.require(along == (axis_of(g, node, rank, -1),), "the maximum is along other axes")
     g.require(g.get_attribute_with_default(reduce, "keepdims", 1), "keepdims is 0")

@@ -13,7 +13,6 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import Ints
 from ...analysis.neighbours import consumers_of
-from ...analysis.shapes import known_rank, shape_of
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Replacement
 from ...authoring.roots import order_of
@@ -66,7 +65,7 @@ def _unsqueezed(g: RewriteContext, x: str, axes: Ints) -> str | None:
 def _new_axes(g: RewriteContext, node: NodeProto) -> Ints:
     """Sorted axes of an Unsqueeze, counted from the start."""
     axes = g.known(axes_of(g, node), "the axes are not known")
-    rank = known_rank(g, g.inputs(node)[0])
+    rank = g.rank_or_none(g.inputs(node)[0])
     found = normalize_axes(axes, None if rank is None else rank + len(axes))
     return tuple(sorted(g.known(found, "the axes are not known")))
 
@@ -157,7 +156,7 @@ def _unary(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
 def _expand(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
     """The new shape may be shorter than the rank of the expanded operand."""
     g, count = lighter.g, lighter.require_first(node)
-    length = (shape_of(g, node.input[1]) or (None,))[0]
+    length = (g.shape_or_none(node.input[1]) or (None,))[0]
     if not isinstance(length, int):
         g.refuse("the length of a shape is not known")
     rank = lighter.rank(node.input[0])
@@ -167,7 +166,7 @@ def _expand(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
 def _gather(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
     """The leading dimensions of the indices are those of the result."""
     g, (data, indices) = lighter.g, lighter.g.inputs(node)
-    first = data not in lighter.lost and axis_of(g, node, known_rank(g, data)) == 0
+    first = data not in lighter.lost and axis_of(g, node, g.rank_or_none(data)) == 0
     g.require(first, "Gather does not read along the first axis")
     return lighter.lost[indices], lighter.rewired(node)
 

@@ -9,8 +9,7 @@ from xbuilder.dims import prove_ge
 
 from ...analysis.arguments import other_input
 from ...analysis.constants import scalar_dim, scalar_index
-from ...analysis.neighbours import consumers_of, producer
-from ...analysis.shapes import shape_of
+from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -28,7 +27,7 @@ def range_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. an input of rank 1 with one element is squeezed, the others are left as they are
     """
-    bounds = {name for name in g.inputs(node) if shape_of(g, name) == (1,)}
+    bounds = {name for name in g.inputs(node) if g.shape_or_none(name) == (1,)}
     g.require(bounds, "no bound is known to have shape (1,)")
     return g.rewired(node, {name: g.op.Squeeze(name, axes=[0]) for name in bounds})
 
@@ -42,10 +41,10 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     """
     start, limit, delta = g.inputs(node)
     result = node.output[0]
-    g.require(g.try_infer_type(result) == TensorProto.INT64, "the type is not int64")
+    g.require(g.type_or_none(result) == TensorProto.INT64, "the type is not int64")
     add = g.after(result, "Add")
-    term = other_input(add, result) or ""
-    one = g.is_constant(term) and shape_of(g, term) in ((), (1,))
+    term = other_input(add, result)
+    one = g.is_constant(term) and g.shape_or_none(term) in ((), (1,))
     first, value = scalar_index(g, start), scalar_index(g, term) if one else None
     if first is None or value is None:
         g.refuse("the start or what is added is not a scalar constant")
@@ -72,20 +71,20 @@ def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     counted = g.before_or_none(node, "Range") or g.before(node, "Range", index=1)
     first, limit, step = g.inputs(counted)
-    start = other_input(node, counted.output[0]) or ""
-    g.require(g.try_infer_type(node.output[0]) == TensorProto.INT64, "the type is not int64")
+    start = other_input(node, counted.output[0])
+    g.require(g.type_or_none(node.output[0]) == TensorProto.INT64, "the type is not int64")
     ones = (scalar_index(g, first), scalar_index(g, step)) == (0, 1)
     g.require(ones, "Range does not count from 0, one by one")
     g.require(g.is_used_only_by(counted.output[0], node), "Range is used elsewhere")
     known = all(_is_dimension(g, name) for name in (start, limit))
     g.require(known, "the limit and what is added are not known to be dimensions")
     end = g.known(_sum(g, start, limit), "the last position is not computed already")
-    if shape_of(g, start) == ():
+    if g.shape_or_none(start) == ():
         return g.op.Range(start, end, step)
     squeezed = consumers_of(g, start, "Squeeze")
     if squeezed:
         return g.op.Range(squeezed[0].output[0], end, step)
-    squeeze = producer(g, limit, "Squeeze")
+    squeeze = g.producer_or_none(limit, "Squeeze")
     goes = squeeze is not None and g.is_used_only_by(limit, counted)
     g.require(goes, "no node goes away")
     g.look_at(squeeze)
@@ -103,14 +102,14 @@ def _is_dimension(g: RewriteContext, name: str) -> bool:
 def _sum(g: RewriteContext, start: str, limit: str) -> str | None:
     """The scalar `start + limit`, if the graph has it; both may be squeezed before or after."""
     sources = {limit}
-    squeeze = producer(g, limit, "Squeeze")
+    squeeze = g.producer_or_none(limit, "Squeeze")
     if squeeze is not None:
         sources.add(squeeze.input[0])
     for record in g.store.readers(start):
         if record.key != ("", "Add") or other_input(g.store.proto(record), start) not in sources:
             continue
         total: str = record.outputs[0]
-        if shape_of(g, total) == ():
+        if g.shape_or_none(total) == ():
             return total
         for last in consumers_of(g, total, "Squeeze"):
             return str(last.output[0])

@@ -16,7 +16,7 @@ from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints, int_values
 from ...analysis.reshapes import moved_shape, ones_change, reshaped
-from ...analysis.shapes import equal_dims, known_rank, positive
+from ...analysis.shapes import equal_dims, positive
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -95,7 +95,7 @@ def _without_wrong_zeros(
 def reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """Reshape(x, shape) -> x when x already has this static shape."""
     record = g.record(node)
-    before, after = g.facts[record.inputs[0]].shape, g.facts[record.outputs[0]].shape
+    before, after = g.shape_or_none(record.inputs[0]), g.shape_or_none(record.outputs[0])
     if before is None or after is None:
         return g.no("a shape is not known")
     if before != after:
@@ -125,7 +125,7 @@ def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     record = g.record(node)
     data, result = record.inputs[0], record.outputs[0]
     rank = g.rank_of(data)
-    if known_rank(g, result) not in (rank, None):
+    if g.rank_or_none(result) not in (rank, None):
         return g.no("the rank changes")
     same = g.same_shape(data, result) and reshaped(g, node) is not None
     g.require(same or _copies_every_dimension(g, node, rank), "the shape may change")
@@ -170,7 +170,7 @@ def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNod
     def copied(i: int) -> bool:
         axes = axes_of(g, first)
         full = first.input[0] if first.op_type == "Squeeze" else first.output[0]
-        axes = None if axes is None else normalize_axes(axes, known_rank(g, full))
+        axes = None if axes is None else normalize_axes(axes, g.rank_or_none(full))
         return bool(axes) and all(i < a for a in axes or ())
 
     known, target = same_target_elsewhere(g, first.input[0], second, copied)
@@ -205,7 +205,7 @@ def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     shape = int_values(g, second.input[1])
     g.require(shape == (0, 1, -1, 0), "the shape is not (0, 1, -1, 0)")
     g.require(int_attribute(second, "allowzero", 0) == 0, "allowzero is set")
-    g.require(known_rank(g, first.input[0]) == 3, "the rank is not 3")
+    g.require(g.rank_or_none(first.input[0]) == 3, "the rank is not 3")
     axes = axes_of(g, first)
     g.require(axes is not None and normalize_axes(axes, 4) == (2,), "the axis is not 2")
     return g.op.Unsqueeze(first.input[0], axes=[1])

@@ -12,7 +12,6 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints, int_values
-from ...analysis.neighbours import reader
 from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
@@ -46,7 +45,7 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
     before = [g.before_or_none(node, "Reshape", index=i) for i in range(len(node.input))]
     found = [n for n in before if n is not None]
     g.require(found, "no Reshape before")
-    after = reader(g, node.output[0], "Reshape")
+    after = g.reader_or_none(node.output[0], "Reshape")
     refusal = _why_not_removed(g, node, after, found)
     if refusal or after is None:
         return _moved_after(g, node, *found) if len(found) == 2 else g.refuse(refusal)

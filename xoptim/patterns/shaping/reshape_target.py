@@ -9,9 +9,8 @@ from xbuilder.dims import Shape, is_static
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axis_of
 from ...analysis.constants import int_values
-from ...analysis.neighbours import producer
 from ...analysis.reshapes import reshaped
-from ...analysis.shapes import equal_dims, positive, shape_of
+from ...analysis.shapes import equal_dims, positive
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -21,7 +20,7 @@ DYNAMIC = None
 
 def concat_of_shape(g: RewriteContext, node: NodeProto) -> NodeProto | None:
     """The Concat producing the second input of a node, if it concatenates vectors."""
-    concat = producer(g, node.input[1], "Concat")
+    concat = g.producer_or_none(node.input[1], "Concat")
     return concat if concat is not None and axis_of(g, concat, 1, None) == 0 else None
 
 
@@ -33,7 +32,7 @@ def safe_integers(g: RewriteContext, node: NodeProto, values: list[int | None]) 
     :param values: every element of the shape, None for those to ignore
     """
     allowzero = int_attribute(node, "allowzero", 0)
-    shape = shape_of(g, node.input[0])
+    shape = g.shape_or_none(node.input[0])
     for i, value in enumerate(values):
         if value is None or value > 0:
             continue
@@ -51,7 +50,7 @@ def _elements(g: RewriteContext, concat: NodeProto) -> list[int | None] | None:
         known = int_values(g, name)
         if known is not None:
             values.extend(known)
-        elif shape_of(g, name) == (1,):
+        elif g.shape_or_none(name) == (1,):
             values.append(DYNAMIC)
         else:
             return None
@@ -150,7 +149,7 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     data, shape = record.inputs
     if g.is_constant(shape):
         return g.no("the shape is already constant")
-    before, after = shape_of(g, data), shape_of(g, record.outputs[0])
+    before, after = g.shape_or_none(data), g.shape_or_none(record.outputs[0])
     if before is None or after is None:
         g.refuse("a shape is not known for every size")
     sure = reshaped(g, node) is not None

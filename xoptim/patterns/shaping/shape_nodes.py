@@ -11,7 +11,6 @@ from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints, int_values
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import known_rank
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -39,7 +38,7 @@ def only_shapes(g: RewriteContext, name: str) -> bool:
 
 def _gathered_range(g: RewriteContext, shape: NodeProto, indices: Ints) -> tuple[int, int] | None:
     """First and last axes (excluded) that indices select in a Shape, None if there are holes."""
-    rank, shift, length = known_rank(g, shape.input[0]), 0, None
+    rank, shift, length = g.rank_or_none(shape.input[0]), 0, None
     if rank is not None:
         bounds = shape_range(g, shape, rank)
         if bounds is None:
@@ -109,7 +108,7 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
     unsqueeze = g.before(node, "Unsqueeze")
     g.require(only_shapes(g, node.input[0]), "the inner result is used elsewhere")
     unknown = "the axes or the rank are not known"
-    rank = g.known(known_rank(g, node.input[0]), unknown)
+    rank = g.rank_of(node.input[0], unknown)
     axes = g.known(normalize_axes(g.known(axes_of(g, unsqueeze), unknown), rank), unknown)
     first, last = g.known(shape_range(g, node, rank), unknown)
     g.require(first < last, unknown)

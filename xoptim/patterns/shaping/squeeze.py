@@ -11,7 +11,7 @@ from xbuilder.dims import Shape, is_static, normalize_axes
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints
-from ...analysis.shapes import known_rank, ones_difference
+from ...analysis.shapes import ones_difference
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -80,7 +80,7 @@ def unsqueeze_unsqueeze(g: RewriteContext, second: NodeProto) -> NewNode:
     first = g.before(second, "Unsqueeze")
     x, unknown = first.input[0], "the axes or the rank are not known"
     a, b = g.known(axes_of(g, first) or None, unknown), g.known(axes_of(g, second) or None, unknown)
-    return g.op.Unsqueeze(x, axes=g.known(merged_unsqueeze(a, b, known_rank(g, x)), unknown))
+    return g.op.Unsqueeze(x, axes=g.known(merged_unsqueeze(a, b, g.rank_or_none(x)), unknown))
 
 
 @rewrite("default", root=("Squeeze", "Unsqueeze"), after=("Squeeze", "Unsqueeze"), priority="first")
@@ -101,7 +101,7 @@ def squeeze_unsqueeze(g: RewriteContext, second: NodeProto) -> str | NewNode:
         g.refuse("no Squeeze nor Unsqueeze before")
     a = g.known(axes_of(g, first) or None, "the axes are not known")
     b = g.known(axes_of(g, second) or None, "the axes are not known")
-    rank = known_rank(g, first.input[0])
+    rank = g.rank_or_none(first.input[0])
     if rank is not None:
         step = merged_steps((first.op_type, a), (second.op_type, b), rank)
     else:

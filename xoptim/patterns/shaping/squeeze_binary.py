@@ -10,7 +10,6 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints
-from ...analysis.shapes import known_rank
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -36,11 +35,11 @@ def _same_axes(
     g: RewriteContext, a: str, p: str, b: str | None, q: str | None
 ) -> dict[str, Ints | None]:
     """Axes of two Squeeze, or Unsqueeze, of results of one rank."""
-    rank = known_rank(g, a)
+    rank = g.rank_or_none(a)
     g.require(
-        rank is not None and rank == known_rank(g, b or a), "the ranks differ, or are not known"
+        rank is not None and rank == g.rank_or_none(b or a), "the ranks differ, or are not known"
     )
-    found = {_axes_from_start(g, g.node_before(name), rank) for name in (p, q or p)}
+    found = {_axes_from_start(g, g.producer_or_none(name), rank) for name in (p, q or p)}
     g.require(len(found) == 1 and None not in found, "the axes differ, or are not known")
     return {"axes": found.pop()}
 
@@ -86,10 +85,10 @@ def squeeze_binary_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     squeeze = squeezes[0] or squeezes[1]
     if squeeze is None or None not in squeezes:
         g.refuse("not one Squeeze before")
-    vector = known_rank(g, squeeze.input[0]) == 1 and known_rank(g, squeeze.output[0]) == 0
+    vector = g.rank_or_none(squeeze.input[0]) == 1 and g.rank_or_none(squeeze.output[0]) == 0
     g.require(vector, "the data is not a vector of one element")
     scalar = binary.input[1 if squeezes[0] is not None else 0]
-    g.require(g.try_infer_shape(scalar) == (), "the other operand is not a scalar")
+    g.require(g.shape_or_none(scalar) == (), "the other operand is not a scalar")
     g.require(axes_of(g, node) in ((0,), (-1,)), "the axis is not 0")
     inputs = [squeeze.input[0] if n == squeeze.output[0] else n for n in binary.input]
     return g.like(binary, *inputs)

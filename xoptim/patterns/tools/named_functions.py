@@ -12,7 +12,7 @@ from ...analysis.attention.rotated_halves import exchanged_halves
 from ...analysis.constants import scalar_value
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import known_rank, proven_equal
+from ...analysis.shapes import proven_equal
 from ...authoring import Answer, NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -64,7 +64,7 @@ def function_split_rotary_mul(g: RewriteContext, node: NodeProto) -> dict[str, N
     found = exchanged_halves(g, node)
     g.require(found.side == "right", "the second half does not change its sign")
     mul = g.after(found.result, "Mul")
-    other = g.known(other_input(mul, found.result), "the operands are the same")
+    other = other_input(mul, found.result)
     new = _call(g, "SplitRotaryMul", _ROTARY, node.input[0], found.sizes, other)
     return {mul.output[0]: new}
 
@@ -114,7 +114,7 @@ def function_packed_mat_mul(g: RewriteContext, node: NodeProto) -> Answer:
     perm = g.known(perm_of(g, moves[0]), "the permutation is not known")
     g.require(all(perm_of(g, n) == perm for n in moves), "the permutations differ")
     weights = [n.input[1] for n in siblings]
-    constant = known_rank(g, weight) == 2 and all(map(g.is_constant, weights))
+    constant = g.rank_or_none(weight) == 2 and all(map(g.is_constant, weights))
     g.require(constant, "the weights are not constant matrices")
     expected = g.shape_of(weight)
     equal = all(proven_equal(g, g.shape_of(w), expected) for w in weights)

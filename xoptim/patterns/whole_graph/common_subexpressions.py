@@ -281,7 +281,7 @@ class ShapeBasedSameChildrenPattern(Rewrite):
         firsts: dict[Shape, NodeRecord] = {}
         twin_of: dict[NodeRecord, NodeRecord] = {}
         for r in sorted((record, *alike), key=lambda r: r.order):
-            if g.has_shape(r.outputs[0]):
+            if g.shape_or_none(r.outputs[0]) is not None:
                 first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
                 if first is not r:
                     twin_of[r] = first

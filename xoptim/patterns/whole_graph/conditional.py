@@ -76,7 +76,7 @@ def _is_outside(tensor: TensorProto) -> bool:
 def _read(g: RewriteContext, known: dict[str, np.ndarray], name: str) -> np.ndarray:
     """A constant of a branch or of the graph around it."""
     found = known.get(name)
-    return g.constant(name, _UNKNOWN) if found is None else found
+    return g.constant_of(name, _UNKNOWN) if found is None else found
 
 
 def _value(g: RewriteContext, node: NodeProto) -> np.ndarray:

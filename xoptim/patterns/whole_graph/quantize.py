@@ -83,15 +83,15 @@ def quantized_move(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
 def _require_inverse(g: RewriteContext, inner: NodeProto, node: NodeProto) -> None:
     """Refuses unless a QuantizeLinear returns the integers a DequantizeLinear read."""
     x, scale, *_ = g.inputs(inner)
-    types = {g.try_infer_type(n) for n in (x, node.output[0])}
+    types = {g.type_or_none(n) for n in (x, node.output[0])}
     g.require(len(types) == 1 and types <= _INTEGERS, "the types differ, or are not 8 or 16 bits")
-    g.require(g.try_infer_type(scale) == TensorProto.FLOAT, "the scale is not a float")
+    g.require(g.type_or_none(scale) == TensorProto.FLOAT, "the scale is not a float")
     same = _same(g, scale, node.input[1])
     same = same and _same(g, optional_input(inner, 2), optional_input(node, 2))
     g.require(same, "the scales or the zero points are not the same constants")
     wide = g.get_attribute_with_default(node, "precision", 0)
     g.require(wide in (0, TensorProto.FLOAT), "the precision is not the one of the scale")
-    values = g.constant(scale, "the scale is not constant").astype(np.float64)
+    values = g.constant_of(scale, "the scale is not constant").astype(np.float64)
     limits = np.finfo(np.float32)
     exact = ((values >= limits.tiny) & (values * _STEPS <= limits.max)).all()
     g.require(exact, "a scale is not positive, or is too small or too large")
@@ -103,5 +103,5 @@ def _same(g: RewriteContext, a: str, b: str) -> bool:
         return True
     if not g.is_constant(a) or not g.is_constant(b):
         return False
-    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    left, right = g.constant_or_none(a), g.constant_or_none(b)
     return left is not None and right is not None and bool(np.array_equal(left, right))

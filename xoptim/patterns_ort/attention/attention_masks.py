@@ -6,7 +6,6 @@ import numpy as np
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
-from ...analysis.neighbours import producer
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import HIDDEN, boolean_mask
 from ...authoring import NewNode, RewriteContext
@@ -29,13 +28,13 @@ def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNo
     shape = g.shape_of(outer.output[0])
     g.require(len(shape) == 4, "the scores do not have four dimensions")
     for name in outer.input:
-        inner = producer(g, name, "Add")
+        inner = g.producer_or_none(name, "Add")
         scores = None if inner is None else _scores(g, inner)
         if inner is None or scores is None:
             continue
         g.require(proven_equal(g, g.shape_of(scores), shape), "a mask may be broader")
         g.require(g.is_used_only_by(name, outer), "the scores are used elsewhere")
-        masks = [str(other_input(inner, scores)), str(other_input(outer, name))]
+        masks = [other_input(inner, scores), other_input(outer, name)]
         g.require(any(_hides(g, mask) for mask in masks), "no mask only hides scores")
         g.look_at(inner)
         return {outer.output[0]: g.op.Add(scores, g.op.Add(*masks))}
@@ -52,9 +51,9 @@ def _hides(g: RewriteContext, mask: str) -> bool:
 def _scores(g: RewriteContext, add: NodeProto) -> str | None:
     """The operand of an addition that is a product of heads."""
     for name in add.input:
-        node = producer(g, name, *_PRODUCTS)
+        node = g.producer_or_none(name, *_PRODUCTS)
         while node is not None and node.op_type != "MatMul":
-            node = producer(g, node.input[0], *_PRODUCTS)
+            node = g.producer_or_none(node.input[0], *_PRODUCTS)
         if node is not None:
             return str(name)
     return None

@@ -10,7 +10,6 @@ from ...analysis.attention.attention import Attention, are_heads
 from ...analysis.attention.heads import KEYS, heads_of, repeated, transposed
 from ...analysis.axes import axis_of, cut_axes
 from ...analysis.constants import int_values
-from ...analysis.neighbours import producer
 from ...analysis.shapes import proven_equal
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
@@ -74,14 +73,14 @@ def _require_keys(g: RewriteContext, cut: NodeProto, scores: str) -> None:
 
 def _sink_of_each_head(g: RewriteContext, name: str, heads: int) -> np.ndarray:
     """The scores of heads (1, heads, 1, 1), repeated for each query of each sequence."""
-    expand = producer(g, name, "Expand")
+    expand = g.producer_or_none(name, "Expand")
     column = g.shape_of(name)
     one = len(column) == 4 and column[1] == heads and column[3] == 1
     g.require(one, "there is not one sink for each head")
     if expand is not None:
         g.look_at(expand)
         name = expand.input[0]
-    value = g.constant(name)
+    value = g.constant_of(name)
     value = value.reshape((1,) * (4 - value.ndim) + value.shape)
     first = value[:1, :, :1]
     known = first.shape == (1, heads, 1, 1) and bool((value == first).all())

@@ -15,7 +15,6 @@ from ...analysis.attention.attention import LOCAL, read_attention
 from ...analysis.attention.heads import transposed
 from ...analysis.axes import axis_of
 from ...analysis.gemm import product_and_bias
-from ...analysis.neighbours import reader
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import joined_weight, require_weight, split_weight
@@ -75,7 +74,7 @@ class DecoderAttentionPattern(Rewrite):
         width = heads * length
         rows = [_columns(g, _sequence(g, h.name, heads, length), width) for h in three]
         g.require(rows[1].x == rows[2].x, "keys and values are not those of one sequence")
-        after = g.known(reader(g, found.result, "Transpose"), "the result is not moved back")
+        after = g.reader_of(found.result, "Transpose", reason="the result is not moved back")
         g.require(perm_of(g, after) == _BACK, "the result is not moved back")
         g.look_at(after)
         query, key_value, bias = _weights(g, rows, width)
@@ -127,7 +126,7 @@ def _weights(
     g: RewriteContext, rows: list[Columns], width: int
 ) -> tuple[Operand, Operand, np.ndarray]:
     """The weight of the queries, the one of keys and values, and all the biases."""
-    bias = np.concatenate([g.constant(r.bias)[r.first : r.first + width] for r in rows])
+    bias = np.concatenate([g.constant_of(r.bias)[r.first : r.first + width] for r in rows])
     lengths = [(g.get_constant_shape(r.weight) or (0, 0))[1] // width for r in rows]
     query, key, value = (r.weight for r in rows)
     firsts = tuple(r.first // width for r in rows)

@@ -13,7 +13,6 @@ from ...analysis.attention.heads import Heads, heads_of
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import is_number
 from ...analysis.gemm import product_and_bias
-from ...analysis.neighbours import producer
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -80,8 +79,10 @@ def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProt
     first, second = split.output
     node, eco, read = g.after(second, "Mul", "Sub"), "", second
     if node.op_type == "Mul":
-        eco, read = str(other_input(node, second)), node.output[0]
-        g.require(g.facts[eco].shape == (1, queries.count, 1, 1), "a head does not have one number")
+        eco, read = other_input(node, second), node.output[0]
+        g.require(
+            g.shape_or_none(eco) == (1, queries.count, 1, 1), "a head does not have one number"
+        )
         node = g.after(node, "Sub")
     minus = node.input[0] == read and is_number(g, node.input[1], 1.0, 4)
     g.require(minus, "one is not subtracted")
@@ -89,7 +90,7 @@ def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProt
     g.require(other_input(product, node.output[0]) == first, "the first gate is not a factor")
     add = g.after(product, "Add")
     two = other_input(add, product.output[0])
-    g.require(two is not None and is_number(g, two, 2.0, 4), "two is not added")
+    g.require(is_number(g, two, 2.0, 4), "two is not added")
     return add, eco
 
 
@@ -101,7 +102,7 @@ def _product(g: RewriteContext, add: NodeProto, queries: Heads, name: str) -> tu
     if node.op_type == "Reshape":
         gate = node.output[0]
         node = g.after(node, "Mul")
-    relative = str(other_input(node, gate))
+    relative = other_input(node, gate)
     if gate != add.output[0]:
         reshape = g.before(relative, "Reshape")
         merged, rows = g.shape_of(relative), g.shape_of(gate)
@@ -110,7 +111,7 @@ def _product(g: RewriteContext, add: NodeProto, queries: Heads, name: str) -> tu
         )
         g.require(same, "the heads of the batch are not reshaped")
         relative, shape = reshape.input
-    repeat = producer(g, relative, "Tile", "Expand")
+    repeat = g.producer_or_none(relative, "Tile", "Expand")
     if repeat is not None:
         repeated = proven_equal(g, g.shape_of(relative), wide)
         g.require(repeated, "the bias is not the one of the heads")

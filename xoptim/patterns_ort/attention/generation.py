@@ -16,7 +16,7 @@ def greedy_search(g: RewriteContext, node: NodeProto) -> NewNode:
     """GreedySearch(int64...) -> GreedySearch(Cast(int64 to int32)...): it only reads 32 bits."""
     inputs: list[Operand] = [
         g.op.Cast(name, to=TensorProto.INT32)
-        if name and g.try_infer_type(name) == TensorProto.INT64
+        if name and g.type_or_none(name) == TensorProto.INT64
         else name
         for name in g.inputs(node)
     ]

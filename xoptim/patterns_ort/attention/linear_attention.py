@@ -11,9 +11,8 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of
-from ...analysis.neighbours import producer
 from ...analysis.same_elements import before_reshapes
-from ...analysis.shapes import proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, Rewrite, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import register_pattern
@@ -64,8 +63,8 @@ class LinearAttentionPattern(Rewrite):
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
         """Checks the sum, the update before, and the decay before, then writes the operator."""
         read, kept = _reduced(g, node), _kept(g, node)
-        pairs = (tuple(read.input), tuple(read.input)[::-1])
-        found = next((p for p in pairs if producer(g, p[0], "Add") is not None), None)
+        pairs = g.either_order(read)
+        found = next((p for p in pairs if g.producer_or_none(p[0], "Add") is not None), None)
         state, query = g.known(found, "no state is updated before")
         sizes = _sizes(g, state)
         g.require(_has_shape(g, query, (*sizes[:3], 1)), "the query is not a vector of each head")
@@ -110,17 +109,17 @@ def _sizes(g: RewriteContext, state: str) -> Sizes:
 
 
 def _has_shape(g: RewriteContext, name: str, shape: Shape) -> bool:
-    found = shape_of(g, name)
+    found = g.shape_or_none(name)
     return found is not None and proven_equal(g, found, shape)
 
 
 def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
     """The previous state, and its update."""
-    for past, term in (tuple(add.input), tuple(add.input)[::-1]):
-        product = producer(g, term, "Mul")
+    for past, term in g.either_order(add):
+        product = g.producer_or_none(term, "Mul")
         if product is None or not _has_shape(g, past, sizes):
             continue
-        for key, value in (tuple(product.input), tuple(product.input)[::-1]):
+        for key, value in g.either_order(product):
             vectors = _has_shape(g, key, (*sizes[:3], 1))
             if vectors and _has_shape(g, value, (*sizes[:2], 1, sizes.values)):
                 g.look_at(product)
@@ -131,23 +130,20 @@ def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
 
 def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | None:
     """The delta rule: the written value is (value - key @ past) * beta."""
-    product = producer(g, before_reshapes(g, update.value), "Mul")
+    product = g.producer_or_none(before_reshapes(g, update.value), "Mul")
     if product is None:
         return None
-    for name, beta in (tuple(product.input), tuple(product.input)[::-1]):
-        sub = producer(g, name, "Sub")
-        total = producer(g, sub.input[1], "ReduceSum") if sub is not None else None
+    for name, beta in g.either_order(product):
+        sub = g.producer_or_none(name, "Sub")
+        total = g.producer_or_none(sub.input[1], "ReduceSum") if sub is not None else None
         if sub is None or total is None:
             continue
         kept = _kept(g, total)
         if not _has_shape(g, beta, (*sizes[:2], *kept, 1)):
             continue
         key = other_input(_reduced(g, total), update.past)
-        same = key is not None and _has_shape(g, key, (*sizes[:3], 1))
-        g.require(
-            same and before_reshapes(g, str(key)) == before_reshapes(g, update.key),
-            "another key is read",
-        )
+        same = before_reshapes(g, key) == before_reshapes(g, update.key)
+        g.require(same and _has_shape(g, key, (*sizes[:3], 1)), "another key is read")
         value = sub.input[0]
         whole = _has_shape(g, value, (*sizes[:2], *kept, sizes.values))
         g.require(whole, "the value is not a vector of each head")
@@ -159,11 +155,11 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
 def _decay(g: RewriteContext, name: str, sizes: Sizes) -> tuple[str, str, int]:
     """The state before its decay, the logarithm of the decay, and the count of its numbers for each
     element of the batch."""
-    product = producer(g, name, "Mul")
-    pairs = () if product is None else (tuple(product.input), tuple(product.input)[::-1])
+    product = g.producer_or_none(name, "Mul")
+    pairs = () if product is None else g.either_order(product)
     for past, factor in pairs:
         for keys in (1, sizes.keys):
-            exponential = producer(g, before_reshapes(g, factor), "Exp")
+            exponential = g.producer_or_none(before_reshapes(g, factor), "Exp")
             vectors = _has_shape(g, factor, (*sizes[:2], keys, 1))
             if exponential is not None and vectors and _has_shape(g, past, sizes):
                 g.look_at(product, exponential)

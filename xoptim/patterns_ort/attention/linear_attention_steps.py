@@ -17,9 +17,9 @@ from xbuilder.operators.op_traits import RESHAPES
 from ...analysis.arguments import optional_input
 from ...analysis.axes import axis_of
 from ...analysis.constants import scalar_index
-from ...analysis.neighbours import depends_on, producer
+from ...analysis.neighbours import depends_on
 from ...analysis.same_elements import before_reshapes
-from ...analysis.shapes import proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
@@ -107,7 +107,7 @@ def _width(shape: Shape | None) -> int | None:
 
 def _rows(g: RewriteContext, x: str, axis: int, batch: Dim, width: int | None) -> Operand:
     """The rows of every step, of shape (batch, steps, width), None if this is not proven."""
-    shape = shape_of(g, x)
+    shape = g.shape_or_none(x)
     if shape is None or len(shape) < 3 or width is None:
         return None
     others = [i for i in range(len(shape)) if i != axis]
@@ -178,7 +178,7 @@ def linear_attention_steps(g: RewriteContext, last: NodeProto) -> dict[str, Repl
 
 def _before(g: RewriteContext, node: NodeProto) -> NodeProto | None:
     """The step producing the state of another one, if this has no other use."""
-    before = g.node_before(optional_input(node, _PAST))
+    before = g.producer_or_none(optional_input(node, _PAST))
     return before if before is not None and _follows(g, node, before) else None
 
 
@@ -196,16 +196,16 @@ def _follows(g: RewriteContext, node: NodeProto, before: NodeProto) -> bool:
 def _joined(g: RewriteContext, rows: list[str]) -> Operand:
     """The rows of every step."""
     shape = g.shape_of(rows[0])
-    gathers = [producer(g, before_reshapes(g, name), "Gather") for name in rows]
+    gathers = [g.producer_or_none(before_reshapes(g, name), "Gather") for name in rows]
     first = gathers[0]
     if first is not None:
-        x, rank = first.input[0], g.facts[first.input[0]].known_rank()
+        x, rank = first.input[0], g.rank_or_none(first.input[0])
         axis = None if rank is None else axis_of(g, first, rank, 0)
         same = all(
             n is not None
             and n.input[0] == x
             and axis_of(g, n, rank, 0) == axis
-            and g.facts[n.input[1]].shape == ()
+            and g.shape_or_none(n.input[1]) == ()
             and scalar_index(g, n.input[1]) == i
             for i, n in enumerate(gathers)
         )

@@ -16,7 +16,6 @@ from ...analysis.attention.attention_guards import unweighted, with_zeros
 from ...analysis.attention.heads import SWAPPED, Heads, transposed
 from ...analysis.axes import axis_of
 from ...analysis.gemm import is_plain, product_and_bias
-from ...analysis.neighbours import producer
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import is_finite, joined_weight, require_weight
 from ...authoring import NewNode, Rewrite, RewriteContext
@@ -146,7 +145,7 @@ def _sequence(g: RewriteContext, heads: Heads) -> str:
 def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int) -> str:
     """The sequence whose queries, keys and values are moved at once and split afterwards, empty if
     they are not."""
-    split = producer(g, three[0].name, "Split")
+    split = g.producer_or_none(three[0].name, "Split")
     if split is None or list(split.output) != [heads.name for heads in three]:
         return ""
     moved = transposed(g, split.input[0], SWAPPED) if axis_of(g, split, 4) == 1 else None
@@ -162,7 +161,7 @@ def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width:
 
 def _source(g: RewriteContext, flats: list[str]) -> str:
     """The input of the Split in queries, keys and values, empty if there is none."""
-    split = producer(g, flats[0], "Split")
+    split = g.producer_or_none(flats[0], "Split")
     if split is None or list(split.output) != flats or axis_of(g, split, 3) != 2:
         return ""
     g.look_at(split)
@@ -190,7 +189,7 @@ def _joined(g: RewriteContext, rows: list[Projection], width: int) -> list[Opera
     for row in rows:
         require_weight(g, row.weight)
     weights = joined_weight(g, [row.weight for row in rows], int(not rows[0].is_turned))
-    biases = [g.constant(row.bias) if row.bias else _zeros(g, row.x, width) for row in rows]
+    biases = [g.constant_of(row.bias) if row.bias else _zeros(g, row.x, width) for row in rows]
     return [rows[0].x, _upright(g, rows[0], weights), np.concatenate(biases)]
 
 
@@ -215,7 +214,7 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
     """Reads the product of a sequence by a constant matrix, with a bias or not; its elements may be
     reshaped to the rows of a matrix meanwhile."""
     dims = g.shape_of(flat)
-    reshape = producer(g, flat, "Reshape")
+    reshape = g.producer_or_none(flat, "Reshape")
     if reshape is not None:
         g.look_at(reshape)
         flat = reshape.input[0]

@@ -14,7 +14,6 @@ from ...analysis.attention.attention import Attention
 from ...analysis.attention.heads import Heads, heads_of
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.constants import scalar_constant
-from ...analysis.neighbours import producer
 from ...analysis.shapes import padded, proven_equal
 from ...analysis.values.masks import HIDDEN, sees_something
 from ...authoring import NewNode, RewriteContext
@@ -170,7 +169,7 @@ def _read_mask(g: RewriteContext, node: NodeProto, name: str, x: str) -> _Mask:
 def _read_choice(g: RewriteContext, name: str, x: str) -> _Choice:
     """Reads a mask of floats; refuses unless it chooses between the lowest float, or an infinity,
     and higher numbers."""
-    where = g.known(producer(g, name, "Where"), _MAY_HIDE)
+    where = g.producer_of(name, "Where", reason=_MAY_HIDE)
     condition, added, low = where.input
     rank = max(map(g.rank_of, (condition, added)))
     value = g.known(scalar_constant(g, low, rank), _MAY_HIDE)

@@ -11,7 +11,6 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import scalar_index, scalar_value
-from ...analysis.neighbours import producer
 from ...analysis.values.masks import causal_positions
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
@@ -85,11 +84,11 @@ def _buckets(g: RewriteContext, name: str, count: int) -> Buckets:
 
     WavLM adds e before the Cast.
     """
-    add, both = producer(g, name, "Add"), False
+    add, both = g.producer_or_none(name, "Add"), False
     if add is not None:
         both, count = True, count // 2
         g.look_at(add)
-        wheres = [n for n in add.input if producer(g, n, "Where") is not None]
+        wheres = [n for n in add.input if g.producer_or_none(n, "Where") is not None]
         g.require(len(wheres) == 1, _NO_BUCKET)
         name = wheres[0]
     where = g.before(name, "Where")
@@ -113,8 +112,8 @@ def _buckets(g: RewriteContext, name: str, count: int) -> Buckets:
 def _is_side(g: RewriteContext, name: str, difference: str, count: int) -> bool:
     """Whether a result is the number of buckets for keys after the query, and 0 for others."""
     product = g.before(name, "Mul")
-    for side, factor in (tuple(product.input), tuple(product.input)[::-1]):
-        cast = producer(g, side, "Cast")
+    for side, factor in g.either_order(product):
+        cast = g.producer_or_none(side, "Cast")
         if cast is not None and scalar_index(g, factor) == count:
             g.look_at(cast)
             greater = g.before(cast, "Greater")

@@ -56,7 +56,7 @@ def bias_gelu(g: RewriteContext, a: str, b: str) -> None:
     1. Gelu is the formula with Erf, or Gelu(approximate=none), or com.microsoft.Gelu;
     2. b has one dimension, the last one of x; either operand of the addition may be b.
     """
-    shape, width = g.try_infer_shape(a), g.try_infer_shape(b)
+    shape, width = g.shape_or_none(a), g.shape_or_none(b)
     on_last = shape and width and len(width) == 1 and shape[-1] == width[0]
     g.require(on_last, "no operand is a bias on the last dimension")
     require_kernel(g, "BiasGelu", a)

@@ -25,7 +25,7 @@ def through_float(
     :param count: number of inputs to cast
     """
     names = g.inputs(node)
-    narrow = g.try_infer_type(names[0])
+    narrow = g.type_or_none(names[0])
     g.require(not g.has_processor("CUDA"), "another processor has the kernel")
     missing = narrow in narrows and not has_kernel(g, node.op_type, names[0])
     g.require(missing, "the kernel exists for this type")

@@ -55,7 +55,7 @@ def _scaled_product(g: RewriteContext, node: NodeProto, factor: np.ndarray) -> N
     g.require(bias, "there is no bias")
     alone = product is node or g.is_used_only_by(product.output[0], node)
     g.require(alone, "the product is used elsewhere")
-    value = g.constant(bias, "the bias is not a constant")
+    value = g.constant_of(bias, "the bias is not a constant")
     g.require(value.ndim == 1, "the bias is not a vector")
     shift = rounded(g, wide(value) * factor, value.dtype)
     weight = multiplied_weight(g, product.input[1], factor)

@@ -9,7 +9,7 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of
-from ...analysis.shapes import equal_dims, known_rank
+from ...analysis.shapes import equal_dims
 from ...authoring import NewNode, Rewrite, RewriteContext
 from ...catalogue import register_pattern, rewrite
 from ..kernels import require_kernel
@@ -25,7 +25,7 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
        last one, which are broadcast. Either operand of the addition may be b.
     """
     add = g.before(softmax, "Add")
-    for x, b in (tuple(add.input), tuple(add.input)[::-1]):
+    for x, b in g.either_order(add):
         is_inner = _broadcast(g, x, b)
         if is_inner is None:
             continue
@@ -41,9 +41,10 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
 def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
     """True if the dimensions 1 of the bias are those before the last one, False if they are the
     first ones or there is none, None in any other case."""
-    if known_rank(g, x) != known_rank(g, b) or not g.has_shape(x) or not g.has_shape(b):
+    shape, other = g.shape_or_none(x), g.shape_or_none(b)
+    if shape is None or other is None or len(shape) != len(other):
         return None
-    rows = list(zip(g.get_shape(x), g.get_shape(b), strict=True))
+    rows = list(zip(shape, other, strict=True))
     same = equal_dims(g)
     if len(rows) < 2 or not same(*rows[-1]):
         return None
@@ -73,8 +74,9 @@ class SoftmaxGradPattern(Rewrite):
         keeps_axis = g.get_attribute_with_default(node, "keepdims", 1) == 1
         g.require(len(axes) == 1 and keeps_axis, "the sum is not along one axis, which is kept")
         first, second = g.before(node, "Mul"), g.after(node, "Mul")
-        y = str(other_input(second, node.output[0]))
-        dy = g.known(other_input(first, y), "the sum is not multiplied by a factor of the product")
+        y = other_input(second, node.output[0])
+        other = "the sum is not multiplied by a factor of the product"
+        dy = other_input(first, y) or g.refuse(other)
         sub = g.after(second, "Sub")
         ordered = list(sub.input) == [first.output[0], second.output[0]]
         g.require(ordered, "the difference is another one")

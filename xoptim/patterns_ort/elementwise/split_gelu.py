@@ -45,8 +45,8 @@ def bias_split_gelu(g: RewriteContext, gelu: NodeProto) -> dict[str, NewNode]:
     g.require(shape[2] in LENGTHS, f"the last dimension is not one of {LENGTHS}")
     equal = g.shape_of(halves[0])[2] == g.shape_of(halves[1])[2]
     g.require(equal, "the halves do not have the same length")
-    for x, b in (tuple(add.input), tuple(add.input)[::-1]):
-        if g.facts[b].shape == (shape[2],) and g.same_shape(x, add.output[0]):
+    for x, b in g.either_order(add):
+        if g.shape_or_none(b) == (shape[2],) and g.same_shape(x, add.output[0]):
             require_kernel(g, "BiasSplitGelu", x)
             return {product.output[0]: NewNode("BiasSplitGelu", [x, b], {}, MICROSOFT)}
     return g.refuse("no operand is a bias on the last dimension")

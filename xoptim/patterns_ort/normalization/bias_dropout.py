@@ -7,7 +7,6 @@ from onnx import NodeProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import optional_input, other_input
-from ...analysis.neighbours import reader
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
@@ -48,8 +47,8 @@ def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
 def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
     """The operand with the shape of the sum, and the bias."""
     shape = g.shape_of(add.output[0])
-    for x, bias in (tuple(add.input), tuple(add.input)[::-1]):
-        vector = g.facts[bias].shape == shape[-1:] and isinstance(shape[-1], int)
+    for x, bias in g.either_order(add):
+        vector = g.shape_or_none(bias) == shape[-1:] and isinstance(shape[-1], int)
         if shape and g.same_shape(x, add.output[0]) and (vector or g.same_shape(x, bias)):
             return x, bias
     return g.refuse("no operand is a bias")
@@ -58,9 +57,9 @@ def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
 def _residual(g: RewriteContext, dropout: NodeProto, x: str) -> tuple[str | None, str]:
     """The term added to the result, None if there is none, and the last result."""
     dropped: str = dropout.output[0]
-    after = reader(g, dropped, "Add")
-    residual = None if after is None else other_input(after, dropped)
-    if after is None or residual is None or not g.same_shape(x, residual):
+    after = g.reader_or_none(dropped, "Add")
+    residual = "" if after is None else other_input(after, dropped)
+    if after is None or not g.same_shape(x, residual):
         return None, dropped
     g.look_at(after)
     return residual, after.output[0]

@@ -13,7 +13,6 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import CARRIERS
 
 from ...analysis.axes import axis_of
-from ...analysis.neighbours import producer
 from ...analysis.shapes import padded, proven_equal
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
@@ -96,7 +95,7 @@ def _lookups(g: RewriteContext, add: NodeProto) -> list[Lookup]:
     """The two or three terms of a sum; refuses unless all are rows of tables."""
     terms = list(add.input)
     for i, name in enumerate(terms):
-        inner = producer(g, name, "Add")
+        inner = g.producer_or_none(name, "Add")
         if inner is not None and g.is_used_only_by(name, add):
             g.look_at(inner)
             terms[i : i + 1] = inner.input
@@ -142,6 +141,7 @@ def _indices(g: RewriteContext, lookup: Lookup) -> Operand:
 
 def _positive(g: RewriteContext, name: str) -> bool:
     """Whether integers are elements of a constant without negative number."""
-    while (node := producer(g, name, *CARRIERS)) is not None:
+    while (node := g.producer_or_none(name, *CARRIERS)) is not None:
         name = node.input[0]
-    return bool(g.is_cheap_constant(name) and (g.get_computed_constant(name) >= 0).all())
+    value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
+    return value is not None and bool((value >= 0).all())

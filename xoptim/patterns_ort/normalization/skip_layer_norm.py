@@ -9,8 +9,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import Shape
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.neighbours import producer
-from ...analysis.shapes import known_rank, proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...analysis.weights.norm_scales import ScaleFoldingPattern
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
@@ -57,11 +56,11 @@ def skip_normalization(
 def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple[str, str] | None:
     """The result and the bias on the last dimension whose sum is an operand, None if it is no such
     sum."""
-    inner = producer(g, name, "Add")
+    inner = g.producer_or_none(name, "Add")
     if inner is None or not g.is_used_only_by(name, add):
         return None
-    for x, bias in (tuple(inner.input), tuple(inner.input)[::-1]):
-        widths = shape_of(g, bias), shape_of(g, x)
+    for x, bias in g.either_order(inner):
+        widths = g.shape_or_none(bias), g.shape_or_none(x)
         vector = widths[0] is not None and proven_equal(g, widths[0], shape[-1:])
         if vector and widths[1] is not None and proven_equal(g, widths[1], shape):
             g.look_at(inner)
@@ -81,14 +80,14 @@ def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> l
     g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
     in_float = g.get_attribute_with_default(node, "stash_type", 1) == TensorProto.FLOAT
     g.require(in_float, "the computation is not in float")
-    vectors = all(known_rank(g, name) == 1 for name in parameters)
+    vectors = all(g.rank_or_none(name) == 1 for name in parameters)
     g.require(vectors, "the scale or the bias does not have one dimension")
     # the normalizations broadcast a scale of one element, the fused kernels do not
-    covers = all(proven_equal(g, shape_of(g, name) or (), shape[-1:]) for name in parameters)
+    covers = all(proven_equal(g, g.shape_or_none(name) or (), shape[-1:]) for name in parameters)
     g.require(covers, "the scale or the bias may not have the length of the last dimension")
     unused = not any(g.is_used(name) for name in node.output[1:])
     g.require(unused, "the mean or the deviation is used")
-    types = {g.try_infer_type(name) for name in (node.input[0], *parameters)}
+    types = {g.type_or_none(name) for name in (node.input[0], *parameters)}
     g.require(len(types) == 1, "the scale has another type")
     return parameters
 

@@ -10,8 +10,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import scalar_index
-from ...analysis.neighbours import producer
-from ...analysis.shapes import known_rank, proven_equal
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
@@ -63,11 +62,11 @@ def _sides(
 ) -> tuple[list[Factors], list[Factors]]:
     """Factors of the terms of both parts of the result."""
     names = list(concat.input)
-    rank = known_rank(g, concat.output[0])
+    rank = g.rank_or_none(concat.output[0])
     last = rank is not None and axis_of(g, concat, rank, None) == rank - 1
     g.require(len(names) == 2 and last, "two parts are not joined on the last axis")
     for i, name in enumerate(names):
-        node = producer(g, name, "Unsqueeze")
+        node = g.producer_or_none(name, "Unsqueeze")
         if node is not None and axes_of(g, node) in ((-1,), (int(rank or 0) - 1,)):
             g.look_at(node)
             names[i] = node.input[0]
@@ -97,7 +96,7 @@ def _part(g: RewriteContext, name: str) -> Part:
         g.require(halves, "the parts are not those of complex numbers")
         return source, list(node.output).index(name)
     index = scalar_index(g, node.input[1])
-    if index not in (-2, -1, 0, 1) or known_rank(g, node.input[1]) != 0:
+    if index not in (-2, -1, 0, 1) or g.rank_or_none(node.input[1]) != 0:
         g.refuse("the part is not known")
     return source, index % 2
 

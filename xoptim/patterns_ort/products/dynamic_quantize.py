@@ -7,7 +7,6 @@ from onnx import NodeProto, TensorProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import optional_input, other_input
-from ...analysis.neighbours import reader
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import has_kernel
@@ -43,7 +42,7 @@ def dynamic_quantize_matmul(g: RewriteContext, product: NodeProto) -> dict[str, 
     g.require(optional_input(product, 2) == zero, "the zero point is not the one of the rows")
     g.require(not points or _is_parameter(g, points, shape), "a zero point is not constant")
     scaled, scales = _scaled(g, g.after(product, "Cast"))
-    factor = g.known(other_input(scales, scale), "the scale of the rows is not a factor")
+    factor = other_input(scales, scale) or g.refuse("the scale of the rows is not a factor")
     g.require(_is_parameter(g, factor, shape), "the scale of the weight is not constant")
     result, bias = _biased(g, scaled, shape[1])
     alone = all(g.is_used_only_by(name, product, scales) for name in quantize.output)
@@ -63,16 +62,16 @@ def _scaled(g: RewriteContext, cast: NodeProto) -> tuple[NodeProto, NodeProto]:
     """The product of an integer result, cast to float, by its scales; the product of the scales."""
     g.require(g.type_of(cast.output[0]) == TensorProto.FLOAT, "the result is not a float")
     scaled = g.after(cast, "Mul")
-    scales = g.known(other_input(scaled, cast.output[0]), "it is not multiplied by a scale")
+    scales = other_input(scaled, cast.output[0])
     return scaled, g.before(scales, "Mul")
 
 
 def _biased(g: RewriteContext, scaled: NodeProto, columns: int) -> tuple[str, str]:
     """The result with its bias, and the bias, empty if none is added."""
     name = scaled.output[0]
-    add = reader(g, name, "Add")
-    bias = None if add is None else other_input(add, name)
-    if add is None or not bias or g.facts[bias].shape != (columns,):
+    add = g.reader_or_none(name, "Add")
+    bias = "" if add is None else other_input(add, name)
+    if add is None or not bias or g.shape_or_none(bias) != (columns,):
         return name, ""
     g.look_at(add)
     return add.output[0], bias

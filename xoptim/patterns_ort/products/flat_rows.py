@@ -16,7 +16,7 @@ from ...analysis.arguments import int_attribute
 from ...analysis.attention.magnitudes import NORMALIZATIONS
 from ...analysis.axes import axis_of
 from ...analysis.neighbours import depends_on
-from ...analysis.shapes import known_rank, proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import Refusal, RewriteContext
 from ...authoring.right_side import NewNode, Replacement
 from ...authoring.roots import order_of
@@ -45,7 +45,7 @@ def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] |
 
     Only neighbours are visited, 12 nodes at most; the next rewrite continues.
     """
-    ranks = [known_rank(g, name) for name in (g.inputs(node)[0], node.output[0])]
+    ranks = [g.rank_or_none(name) for name in (g.inputs(node)[0], node.output[0])]
     if 2 not in ranks or None in ranks or ranks == [2, 2]:
         return g.no("it makes no rows, it is not made of rows")
     region = _Region(g, node, ranks[1] == 2)
@@ -96,7 +96,7 @@ class _Region:
     def is_wide(self, name: str) -> bool:
         """Whether a result has the shape of the region."""
         if name not in self._wide:
-            shape = shape_of(self.g, name)
+            shape = self.g.shape_or_none(name)
             self._wide[name] = shape is not None and proven_equal(self.g, shape, self.shape)
         return self._wide[name]
 
@@ -105,7 +105,7 @@ class _Region:
         rows."""
         if record is None or record.key != ("", "Reshape"):
             return False
-        rows = shape_of(self.g, record.outputs[0] if flat else record.inputs[0])
+        rows = self.g.shape_or_none(record.outputs[0] if flat else record.inputs[0])
         target = self.g.value_as_shape(record.inputs[1])
         known = isinstance(target, tuple) and len(target) > 1 and target[-1] == self.width
         return known and rows is not None and len(rows) == 2 and rows[1] == self.width
@@ -133,7 +133,7 @@ class _Region:
         return operands and self.is_wide(record.outputs[0])
 
     def _is_small(self, name: str) -> bool:
-        shape = shape_of(self.g, name) if name else ()
+        shape = self.g.shape_or_none(name) if name else ()
         return shape is not None and len(shape) < 2
 
     def add(self, record: NodeRecord) -> list[NodeRecord]:

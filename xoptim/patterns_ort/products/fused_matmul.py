@@ -9,10 +9,9 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.arguments import other_input
-from ...analysis.constants import scalar_constant
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import known_rank, positive, shape_of
+from ...analysis.scaling import Scaled, scalar_factor, scaled_operand
+from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -76,7 +75,7 @@ def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
     require_kernel(g, "FusedMatMul", a)
     moved = any(g.get_attribute_with_default(node, f"transBatch{s}", 0) for s in "AB")
     g.require(not moved, "a batch dimension is transposed")
-    matrices = all((known_rank(g, name) or 0) >= 2 for name in (a, b))
+    matrices = all((g.rank_or_none(name) or 0) >= 2 for name in (a, b))
     g.require(matrices, "the operands do not have at least two dimensions")
     trans_a, trans_b = (bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB")
     require_terms(g, (a, trans_a), (b, trans_b))
@@ -93,7 +92,7 @@ def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, b
     :param left: left operand, and whether it is transposed
     :param right: right operand, and whether it is transposed
     """
-    sides = ((shape_of(g, left[0]), left[1]), (shape_of(g, right[0]), not right[1]))
+    sides = ((g.shape_or_none(left[0]), left[1]), (g.shape_or_none(right[0]), not right[1]))
     known = any(positive(g, shape[-2 if first else -1]) for shape, first in sides if shape)
     g.require(known, "the product may sum over an empty dimension")
 
@@ -104,21 +103,9 @@ def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
         return False
     perm = g.get_attribute_with_default(node, "perm", None)
     if perm is None:  # all dimensions are reversed
-        return known_rank(g, node.input[0]) == 2
+        return g.rank_or_none(node.input[0]) == 2
     n = len(perm)
     return n >= 2 and list(perm) == [*range(n - 2), n - 1, n - 2]
-
-
-def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
-    """The number by which a Mul or a Div multiplies one operand, None if it is not a scalar."""
-    other = other_input(node, name)
-    value = None if other in (None, name) else scalar_constant(g, other or "", known_rank(g, name))
-    if value is None or (node.op_type == "Div" and node.input[0] != name):
-        return None
-    number = float(value.item())
-    if node.op_type == "Mul":
-        return number
-    return None if number == 0 else 1 / number
 
 
 def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None:
@@ -126,19 +113,16 @@ def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None
     factor."""
     name = node.output[0]
     after = g.after_or_none(name, "Mul", "Div")
-    factor = None if after is None else factor_of(g, after, name)
+    factor = None if after is None else scalar_factor(g, after, name)
     return None if after is None or factor is None else (after.output[0], factor)
 
 
-def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
+def scaled_before(g: RewriteContext, name: str) -> Scaled | None:
     """The operand that a scalar constant multiplies or divides to produce a result, and the
     factor."""
     node = g.before_or_none(name, "Mul", "Div")
-    for x in () if node is None else g.inputs(node):
-        if node is not None and not g.is_constant(x):
-            factor = factor_of(g, node, x)
-            return None if factor is None else (x, factor)
-    return None
+    found = None if node is None else scaled_operand(g, node)
+    return None if found is None or g.is_constant(found.data) else found
 
 
 @rewrite(
@@ -161,7 +145,7 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     left, right = (t if swaps_last_two(g, t) else None for t in g.before_each(node, "Transpose"))
     g.require(left or right, "no operand has its last two dimensions transposed")
     found = read_matmul(g, node)
-    batches = any(g.get_rank(name) > 2 for name in node.input)
+    batches = any(g.rank_of(name) > 2 for name in node.input)
     g.require(batches, "the operands have two dimensions")
     if left is not None:
         found = found._replace(left=found.left.turned(left.input[0]))
@@ -204,7 +188,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     2. MatMul(a * c, a * c) gives alpha=c*c;
     3. only products of matrices read the scaled result: all are rewritten.
     """
-    operands = [scaled_operand(g, name) for name in g.inputs(node)]
+    operands = [scaled_before(g, name) for name in g.inputs(node)]
     g.require(any(operands), "no operand is scaled by a constant")
     found = read_matmul(g, node)
     sides = [found.left, found.right]

@@ -17,7 +17,6 @@ from ...analysis.arguments import optional_input, other_input
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.bounds import clipped
 from ...analysis.constants import int_values, scalar_constant, scalar_value
-from ...analysis.neighbours import producer
 from ...analysis.same_elements import before_reshapes
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import require_weight
@@ -132,8 +131,8 @@ class MoEPattern(Rewrite):
 def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gate, Rows, str]:
     """Both products of each expert, the activation in between, the weight of each expert for each
     token."""
-    for name, column in (tuple(node.input), tuple(node.input)[::-1]):
-        if producer(g, before_reshapes(g, name), "MatMul", "Add") is None:
+    for name, column in g.either_order(node):
+        if g.producer_or_none(before_reshapes(g, name), "MatMul", "Add") is None:
             continue
         g.require(g.shape_of(column)[1:] == (1,), "a weight is not for a row")
         weights = before_reshapes(g, column, count)
@@ -186,7 +185,7 @@ def _gate(g: RewriteContext, node: NodeProto) -> Gate:
         if silu is None:
             continue
         half, alpha = _silu(g, silu)
-        other, beta = _shifted(g, g.known(other_input(node, name), "there is one half"))
+        other, beta = _shifted(g, other_input(node, name))
         clips = [g.before_or_none(each, "Clip") for each in (half, other)]
         options = {"activation_alpha": alpha, "activation_beta": beta}
         if clips != [None, None]:
@@ -219,7 +218,7 @@ def _shifted(g: RewriteContext, name: str) -> tuple[str, float]:
     add = g.before_or_none(name, "Add")
     if add is None:
         return name, 0.0
-    for source, number in (tuple(add.input), tuple(add.input)[::-1]):
+    for source, number in g.either_order(add):
         value = scalar_constant(g, number, len(g.shape_of(source)))
         if value is not None:
             return source, float(value.item())
@@ -257,7 +256,7 @@ def _every_other(g: RewriteContext, node: NodeProto, start: int) -> bool:
 
 def _scores(g: RewriteContext, chosen: str, experts: int) -> str:
     """The scores from which TopK chooses the experts."""
-    topk = g.known(producer(g, chosen, "TopK"), "TopK does not choose the experts")
+    topk = g.producer_of(chosen, "TopK", reason="TopK does not choose the experts")
     scores: str = topk.input[0]
     g.require(chosen == topk.output[1], "TopK does not choose the experts")
     shape, last = g.shape_of(scores), axis_of(g, topk, 2, -1) == 1
@@ -270,14 +269,14 @@ def _scores(g: RewriteContext, chosen: str, experts: int) -> str:
 def _is_part(g: RewriteContext, name: str, total: str) -> bool:
     """Whether *total* is the sum of the values of *name*, kept along the last axis, plus perhaps a
     positive number, so that the quotient is at most one."""
-    add = producer(g, total, "Add")
+    add = g.producer_or_none(total, "Add")
     if add is not None:
         values = [scalar_value(g, n) for n in add.input]
         found = [v is not None and 0 <= v.item() < np.inf for v in values]
         if sum(found) != 1:
             return False
         total = add.input[found.index(False)]
-    node = producer(g, total, "ReduceSum")
+    node = g.producer_or_none(total, "ReduceSum")
     kept = node is not None and g.get_attribute_with_default(node, "keepdims", 1) == 1
     return kept and node is not None and node.input[0] == name
 
@@ -292,7 +291,7 @@ def _positive(g: RewriteContext, name: str) -> bool:
         number = scalar_value(g, name)
         if number is not None and 0 <= number.item() <= _LARGEST_FACTOR:
             continue
-        node = producer(g, name, "Softmax", "Sigmoid", *_KEEPS_SIGN)
+        node = g.producer_or_none(name, "Softmax", "Sigmoid", *_KEEPS_SIGN)
         if node is None:
             return False
         if node.op_type == "Div" and not _is_part(g, *node.input):

@@ -7,7 +7,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 
 from ...analysis.arguments import optional_input
-from ...analysis.shapes import proven_equal, shape_of
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
@@ -55,7 +55,7 @@ def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     """
     product, expected = read_gemm(g, node)
     last = g.after(node, "Reshape")
-    result = shape_of(g, last.output[0])
+    result = g.shape_or_none(last.output[0])
     restored = result is not None and proven_equal(g, result, expected)
     g.require(restored, "the last Reshape does not restore the first dimensions")
     return {last.output[0]: product.node(g)}

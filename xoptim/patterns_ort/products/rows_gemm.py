@@ -10,8 +10,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import optional_input, other_input
 from ...analysis.gemm import is_plain, product_and_bias
-from ...analysis.neighbours import consumers_of, reader
-from ...analysis.shapes import known_rank
+from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -61,9 +60,9 @@ def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(last.input[0] == node.output[0], "the second product does not read rows")
     weight, result = last.input[1], last.output[0]
     width = _columns(g, weight)
-    add = reader(g, result, "Add")
-    vector = None if add is None else other_input(add, result)
-    if add is None or not vector or g.facts[vector].shape != (width,):
+    add = g.reader_or_none(result, "Add")
+    vector = "" if add is None else other_input(add, result)
+    if add is None or g.shape_or_none(vector) != (width,):
         return {result: _restored(g, product.input[0], g.op.MatMul(f, weight), width)}
     g.look_at(add)
     new = g.op.Gemm(f, weight, vector)
@@ -127,9 +126,9 @@ def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:
     biased = (p for p in products if optional_input(p, 2) and is_plain(g, p, "beta"))
     gemm = g.known(next(biased, None), "no bias is added once")
     result, bias = gemm.output[0], gemm.input[2]
-    residual = other_input(node, result) or ""
+    residual = other_input(node, result)
     dims = g.shape_of(result)
-    g.require(g.facts[bias].shape == dims[1:] and isinstance(dims[1], int), "b is not a vector")
+    g.require(g.shape_or_none(bias) == dims[1:] and isinstance(dims[1], int), "b is not a vector")
     g.require(g.same_shape(residual, result), "what is added has another shape")
     g.require(g.type_of(result) == TensorProto.FLOAT, "the type is not float")
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
@@ -155,12 +154,12 @@ def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
 
 def _meets_rows(g: RewriteContext, node: NodeProto) -> bool:
     """Whether the residual sum of a result is normalized, then reshaped to rows."""
-    total = reader(g, node.output[0], "Add", "Sum")
+    total = g.reader_or_none(node.output[0], "Add", "Sum")
     if total is None:
         return False
     norms = [n for op in _NORMS for n in consumers_of(g, total.output[0], op)]
     rows = [r for n in norms for r in consumers_of(g, n.output[0], "Reshape")]
-    return any(known_rank(g, r.output[0]) == 2 for r in rows)
+    return any(g.rank_or_none(r.output[0]) == 2 for r in rows)
 
 
 def _columns(g: RewriteContext, weight: str) -> int:
@@ -174,7 +173,7 @@ def _gemm(g: RewriteContext, product: NodeProto, bias: str) -> NewNode:
     """The product of the rows with its bias."""
     x, weight = g.inputs(product)
     columns = _columns(g, weight)
-    g.require(g.facts[bias].shape == (columns,), "the bias is not a vector")
+    g.require(g.shape_or_none(bias) == (columns,), "the bias is not a vector")
     g.require(g.type_of(x) == TensorProto.FLOAT, "the type is not float")
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     g.require(len(g.shape_of(x)) >= 3, "it is a product of matrices")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.repeated import (
-    constant_of,
     is_one_number,
     repeated_axis,
     repeated_shape,
+    repeated_value,
     repetition,
 )
 from xoptim.authoring.context import RewriteContext
@@ -56,7 +56,7 @@ def test_repetition(name: str) -> None:
     assert found is not None
     assert (found.axis, found.times, found.once) == (axis, "a", once)
     assert is_one_number(g, found) is number
-    value = constant_of(g, found)
+    value = repeated_value(g, found)
     assert value.tolist() == ([[1, 2]] if not number else 5 if name == "filled" else 4)
 
 

@@ -297,7 +297,14 @@ REFUSED = {
             attention(BODY.replace("Mul(m", f"{op_type}(m")).replace("{0.25}", f"{{{scale}}}"),
             "FunctionAttention", "the scale is not a positive number",
         )
-        for op_type, scale in [("Mul", 0), ("Div", 0), ("Mul", -0.25), ("Mul", "1e-60"), ("Div", "1e-40")]
+        for op_type, scale in [("Mul", -0.25), ("Div", "1e-40")]
+    },
+    **{
+        f"{op_type} {scale}": (
+            attention(BODY.replace("Mul(m", f"{op_type}(m")).replace("{0.25}", f"{{{scale}}}"),
+            "FunctionAttention", "the scores are not a product",
+        )
+        for op_type, scale in [("Mul", 0), ("Div", 0), ("Mul", "1e-60")]
     },
     "an empty batch": (
         attention(q="0, 4, s, 8", k="0, 4, t, 8", v="0, 4, t, 6"), "FunctionAttention", "a dimension is null",
