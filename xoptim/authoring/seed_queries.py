@@ -12,7 +12,7 @@ from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.dims import Shape
 from xbuilder.errors import OptionError
 from xbuilder.facts.fact_reading import FactReading
-from xbuilder.nodes.protos import find_attribute
+from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 
 from .queries import GraphQueries
