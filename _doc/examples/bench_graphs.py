@@ -161,7 +161,10 @@ def compare(before: Rows, after: Rows) -> int:
                 print(f"{status:15} {selection:26} {name}: {nodes} {difference_of(one, two)}")
     for label, missing in (("before", after.keys() - before), ("after", before.keys() - after)):
         if missing:
-            print(f"not measured {label}: {', '.join(sorted(missing))}")
+            names = ", ".join(sorted(missing)[:3])
+            print(
+                f"{len(missing)} not measured {label}: {names}{' ...' if len(missing) > 3 else ''}"
+            )
     for (selection, status), count in sorted(totals.items()):
         print(f"{selection}: {count} {status}")
     return sum(n for (_, status), n in totals.items() if status in ("LARGER", "ERROR"))
