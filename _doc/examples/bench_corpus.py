@@ -261,9 +261,8 @@ if __name__ == "__main__":
     groups = ["wheels", "light", "synthetic", "transformers"]
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--groups", nargs="+", default=groups, choices=groups)
-    parser.add_argument(
-        "--models", nargs="+", type=Path, default=[Path(".models")], help="unpacked wheels, folders"
-    )
+    wheels = [folder for folder in [Path(".models")] if folder.exists()]
+    parser.add_argument("--models", nargs="+", type=Path, default=wheels, help="folders of models")
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--patterns", default="default+onnxruntime")
     parser.add_argument("--repeat", type=int, default=2)
