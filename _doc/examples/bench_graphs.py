@@ -12,6 +12,9 @@ what changes the code and not its results leaves every graph as it was.
     python _doc/examples/bench_graphs.py --output after.json --compare before.json  # files alone
     python _doc/examples/bench_graphs.py CORPUS --stable
 
+Graphs that differ by their names, the order of their nodes or what they declare are counted,
+``--bytes`` shows them.
+
 A corpus is a list of folders of ONNX files. A selection is followed by a processor,
 ``default+onnxruntime@CUDA``; without it, the processor is the same whatever machine this is, so
 that two machines give the same graphs. ``given`` is the model itself: it shows whether the files,
@@ -143,11 +146,12 @@ def difference_of(before: Row, after: Row) -> str:
     return ", ".join([*words, *([f"{size:+d} bytes"] if size else [])])
 
 
-def compare(before: Rows, after: Rows) -> int:
+def compare(before: Rows, after: Rows, hidden: tuple[str, ...] = ("same",)) -> int:
     """Prints what changed and how many graphs did not.
 
     :param before: rows of the commit before
     :param after: rows of the commit after
+    :param hidden: statuses that are counted only
     :return: number of graphs that are larger or failed
     """
     totals: Counter[tuple[str, str]] = Counter()
@@ -156,7 +160,7 @@ def compare(before: Rows, after: Rows) -> int:
             one, two = before[name][selection], after[name][selection]
             status = status_of(one, two)
             totals[selection, status] += 1
-            if status != "same":
+            if status not in hidden:
                 nodes = f"{one.get('nodes', '-')} -> {two.get('nodes', '-')}"
                 print(f"{status:15} {selection:26} {name}: {nodes} {difference_of(one, two)}")
     for label, missing in (("before", after.keys() - before), ("after", before.keys() - after)):
@@ -213,7 +217,8 @@ def main(args: argparse.Namespace) -> int:
     failed = sum("error" in row for name in models for row in rows[name].values())
     if args.compare is None:
         return int(failed > 0)
-    return int(compare(read(args.compare), rows) > 0)
+    hidden = ("same",) if args.bytes else ("same", "other bytes")
+    return int(compare(read(args.compare), rows, hidden) > 0)
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
@@ -225,6 +230,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--checkout", type=Path, default=HERE, help="the packages that optimize")
     parser.add_argument("--output", type=Path, default=Path("bench_output/graphs.json"))
     parser.add_argument("--compare", type=Path, help="what was written before")
+    parser.add_argument("--bytes", action="store_true", help="shows those with other names as well")
     parser.add_argument("--stable", action="store_true", help="two hash seeds, both orders")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(words)
