@@ -4,14 +4,17 @@ A corpus, beside another checkout
 
 Optimizes models of every kind with this checkout and with another one, each in its own process:
 those of the wheels that ``make models`` fetches, the light ones of the onnx package, synthetic
-chains, small transformers. Tells for each model how many nodes are left, whether both checkouts
-give the same graph, up to names and order, how much processor time each takes, and whether the
-results are those of the original under onnxruntime without its own optimizations.
+chains, small transformers, any folder. Shows for each model how many nodes are left, whether both
+checkouts give the same graph, up to names and order, how much processor time each takes, and
+whether the results are those of the original under onnxruntime without its own optimizations.
 
     python _doc/examples/bench_corpus.py --against ../other_checkout
+    python _doc/examples/bench_corpus.py --against ../base --groups wheels --models FOLDER
 
-On a machine that does something else as well, ``--bytecodes`` counts what the interpreter executes
-instead of the time: two runs give the same number, what runs outside of python is not in it.
+Both checkouts import, optimize and export a model in turns, the cheapest run of each counts: the
+ratios, of the sums and their geometric mean, do not depend on what the machine does meanwhile as
+two runs one after the other do. ``--bytecodes`` counts what the interpreter executes instead: two
+runs give the same number, what runs outside of python is not in it.
 
 Exits with 1 if the results of an optimized model are not right.
 """
@@ -19,14 +22,12 @@ Exits with 1 if the results of an optimized model are not right.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
-import os
-import subprocess
+import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -34,100 +35,31 @@ from typing import Any, TypeAlias
 
 import onnx
 import pandas
+from checkouts import HERE, Worker, optimized, serve
+from model_content import count_nodes, fingerprint, models_of
 
 #: gives the cost of a run
 Measure: TypeAlias = Callable[[Callable[[], object]], float]
 
 
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
-
-
-def fingerprint(graph: onnx.GraphProto, outer: Mapping[str, str] | None = None) -> str:
-    """What two graphs have in common when only names and the order of the nodes differ.
-
-    A result is what gives it: its operator, its attributes, its operands. Inputs are their place.
-
-    :param graph: the graph, sorted
-    :param outer: what the results of the outer graph are
-    """
-    known = dict(outer or {})
-    known.update((info.name, _digest("input", i)) for i, info in enumerate(graph.input))
-    for tensor in graph.initializer:
-        content = onnx.TensorProto()
-        content.CopyFrom(tensor)
-        content.ClearField("name")
-        content.ClearField("doc_string")
-        known[tensor.name] = _digest(content.SerializeToString(deterministic=True))
-    nodes = []
-    for node in graph.node:
-        attributes = sorted(_attribute(a, known) for a in node.attribute)
-        operands = [known.get(name, "") for name in node.input]
-        nodes.append(_digest(node.domain, node.op_type, attributes, operands))
-        known.update((name, _digest(nodes[-1], i)) for i, name in enumerate(node.output) if name)
-    return _digest([known.get(o.name, "") for o in graph.output], sorted(nodes))
-
-
-def _attribute(att: onnx.AttributeProto, known: Mapping[str, str]) -> str:
-    graphs = [att.g] if att.type == onnx.AttributeProto.GRAPH else list(att.graphs)
-    if graphs:
-        return _digest(att.name, [fingerprint(g, known) for g in graphs])
-    return _digest(att.SerializeToString(deterministic=True))
-
-
-def count_nodes(graph: onnx.GraphProto) -> int:
-    """Nodes of a graph and of its subgraphs, Constant apart."""
-    total = 0
-    for node in graph.node:
-        total += node.op_type != "Constant"
-        for att in node.attribute:
-            graphs = [att.g] if att.type == onnx.AttributeProto.GRAPH else att.graphs
-            total += sum(map(count_nodes, graphs))
-    return total
-
-
 # -- what runs with the packages of one checkout
 
 
-def work(corpus: Path, output: Path, patterns: str, measure: Measure, repeat: int) -> None:
-    """Optimizes every model of a folder, prints one row as json for each.
+def row_of(measure: Measure, patterns: str, path: str, target: str = "") -> dict[str, Any]:
+    """What a run costs, or what comes out of the first one, which loads what is used for the first
+    time.
 
-    :param corpus: the models
-    :param output: where the optimized ones are written
-    :param patterns: a selection of patterns
     :param measure: what a run costs
-    :param repeat: number of runs, the cheapest one counts
+    :param patterns: a selection of patterns
+    :param path: a model
+    :param target: where the first run writes the optimized one
     """
-    for path in sorted(corpus.glob("*.onnx")):
-        row: dict[str, Any] = {"model": path.stem}
-        try:
-            row.update(_optimized(path, output / path.name, patterns, measure, repeat))
-        except Exception as error:
-            row["error"] = f"{type(error).__name__}: {error}"
-        print(json.dumps(row), flush=True)
-
-
-def _optimized(
-    path: Path, target: Path, patterns: str, measure: Measure, repeat: int
-) -> dict[str, Any]:
-    from xbuilder import GraphBuilder, OptimizationOptions
-
-    def optimized(proto: onnx.ModelProto) -> onnx.ModelProto:
-        options = OptimizationOptions(patterns=patterns)
-        return GraphBuilder(
-            proto, infer_shapes_options=True, optimization_options=options
-        ).to_onnx()
-
-    model = optimized(onnx.load(path))  # the first run loads what is used for the first time
-    cost = min(measure(partial(optimized, onnx.load(path))) for _ in range(repeat))
-    onnx.save(model, target)
-    functions = sorted(_digest(f.SerializeToString(deterministic=True)) for f in model.functions)
-    return {
-        "before": count_nodes(onnx.load(path).graph),
-        "after": count_nodes(model.graph),
-        "graph": _digest(fingerprint(model.graph), functions),
-        "cost": cost,
-    }
+    model = onnx.load(path)
+    if not target:
+        return {"cost": measure(partial(optimized, model, patterns))}
+    made = optimized(model, patterns)
+    onnx.save(made, target)
+    return {"before": count_nodes(model), "after": count_nodes(made), "graph": fingerprint(made)}
 
 
 def milliseconds(run: Callable[[], object]) -> float:
@@ -189,45 +121,66 @@ def transformers() -> dict[str, Callable[[], onnx.ModelProto]]:
     return {name: partial(exported, name) for name in MODELS}
 
 
-def write_corpus(corpus: Path, wheels: Path, groups: list[str]) -> None:
-    """Writes the models to optimize.
+def corpus_of(groups: list[str], folders: list[Path], made: Path) -> dict[str, Path]:
+    """The models to optimize, by name.
 
-    :param corpus: an empty folder
-    :param wheels: where ``make models`` unpacked the wheels
     :param groups: `wheels`, `light`, `synthetic`, `transformers`
+    :param folders: what `wheels` are: where ``make models`` unpacked them, or other folders
+    :param made: where models that are made are written
     """
-    files: dict[str, Path] = {}
-    if "wheels" in groups:
-        files.update((p.stem, p) for p in sorted(wheels.rglob("*.onnx")))
-    if "light" in groups:
-        light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-        files.update((p.stem, p) for p in sorted(light.glob("*.onnx")))
-    for name, path in files.items():
-        (corpus / f"{name}.onnx").write_bytes(path.read_bytes())
-    made = synthetic() if "synthetic" in groups else {}
-    if "transformers" in groups:
-        made.update(transformers())
-    for name, make in made.items():
-        onnx.save(make(), corpus / f"{name}.onnx")
+    light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    files = models_of(folders if "wheels" in groups else [])
+    files.update(models_of([light] if "light" in groups else []))
+    makers = synthetic() if "synthetic" in groups else {}
+    makers.update(transformers() if "transformers" in groups else {})
+    for name, make in makers.items():
+        files[name] = made / f"{name}.onnx"
+        onnx.save(make(), files[name])
+    return files
 
 
 # -- both checkouts
 
 
-def run_checkout(root: Path, corpus: Path, output: Path, options: list[str]) -> pandas.DataFrame:
-    """Rows of :func:`work`, in a process that takes its packages from a checkout.
+def run_checkouts(
+    roots: list[Path], models: dict[str, Path], output: Path, options: list[str], repeat: int
+) -> list[pandas.DataFrame]:
+    """One table for each checkout, each has its process; they optimize a model in turns.
 
-    :raises RuntimeError: the process fails, with what it printed
+    :param roots: the checkouts
+    :param models: the corpus
+    :param output: an empty folder where each checkout writes the models, see :func:`target_of`
+    :param options: the command line of the processes
+    :param repeat: number of runs, the cheapest one counts
     """
-    output.mkdir()
-    path = os.pathsep.join([str(root), str(Path(__file__).resolve().parent)])
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--work", str(corpus), str(output), *options]
-    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"The process of {root} failed:\n{done.stderr[-2000:]}")
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return pandas.DataFrame(rows).set_index("model")
+    tables: list[dict[str, dict[str, Any]]] = [{} for _ in roots]
+    with ExitStack() as stack:
+        workers = [stack.enter_context(Worker(__file__, root, options)) for root in roots]
+        for name, path in models.items():
+            for i, worker in enumerate(workers):
+                tables[i][name] = worker.ask(str(path), str(target_of(output, i, name)))
+            rows = [(worker, table[name]) for worker, table in zip(workers, tables, strict=True)]
+            if not any("error" in row for _, row in rows):
+                in_turns(rows, str(path), repeat)
+    return [pandas.DataFrame.from_dict(t, orient="index") for t in tables]
+
+
+def target_of(output: Path, checkout: int, name: str) -> Path:
+    """Where a checkout writes a model."""
+    folder = output / str(checkout)
+    folder.mkdir(exist_ok=True)
+    return folder / f"{name.replace('/', '_')}.onnx"
+
+
+def in_turns(rows: list[tuple[Worker, dict[str, Any]]], path: str, repeat: int) -> None:
+    """Adds to each row the cost of the cheapest run of its process; the one that starts changes."""
+    for _ in range(repeat):
+        for worker, row in rows:
+            found = worker.ask(path)
+            if "cost" in found:
+                found["cost"] = min(found["cost"], row.get("cost", math.inf))
+            row.update(found)
+        rows.reverse()
 
 
 def check(original: Path, optimized: Path) -> str:
@@ -254,7 +207,7 @@ def check(original: Path, optimized: Path) -> str:
 def compare(here: pandas.DataFrame, other: pandas.DataFrame | None, unit: str) -> pandas.DataFrame:
     """One table for both checkouts.
 
-    :param here: rows of :func:`work`
+    :param here: rows of :func:`row_of`
     :param other: those of the other checkout
     :param unit: what the cost is
     """
@@ -275,31 +228,32 @@ def compare(here: pandas.DataFrame, other: pandas.DataFrame | None, unit: str) -
 
 def main(args: argparse.Namespace) -> int:
     """Measures, prints and writes the table, returns an exit code."""
-    here = Path(__file__).resolve().parents[2]
     unit = "kilobytecodes" if args.bytecodes else "ms"
-    options = ["--patterns", args.patterns, "--repeat", str(1 if args.bytecodes else args.repeat)]
-    options += ["--bytecodes"] if args.bytecodes else []
+    options = ["--work", "--patterns", args.patterns, *(["--bytecodes"] if args.bytecodes else [])]
+    roots = [HERE, *([] if args.against is None else [args.against])]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        corpus = folder / "corpus"
-        corpus.mkdir()
-        write_corpus(corpus, args.models, args.groups)
-        found = run_checkout(here, corpus, folder / "here", options)
-        other = None
-        if args.against is not None:
-            other = run_checkout(args.against.resolve(), corpus, folder / "other", options)
-        table = compare(found, other, unit)
-        table["results"] = [
-            check(corpus / f"{model}.onnx", folder / "here" / f"{model}.onnx")
-            for model in table.index
-        ]
+        models = corpus_of(args.groups, args.models, folder)
+        repeat = 1 if args.bytecodes else args.repeat
+        found = run_checkouts(roots, models, folder, options, repeat)
+        table = compare(found[0], found[1] if args.against is not None else None, unit)
+        if args.results:
+            table["results"] = [check(p, target_of(folder, 0, k)) for k, p in models.items()]
     args.output.mkdir(parents=True, exist_ok=True)
     table.to_csv(args.output / "corpus.csv")
     print(table.to_string(float_format=lambda v: f"{v:.4g}", max_colwidth=60))
-    if other is not None:
-        ratio = table[unit].sum() / table[f"{unit} other"].sum()
-        print(f"{table['same graph'].sum()} same graphs of {len(table)}, {unit} x{ratio:.3f}")
-    return int(not all(r == "right" or r.startswith("not run") for r in table["results"]))
+    if args.against is not None:
+        print(summary(table, unit))
+    results = table.get("results", pandas.Series(dtype=str))
+    return int(not all(r == "right" or r.startswith("not run") for r in results))
+
+
+def summary(table: pandas.DataFrame, unit: str) -> str:
+    """What both checkouts cost over the corpus."""
+    ratio = table[unit].sum() / table[f"{unit} other"].sum()
+    mean = math.exp(table["ratio"].map(math.log).mean())
+    same = f"{table['same graph'].sum()} same graphs of {len(table)}"
+    return f"{same}, {unit}: x{ratio:.3f} for the sum, x{mean:.3f} geometric mean"
 
 
 if __name__ == "__main__":
@@ -307,15 +261,20 @@ if __name__ == "__main__":
     groups = ["wheels", "light", "synthetic", "transformers"]
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--groups", nargs="+", default=groups, choices=groups)
-    parser.add_argument("--models", type=Path, default=Path(".models"), help="unpacked wheels")
+    wheels = [folder for folder in [Path(".models")] if folder.exists()]
+    parser.add_argument("--models", nargs="+", type=Path, default=wheels, help="folders of models")
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--patterns", default="default+onnxruntime")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--bytecodes", action="store_true", help="counts them instead of the time")
-    parser.add_argument("--work", type=Path, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--results", action=argparse.BooleanOptionalAction, default=True, help="compares them"
+    )
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         chosen = MEASURES["kilobytecodes" if arguments.bytecodes else "ms"]
-        work(*arguments.work, arguments.patterns, chosen, arguments.repeat)
+        serve(partial(row_of, chosen, arguments.patterns))
         sys.exit(0)
+    sys.path.insert(0, str(HERE))  # before any editable installation
     sys.exit(main(arguments))

@@ -16,6 +16,7 @@ fusions for onnxruntime. Models have random weights, nothing is downloaded, see
     python _doc/examples/bench_families.py --length 256       # other numbers of words
     python _doc/examples/bench_families.py --threads 1        # time of the processor
     python _doc/examples/bench_families.py --write            # writes _doc/families.csv
+    python _doc/examples/bench_families.py --export FOLDER    # writes the models, measures nothing
 
 As many threads as cores run, which is what onnxruntime does by default, the time elapses; with one
 thread, it is the one of the processor.
@@ -190,6 +191,21 @@ def rows_of(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield {**row, "nodes": type(e).__name__}
 
 
+def write_models(arguments: argparse.Namespace) -> None:
+    """Writes the exported models, those that are not in the folder yet."""
+    for name, exporter, attention, opset in ways_of(arguments):
+        words = "_".join(name.replace(",", "").split())
+        path = arguments.export / exporter / f"{words}-{attention}-{opset}.onnx"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            continue
+        print(path, flush=True)
+        try:
+            onnx.save(export(EVERY[name], exporter, attention, opset, arguments.length)[0], path)
+        except Exception as e:  # an exporter may fail in any way
+            print(f"{type(e).__name__}: {e}"[:200], flush=True)
+
+
 def arguments_of() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -203,6 +219,7 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--blocks", type=int, default=9)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--export", type=Path, help="a folder of models, nothing is measured")
     arguments = parser.parse_args()
     arguments.families = arguments.families or list(MORE if arguments.more else FAMILIES)
     return arguments
@@ -213,6 +230,9 @@ def main() -> None:
     arguments = arguments_of()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
+    if arguments.export is not None:
+        write_models(arguments)
+        return
     rows = []
     for row in rows_of(arguments):
         row["onnxruntime"], row["features"] = onnxruntime.__version__, processor_features()

@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 
 import pandas
+from checkouts import HERE, packages_only
 
 #: what the measured process runs: it stops after the step, so a step is a difference of two steps
 STEPS = ("load", "import", "optimize")
@@ -43,11 +44,6 @@ model = motif_chain(size)
 if step != "load":
     run(model, step)
 """
-
-
-def packages_only(root: Path) -> str:
-    """A ``PYTHONPATH`` giving the packages of *root* before any editable installation."""
-    return os.pathsep.join([str(root), str(Path(__file__).resolve().parent)])
 
 
 def instructions(root: Path, step: str, size: int, patterns: str) -> int:
@@ -110,5 +106,4 @@ if __name__ == "__main__":
     parser.add_argument("--sizes", type=int, nargs=2, default=(1000, 2000))
     parser.add_argument("--patterns", default="default+onnxruntime")
     args = parser.parse_args()
-    here = Path(__file__).resolve().parents[2]
-    main([*args.against, here], tuple(args.sizes), args.patterns)
+    main([*args.against, HERE], tuple(args.sizes), args.patterns)

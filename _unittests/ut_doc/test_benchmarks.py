@@ -13,7 +13,8 @@ from typing import Any
 import onnx
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "_doc" / "examples"
 
 
 @pytest.fixture(autouse=True)
@@ -83,14 +84,26 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert nodes["xoptim default"] < nodes["original"]
 
 
-def test_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def corpus_arguments(tmp_path: Path, **changed: Any) -> Namespace:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     onnx.save(dynamic_model(), wheels / "small.onnx")
-    args = Namespace(
-        against=None, groups=["wheels"], models=wheels, output=tmp_path, patterns="default",
-        repeat=1, bytecodes=False, work=None,
-    )  # fmt: skip
-    assert script("bench_corpus").main(args) == 0
+    values = {
+        "against": None, "groups": ["wheels"], "models": [wheels], "output": tmp_path,
+        "patterns": "default", "repeat": 1, "bytecodes": False, "results": True,
+    }  # fmt: skip
+    return Namespace(**{**values, **changed})
+
+
+def test_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script("bench_corpus").main(corpus_arguments(tmp_path)) == 0
     assert "right" in capsys.readouterr().out
     assert (tmp_path / "corpus.csv").exists()
+
+
+def test_corpus_against_another_checkout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = corpus_arguments(tmp_path, against=ROOT, repeat=2, results=False)
+    assert script("bench_corpus").main(args) == 0
+    assert "1 same graphs of 1, ms: x" in capsys.readouterr().out
