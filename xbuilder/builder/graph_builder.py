@@ -17,7 +17,7 @@ from ..graph.model_scope import ModelScope
 from ..nested.bodies import iter_bodies
 from ..nested.inlining import inline_rows
 from ..operators.opsets import check_opset
-from ..options import FunctionOptions, InferShapesOptions, OptimizationOptions
+from ..options import FunctionOptions, InferShapesOptions, PassOptions
 from ..protos.exporting import export
 from ..protos.importing import import_any
 from ..protos.pretty import debug_text, pretty_graph
@@ -30,6 +30,7 @@ from .graph_builder_functions import BuilderFunctions
 from .graph_builder_opset import Opset
 from .graph_builder_passes import BuilderPasses
 from .graph_builder_views import BuilderViews
+from .optimization_options import OptimizationOptions
 
 #: types of the arguments of a builder, None is accepted for all
 _TYPES: dict[str, tuple[Any, str]] = {
@@ -113,7 +114,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         _check_arguments(locals())
         scope = ModelScope(
             opsets=dict(opsets or {}),
-            options=optimization_options or OptimizationOptions(),
+            options=optimization_options or PassOptions(),
             infer_options=_infer_options(infer_shapes_options),
             verbose=verbose,
             local_domain=local_domain,

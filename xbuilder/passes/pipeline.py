@@ -6,7 +6,7 @@ from ..graph.features import attached
 from ..graph.graph import Graph
 from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
-from ..options import OptimizationOptions
+from ..options import PassOptions
 from ..support.rows import Row
 from .fixed_point import Settling
 from .registry import run_pass
@@ -103,7 +103,7 @@ def _optimize_inside(graph: Graph, again: bool) -> list[Row]:
     return rows
 
 
-def is_enabled(options: OptimizationOptions, name: str) -> bool:
+def is_enabled(options: PassOptions, name: str) -> bool:
     """Whether the options enable a pass."""
     switches = {
         "remove_unused": options.remove_unused,

@@ -12,7 +12,6 @@ from ..graph.feature_checks import FeatureChecks
 from ..graph.features import telling_pass
 from ..graph.graph import Graph
 from ..graph.snapshot import Snapshot
-from ..options import check_passes_with
 from ..support.close_names import closest_names
 from ..support.rows import Row
 
@@ -113,9 +112,6 @@ def get_pass(name: str) -> Pass:
         hint = f"did you mean {' or '.join(close)}?" if close else f"known: {pass_names()}."
         raise OptionError(f"Unknown pass {name!r}, {hint}")
     return _PASSES[name]
-
-
-check_passes_with(get_pass)
 
 
 def run_pass(graph: Graph, name: str) -> list[PassReport]:
