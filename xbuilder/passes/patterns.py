@@ -4,6 +4,7 @@ xbuilder does."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +21,16 @@ _ENGINE = {
     "patterns": ("xoptim.catalogue.selection", "get_pattern_list"),
     "profile": ("xoptim.toolkit.profiles", "Profile"),
 }
+
+
+@dataclass(slots=True)
+class PatternsAhead:
+    """Whether the patterns are still to run in the optimization of a graph.
+
+    :param expected: they are
+    """
+
+    expected: bool = False
 
 
 def _engine(key: str) -> Any:
