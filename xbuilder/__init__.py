@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .builder.graph_builder import GraphBuilder
+from .builder.optimization_options import OptimizationOptions
 from .errors import (
     ExternalDataError,
     FactError,
@@ -13,12 +14,7 @@ from .errors import (
 )
 from .facts.facts import ResultFacts
 from .facts.virtual_tensor import VirtualTensor
-from .options import (
-    FunctionOptions,
-    InferShapesOptions,
-    OptimizationOptions,
-    OrderAlgorithm,
-)
+from .options import FunctionOptions, InferShapesOptions, OrderAlgorithm
 from .protos.pretty import pretty_onnx
 from .shapes import register_shape_function
 

@@ -1,9 +1,9 @@
-"""The options of the optimization, the inference and the functions."""
+"""The options of the passes, the inference and the functions: plain values."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -89,115 +89,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
 #: what to do with a rewrite that fails
 ON_FAILURE = ("raise", "warn", "ignore")
 
-#: the default selection, which needs no check
-DEFAULT_PATTERNS = "default"
-
-
-def _as_given(selection: Any) -> list[Any]:
-    """Returns a selection as the user wrote it. Nothing resolves it until a resolver is set."""
-    return [selection] if isinstance(selection, str) else list(selection)
-
-
-_resolve: Callable[[Any], list[Any]] = _as_given
-
-
-def resolve_patterns_with(function: Callable[[Any], list[Any]]) -> None:
-    """Sets the function that makes the patterns of a selection. Package xoptim provides it."""
-    global _resolve
-    _resolve = function
-
-
-_check_pass: Callable[[str], object] = str
-
-
-def check_passes_with(function: Callable[[str], object]) -> None:
-    """Sets the function that refuses an unknown name of pass. The table of passes provides it."""
-    global _check_pass
-    _check_pass = function
-
-
-def _no_profile() -> Any:
-    """Refuses to make a profile, which needs package xoptim."""
-    raise OptionError("Option profile=True needs package xoptim.")
-
-
-_new_profile: Callable[[], Any] = _no_profile
-
-
-def make_profiles_with(function: Callable[[], Any]) -> None:
-    """Sets the function that makes a profile. Package xoptim provides it."""
-    global _new_profile
-    _new_profile = function
-
-
-class _Selection:
-    """Descriptor of the option `patterns`, a list of instances made when it is first read."""
-
-    def __get__(self, options: Any, owner: type) -> Any:
-        # read on the class, it is the default value of the field
-        return DEFAULT_PATTERNS if options is None else _resolved(options.__dict__)
-
-    def __set__(self, options: Any, value: Any) -> None:
-        options.__dict__.update(patterns=value, are_resolved=False)
-
-
-def _resolved(values: dict[str, Any]) -> list[Any] | None:
-    """Patterns selected by the values of some options, made once."""
-    if values["patterns"] is not None and not values["are_resolved"]:
-        values.update(patterns=_resolve(values["patterns"]), are_resolved=True)
-    found: list[Any] | None = values["patterns"]
-    return found
-
 
 @dataclass
-class OptimizationOptions:
-    """Options of the optimizer.
+class PassOptions:
+    """The options the passes and the engine read, checked one by one, nothing is resolved.
 
-    :param remove_unused: removes nodes and initializers that no output needs
-    :param constant_folding: True, False, or the operator types that may be folded
-    :param constant_size: bytes one fold may add to the model, all of them 64 times as many; with
-        the default value, they share one percent of the weights, 64 kilobytes at least
-    :param constant_fusing: merges equal initializers
-    :param remove_identity: removes Identity nodes
-    :param remove_duplicated_shape: keeps one of the Shape nodes computing the same shape
-    :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
-        a `RewriteDatabaseQuery`, or a list of these and of instances; it becomes a list of
-        instances, an unknown name is refused
-    :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the
-        engine's
-    :param recursive: optimizes subgraphs and local functions as well
-    :param stop_after: stops after this number of applied matches, -1 for no limit
-    :param verbose: 0 silent, 1 a line per iteration, 10 everything
-    :param verifies: checks every invariant of the graph after each iteration, and each call of a
-        pattern: slow, for those who write patterns
-    :param dump_applied_patterns: folder where every applied match is written as a small model
-    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on; what is
-        faster depends on the CPU, this one unless the option names another: `"CPU:intel-v4"` has
-        AVX-512, `"CPU:intel-v3"` has not, so have `"CPU:amd-v4"` and `"CPU:amd-v3"`; there is also
-        `"CPU:aarch64"`
-    :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
-    :param passes: names of the passes, in order, an unknown one is refused
-    :param trust_shapes: the shapes a file declares for computed results are right even where the
-        inference cannot know them (a Reshape whose shape is computed at run time), and rewrites
-        rely on them; otherwise they are labels, since runtimes do not check them either
-    :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
-        knows, `onnx.checker` accepts the result
-    :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
-        function of the error and of what failed, after which the optimization continues
-    :param features: notified of every change of the graphs while they are optimized, see
-        :class:`xbuilder.graph.features.Feature`
-    :param profile: measures the optimization: True becomes the profile to read when it is over,
-        one of these features, see `xoptim.toolkit.profiles.Profile`
-    :param late_checks: a big weight that is multiplied by constants is checked when it is written,
-        because it would be read once more otherwise. Writing or reading it raises
-        :class:`xbuilder.errors.LateCheckError` if a product is not finite, or too small for its
-        type, and the model is to be optimized again without this option, as the command does
-    :param checks: a pattern of yours that changes nodes in place, or any one that writes nodes that
-        are not valid, is caught and named; a few percent of the time
-
-    ::
-
-        OptimizationOptions(patterns="default+onnxruntime-TransposeTranspose", verbose=1)
+    Those of a user are :class:`xbuilder.OptimizationOptions`, which says what each one means.
     """
 
     remove_unused: bool = True
@@ -206,7 +103,7 @@ class OptimizationOptions:
     constant_fusing: bool = True
     remove_identity: bool = True
     remove_duplicated_shape: bool = True
-    patterns: Any = _Selection()
+    patterns: Any = "default"
     max_iter: int = -1
     recursive: bool = True
     stop_after: int = -1
@@ -226,7 +123,6 @@ class OptimizationOptions:
 
     def __post_init__(self) -> None:
         self._check_types()
-        self._add_profile()
         if self.order is None:
             self.order = OrderAlgorithm.NONE
         if isinstance(self.order, str):
@@ -237,28 +133,7 @@ class OptimizationOptions:
         check_processor(self.processor)
         if not isinstance(self.constant_folding, bool):
             check_names("constant_folding", self.constant_folding)
-        if self.__dict__["patterns"] != DEFAULT_PATTERNS:
-            _resolved(self.__dict__)  # refuses a wrong name now
-        if self.passes is not DEFAULT_PASSES:
-            self._check_passes()
-
-    def _check_passes(self) -> None:
-        """Refuses an unknown name of pass."""
-        for name in self.passes:
-            if not isinstance(name, str):
-                raise OptionError(f"Option passes expects names of passes, not {name!r}.")
-            _check_pass(name)
-
-    def _add_profile(self) -> None:
-        """Adds the profile to the features."""
-        if not isinstance(self.profile, bool) and not hasattr(self.profile, "on_attach"):
-            raise OptionError(
-                f"Option profile expects True, False or a feature, not {shown(self.profile)}."
-            )
-        if self.profile is True:
-            self.profile = _new_profile()
-        if self.profile and not any(f is self.profile for f in self.features):
-            self.features = (*self.features, self.profile)
+        check_names("Option passes", self.passes)
 
     def _check_types(self) -> None:
         for name, expected in _TYPES.items():
@@ -268,6 +143,10 @@ class OptimizationOptions:
                 f"Option on_failure expects a function or one of {list(ON_FAILURE)}, "
                 f"not {shown(self.on_failure)}."
             )
+        if not isinstance(self.profile, bool) and not hasattr(self.profile, "on_attach"):
+            raise OptionError(
+                f"Option profile expects True, False or a feature, not {shown(self.profile)}."
+            )
         if self.constant_size < 0:
             raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
 
@@ -276,16 +155,6 @@ class OptimizationOptions:
         if isinstance(self.constant_folding, bool):
             return self.constant_folding
         return op_type in self.constant_folding
-
-    def __repr__(self) -> str:
-        rows = [
-            f"{name}={getattr(self, name)!r}"
-            for name, spec in self.__dataclass_fields__.items()
-            if name != "patterns" and getattr(self, name) != spec.default
-        ]
-        names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
-        rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
-        return f"{type(self).__name__}({', '.join(rows)})"
 
 
 @dataclass

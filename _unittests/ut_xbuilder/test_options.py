@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-
 import pytest
 
 from xbuilder import (
@@ -14,6 +11,7 @@ from xbuilder import (
     OptionError,
     OrderAlgorithm,
 )
+from xbuilder.options import PassOptions
 
 
 def test_order():
@@ -56,40 +54,6 @@ def test_may_fold():
     assert options.may_fold("Cast") and not options.may_fold("Neg")
 
 
-def test_repr():
-    text = repr(OptimizationOptions(patterns=None, constant_size=5))
-    assert text == "OptimizationOptions(constant_size=5, patterns=None)"
-    text = repr(OptimizationOptions(patterns="TransposeTranspose"))
-    assert "TransposeTransposePattern" in text
-
-
-def test_patterns_become_instances() -> None:
-    options = OptimizationOptions(patterns="TransposeTranspose,CastCast")
-    assert [p.name for p in options.patterns] == ["TransposeTranspose", "CastCast"]
-    assert options.patterns is options.patterns and len(OptimizationOptions().patterns) > 50
-    assert OptimizationOptions(patterns=None).patterns is None
-    assert OptimizationOptions(patterns=[]).patterns == []
-    again = copy.deepcopy(dataclasses.replace(options, max_iter=2))
-    assert again.patterns == options.patterns and again != options
-    options.patterns = "CastCast"
-    assert [p.name for p in options.patterns] == ["CastCast"]
-
-
-@pytest.mark.parametrize("patterns", ["defaultt", "default-Unknown", ["CastCast", "Unknown"], 3])
-def test_an_unknown_pattern_is_refused_at_once(patterns: object) -> None:
-    with pytest.raises(OptionError, match="pattern"):
-        OptimizationOptions(patterns=patterns)
-
-
-def test_an_unknown_pass_is_refused_at_once() -> None:
-    with pytest.raises(OptionError, match="Unknown pass 'zzz', known: .*'patterns'"):
-        OptimizationOptions(passes=("patterns", "zzz"))
-    with pytest.raises(OptionError, match="Unknown pass 'pattern', did you mean patterns"):
-        OptimizationOptions(passes=("pattern",))
-    options = OptimizationOptions(passes=["patterns", "order"])
-    assert dataclasses.replace(options, verbose=1).passes == ["patterns", "order"]
-
-
 def test_function_options():
     assert not FunctionOptions().export_as_function
     assert FunctionOptions(name="f").export_as_function
@@ -101,3 +65,11 @@ def test_infer_shapes_options_add_up():
     both = InferShapesOptions.ONNX | InferShapesOptions.BUILDER
     assert both & InferShapesOptions.BUILDER and not both & InferShapesOptions.NEW
     assert not InferShapesOptions.NONE
+
+
+def test_values_of_passes_stay_as_they_are_written() -> None:
+    """Names are resolved by the options users write, and by nothing below them."""
+    assert PassOptions(patterns="defaultt").patterns == "defaultt"
+    assert PassOptions(profile=True).features == ()
+    with pytest.raises(OptionError, match="processor"):
+        PassOptions(processor="TPU")

@@ -17,7 +17,7 @@ from ..graph.model_scope import ModelScope
 from ..nested.bodies import iter_bodies
 from ..nested.inlining import inline_rows
 from ..operators.opsets import check_opset
-from ..options import FunctionOptions, InferShapesOptions, OptimizationOptions
+from ..options import FunctionOptions, InferShapesOptions, PassOptions
 from ..protos.exporting import export
 from ..protos.importing import import_any
 from ..protos.pretty import debug_text, pretty_graph
@@ -30,18 +30,8 @@ from .graph_builder_functions import BuilderFunctions
 from .graph_builder_opset import Opset
 from .graph_builder_passes import BuilderPasses
 from .graph_builder_views import BuilderViews
+from .optimization_options import OptimizationOptions
 
-#: types of the arguments of a builder, None is accepted for all
-_TYPES: dict[str, tuple[Any, str]] = {
-    "optimization_options": (OptimizationOptions, ""),
-    "verbose": (int, ""),
-    "ir_version": (int, ""),
-    "local_domain": (str, ""),
-    "opsets": (Mapping, "a dictionary {domain: version}"),
-    "allowed_roots": (Collection, "several folders"),
-    "base_dir": (PATH, "a folder"),
-    "exe_path": (str, ""),
-}
 _ALL_FLAGS = sum(InferShapesOptions)
 
 
@@ -110,16 +100,22 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         allowed_roots: Sequence[str | Path] = (),
         base_dir: str | Path | None = None,
     ):
-        _check_arguments(locals())
-        scope = ModelScope(
-            opsets=dict(opsets or {}),
-            options=optimization_options or OptimizationOptions(),
-            infer_options=_infer_options(infer_shapes_options),
-            verbose=verbose,
-            local_domain=local_domain,
-            is_function=as_function,
-            ir_version=ir_version,
-            folder=DataFolder(base_dir, tuple(allowed_roots)),
+        for name, names in (
+            ("input_names", input_names),
+            ("output_names", output_names),
+            ("raise_list", raise_list),
+        ):
+            check_names(name, names, optional=True)
+        check_type("exe_path", exe_path, str, optional=True)
+        scope = _new_scope(
+            opsets,
+            optimization_options,
+            infer_shapes_options,
+            verbose,
+            local_domain,
+            as_function,
+            ir_version,
+            _folder(base_dir, allowed_roots),
         )
         self._hold(Graph(scope))
         self.export_origin = ExportOrigin(
@@ -256,16 +252,43 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         return self.graph.ir_version
 
 
-def _check_arguments(given: Mapping[str, Any]) -> None:
-    for name, (expected, what) in _TYPES.items():
-        check_type(name, given[name], expected, what, optional=True)
-    for name in ("input_names", "output_names", "raise_list"):
-        check_names(name, given[name], optional=True)
-    roots, version = given["allowed_roots"], given["ir_version"]
-    if isinstance(roots, PATH) or not all(isinstance(r, PATH) for r in roots):
-        raise OptionError(f"allowed_roots expects several folders, not {shown(roots)}.")
-    if version is not None and version < 1:
-        raise OptionError(f"ir_version expects an integer >= 1, not {version}.")
+def _new_scope(
+    opsets: Mapping[str, int] | None,
+    options: OptimizationOptions | None,
+    infer_options: bool | InferShapesOptions | None,
+    verbose: int,
+    local_domain: str,
+    is_function: bool,
+    ir_version: int | None,
+    folder: DataFolder,
+) -> ModelScope:
+    """Checks the arguments of a builder that all graphs of its model share, and holds them."""
+    check_type("opsets", opsets, Mapping, "a dictionary {domain: version}", optional=True)
+    check_type("optimization_options", options, OptimizationOptions, optional=True)
+    check_type("verbose", verbose, int, optional=True)
+    check_type("local_domain", local_domain, str, optional=True)
+    check_type("ir_version", ir_version, int, optional=True)
+    if ir_version is not None and ir_version < 1:
+        raise OptionError(f"ir_version expects an integer >= 1, not {ir_version}.")
+    return ModelScope(
+        opsets=dict(opsets or {}),
+        options=options or PassOptions(),
+        infer_options=_infer_options(infer_options),
+        verbose=verbose,
+        local_domain=local_domain,
+        is_function=is_function,
+        ir_version=ir_version,
+        folder=folder,
+    )
+
+
+def _folder(base_dir: str | Path | None, allowed_roots: Sequence[str | Path]) -> DataFolder:
+    """Checks the folders external data may be read from, and holds them."""
+    check_type("base_dir", base_dir, PATH, "a folder", optional=True)
+    check_type("allowed_roots", allowed_roots, Collection, "several folders", optional=True)
+    if isinstance(allowed_roots, PATH) or not all(isinstance(r, PATH) for r in allowed_roots):
+        raise OptionError(f"allowed_roots expects several folders, not {shown(allowed_roots)}.")
+    return DataFolder(base_dir, tuple(allowed_roots))
 
 
 def _versions(opsets: Mapping[str, int]) -> Mapping[str, int]:

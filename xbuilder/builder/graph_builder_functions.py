@@ -8,9 +8,9 @@ from ..facts.facts import ResultFacts
 from ..nested.joining import check_joined, join
 from ..nested.local_functions import make_local_function
 from ..options import FunctionOptions
-from ..passes.pipeline import optimize_graph
 from ..support.argument_types import check_names, check_type
 from .graph_builder_making import BuilderMaking
+from .graph_builder_passes import run_passes
 
 
 class BuilderFunctions(BuilderMaking):
@@ -57,7 +57,7 @@ class BuilderFunctions(BuilderMaking):
         for name in output_names:
             self.check_watched(name)
         if optimize:
-            optimize_graph(source)
+            run_passes(source)
         if function_options is not None and function_options.export_as_function:
             facts = [source.facts[n] for n in source.output_names]
             added, key = make_local_function(graph, source, function_options)
@@ -117,6 +117,6 @@ class BuilderFunctions(BuilderMaking):
             self.graph,
             builder.graph,
             function_options,
-            optimize_graph if optimize else None,
+            run_passes if optimize else None,
             metadata_props,
         )

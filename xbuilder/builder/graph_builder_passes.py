@@ -14,6 +14,17 @@ from ..passes.unused import remove_unused
 from ..protos.exporting import initializers_to_constants
 from ..support.gc_pause import without_gc
 from ..support.rows import Row, complete_rows
+from .optimization_options import resolved_options
+
+
+def run_passes(graph: Graph, recursive: bool = True) -> list[Row]:
+    """Resolves the options of a graph, then runs their passes. Returns rows of statistics.
+
+    :param graph: the graph
+    :param recursive: optimizes subgraphs and local functions as well, if the options allow it
+    """
+    resolved_options(graph.scope)
+    return optimize_graph(graph, recursive)
 
 
 class BuilderPasses:
@@ -44,10 +55,11 @@ class BuilderPasses:
             stat = pandas.DataFrame(g.optimize())
             stat.groupby("pattern").agg({"time_in": "sum", "added": "sum", "removed": "sum"})
         """
-        return complete_rows(optimize_graph(self.graph, recursive))
+        return complete_rows(run_passes(self.graph, recursive))
 
     def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
         """Runs the patterns of the options and nothing else. Returns rows of statistics."""
+        resolved_options(self.graph.scope)
         return complete_rows(optimize_with_patterns(self.graph, recursive))
 
     def remove_unused(self) -> int:

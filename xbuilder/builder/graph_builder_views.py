@@ -14,11 +14,12 @@ from ..nested.bodies import shadowing_names
 from ..nodes.attributes import find_attribute
 from ..nodes.functions import FunctionKey
 from ..nodes.value_infos import IOSpec
-from ..options import InferShapesOptions, OptimizationOptions
+from ..options import InferShapesOptions
 from ..protos.exporting import export_io
 from ..store.graph_store import GraphStore
 from ..support.argument_types import check_type
 from ..support.names import NameAllocator
+from .optimization_options import OptimizationOptions, resolved_options
 
 
 class BuilderViews:
@@ -147,7 +148,7 @@ class BuilderViews:
     @property
     def optimization_options(self) -> OptimizationOptions:
         """The options of the optimization."""
-        return self.graph.scope.options
+        return resolved_options(self.graph.scope)
 
     @property
     def infer_shapes_options(self) -> InferShapesOptions:

@@ -124,6 +124,10 @@ class Attachment:
         self.feature.on_change(self.graph, event)
 
 
+class Attachments(list[Attachment]):
+    """The features attached to a graph, in the order they were attached."""
+
+
 def overrides(feature: object, base: type, *names: str) -> bool:
     """Whether the class of a feature overrides one of some methods.
 
@@ -147,7 +151,7 @@ def heard_by(features: Iterable[T], base: type[T], name: str) -> list[Callable[.
 
 def features_of(graph: Graph) -> list[Feature]:
     """Features attached to a graph, in the order they were attached."""
-    return [a.feature for a in graph.attachments if isinstance(a, Attachment)]
+    return [attachment.feature for attachment in graph.notes[Attachments]]
 
 
 def attach(graph: Graph, feature: Feature) -> bool:
@@ -164,7 +168,7 @@ def attach(graph: Graph, feature: Feature) -> bool:
         return False
     feature.on_attach(graph)
     attachment = Attachment(graph, feature)
-    graph.attachments.append(attachment)
+    graph.notes[Attachments].append(attachment)
     if overrides(feature, Feature, *_CHANGES):
         graph.store.subscribe(attachment)
     return True
@@ -177,9 +181,10 @@ def detach(graph: Graph, feature: Feature) -> bool:
     :param feature: the feature
     :return: False if it was not attached
     """
-    for attachment in graph.attachments:
-        if isinstance(attachment, Attachment) and attachment.feature is feature:
-            graph.attachments.remove(attachment)
+    attachments = graph.notes[Attachments]
+    for attachment in attachments:
+        if attachment.feature is feature:
+            attachments.remove(attachment)
             graph.store.unsubscribe(attachment)
             feature.on_detach(graph)
             return True

@@ -22,11 +22,10 @@ from ..nodes.value_infos import IOSpec
 from ..operators.domains import main_domain
 from ..operators.opsets import ir_version_for, newest_ml
 from ..shapes.context import FactSources
-from ..store.events import StoreListener
 from ..store.graph_store import GraphStore
-from ..store.live_names import LiveNames
 from ..support.names import NameAllocator
 from .model_scope import ModelScope
+from .notes import Notes
 
 
 class Graph(FactReading):
@@ -87,18 +86,8 @@ class Graph(FactReading):
         self.origin: Any = None
         #: False to add nodes without inferring anything
         self.infer_nodes = True
-        #: generation and number of kept nodes when the graph last had no dead node
-        self.without_dead: tuple[int, int] | None = None
-        #: a body whose names differ from those written in the node that owns it
-        self.was_renamed = False
-        #: a body the passes have already seen
-        self.was_optimized = False
-        #: True while the patterns have not run yet but will
-        self.awaits_patterns = False
-        #: the subscribers of the store for the features attached to it, see :mod:`.features`
-        self.attachments: list[StoreListener] = []
-        #: results of the nodes inlined back from functions rewrites outlined and no rewrite used
-        self.put_back = LiveNames()
+        #: what passes and the engine remember about this graph
+        self.notes = Notes()
 
     def child(self, meanings: Mapping[str, Dim] | None = None) -> Graph:
         """An empty graph for the body of a node of this one; it sees the results of this one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..errors import PatternError
+from ..store.live_names import LiveNames
 from .graph import Graph
 
 
@@ -25,7 +26,7 @@ def check_graph(graph: Graph) -> None:
         ("the origins of facts", facts.origins, facts.keys()),
         ("the devices", facts.devices, live),
         ("the nodes to keep", store.pinned, results),
-        ("the results that were put back", graph.put_back, results),
+        *((f"the {type(n).__name__}", n, results) for n in graph.notes if isinstance(n, LiveNames)),
         ("the values of constants", constants.cached_names, live),
         ("the shared initializers", constants.shared_names, initializers),
         ("the default values", constants.overridable, initializers),

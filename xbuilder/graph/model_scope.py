@@ -15,7 +15,7 @@ from ..dims.scope import DimensionNames
 from ..facts.facts import ResultFacts
 from ..files.data_folder import DataFolder
 from ..nodes.functions import FunctionKey
-from ..options import InferShapesOptions, OptimizationOptions
+from ..options import InferShapesOptions, PassOptions
 from ..support.names import NameAllocator
 
 
@@ -61,7 +61,7 @@ class ModelScope:
     """
 
     opsets: dict[str, int] = field(default_factory=dict)
-    options: OptimizationOptions = field(default_factory=OptimizationOptions)
+    options: PassOptions = field(default_factory=PassOptions)
     infer_options: InferShapesOptions = InferShapesOptions.NONE
     verbose: int = 0
     local_domain: str = "local_function"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import cast
 
 import onnx.helper as oh
@@ -26,6 +27,16 @@ from .body_scope import (
     without_sizes,
 )
 from .splicing import rename_graph
+
+
+@dataclass(slots=True)
+class BodyNames:
+    """Whether the graph of a body has other names than those written in the node that owns it.
+
+    :param differ: it has
+    """
+
+    differ: bool = False
 
 
 def children_of(graph: Graph, record: NodeRecord) -> dict[str, Graph]:
@@ -66,7 +77,7 @@ def _make_child(graph: Graph, record: NodeRecord, name: str, body: GraphProto) -
             break
         scope.changed_symbols[key] = changed = changed | lost
         scope.changed_sizes[key] = unknown = unknown | sizes
-    child.was_renamed = unique is not body
+    child.notes[BodyNames].differ = unique is not body
     return child
 
 
@@ -169,7 +180,7 @@ def write_back(graph: Graph, record: NodeRecord, before: Sequence[NodeProto] = (
         if att.type == AttributeProto.GRAPH and att.name in children:
             att.g.Clear()
             fill_graph(att.g, children[att.name])
-            children[att.name].was_renamed = False
+            children[att.name].notes[BodyNames].differ = False
     *added, new_record = graph.store.replace([record], [*before, node], anchor=record)
     new_record.children = children
     for other in added:

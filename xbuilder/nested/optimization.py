@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from ..graph.graph import Graph
@@ -13,11 +14,21 @@ from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..protos.exporting import export_function
 from ..protos.importing import import_any
-from .bodies import children_of, owners, write_back
+from .bodies import BodyNames, children_of, owners, write_back
 
 Row = dict[str, Any]
 #: optimizes one graph and returns rows of statistics, the same way for a graph and what it nests
 Optimize = Callable[[Graph], list[Row]]
+
+
+@dataclass(slots=True)
+class BodyPasses:
+    """Whether the passes have seen the body of a node.
+
+    :param have_run: they have
+    """
+
+    have_run: bool = False
 
 
 def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> list[Row]:
@@ -32,10 +43,10 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
         if again and not _is_new(record):
             continue
         children = children_of(graph, record)
-        changed = any(child.was_renamed for child in children.values())
+        changed = any(child.notes[BodyNames].differ for child in children.values())
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
-            child.was_optimized = True
+            child.notes[BodyPasses].have_run = True
             for row in optimize(child):
                 row["graph"] = f"{record.op_type}.{name}/{row.get('graph', '')}".rstrip("/")
                 rows.append(row)
@@ -52,7 +63,7 @@ def _is_new(record: NodeRecord) -> bool:
     Their graphs are made again when a result they capture is renamed, or its facts refined.
     """
     children = cast(dict[str, Graph] | None, record.children)
-    return children is None or not all(c.was_optimized for c in children.values())
+    return children is None or not all(c.notes[BodyPasses].have_run for c in children.values())
 
 
 def optimize_functions(graph: Graph, optimize: Optimize) -> list[Row]:

@@ -21,6 +21,7 @@ from ..operators.op_traits import DEQUANTIZERS
 from ..support.rows import Row
 from .equal_constants import merge_constant_twins
 from .fold_plans import FoldPlan, growth_budget, plan_fold
+from .patterns import PatternsAhead
 from .registry import PassReport, register_pass
 
 #: nodes left to other passes
@@ -171,7 +172,7 @@ def _fold(graph: Graph, plan: FoldPlan, told: list[str]) -> str:
     store, table, record = graph.store, graph.constants, plan.record
     outputs = [o for o in record.outputs if o]
     deferred = _deferred(graph, outputs[0])
-    if deferred is not None and graph.awaits_patterns:
+    if deferred is not None and graph.notes[PatternsAhead].expected:
         return "a weight stays in its file until the patterns have run"
     values = {o: deferred or table.value(o) for o in outputs}
     if any(v is None for v in values.values()):

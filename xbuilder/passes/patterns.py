@@ -4,12 +4,12 @@ xbuilder does."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ..graph.features import telling_pass
+from ..graph.features import Feature, telling_pass
 from ..graph.graph import Graph
-from ..options import make_profiles_with, resolve_patterns_with
 from ..store.events import StoreEvent
 from .derived_names import take_names
 from .public_operators import announcements, private_operators
@@ -23,9 +23,35 @@ _ENGINE = {
 }
 
 
-def _resolve(key: str) -> Any:
+@dataclass(slots=True)
+class PatternsAhead:
+    """Whether the patterns are still to run in the optimization of a graph.
+
+    :param expected: they are
+    """
+
+    expected: bool = False
+
+
+def _engine(key: str) -> Any:
     module, name = _ENGINE[key]
     return getattr(import_module(module), name)
+
+
+def select_patterns(selection: Any) -> list[Any]:
+    """The patterns a user selects, as a list of instances.
+
+    :param selection: names of sets and patterns, a query, or a list of these and of instances
+    :raises OptionError: a name is not known
+    """
+    found: list[Any] = _engine("patterns")(selection)
+    return found
+
+
+def new_profile() -> Feature:
+    """A feature that measures an optimization."""
+    found: Feature = _engine("profile")()
+    return found
 
 
 @register_pass("patterns")
@@ -37,7 +63,7 @@ def patterns(graph: Graph) -> PassReport:
     if graph.scope.options.patterns is None:
         return PassReport()
     before, private = graph.store.generation, private_operators(graph)
-    rows = [*_resolve("optimize")(graph), *announcements(graph, private)]
+    rows = [*_engine("optimize")(graph), *announcements(graph, private)]
     take_names(graph)
     return PassReport(graph.store.generation != before, rows)
 
@@ -51,13 +77,9 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> PassReport:
     """
 
     def near(graph: Graph) -> PassReport:
-        rows = _resolve("optimize")(graph, events)
+        rows = _engine("optimize")(graph, events)
         take_names(graph)
         return PassReport(rows=rows)
 
     with telling_pass(graph, "patterns"):
         return run_checked(graph, "patterns", near)
-
-
-resolve_patterns_with(lambda selection: _resolve("patterns")(selection))
-make_profiles_with(lambda: _resolve("profile")())

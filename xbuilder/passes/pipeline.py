@@ -6,9 +6,10 @@ from ..graph.features import attached
 from ..graph.graph import Graph
 from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
-from ..options import OptimizationOptions
+from ..options import PassOptions
 from ..support.rows import Row
 from .fixed_point import Settling
+from .patterns import PatternsAhead
 from .registry import run_pass
 
 #: maximum number of times a graph is optimized again after its bodies changed
@@ -76,7 +77,8 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
     """
     options = graph.scope.options
     late = False
-    graph.awaits_patterns = "patterns" in options.passes and is_enabled(options, "patterns")
+    ahead = graph.notes[PatternsAhead]
+    ahead.expected = "patterns" in options.passes and is_enabled(options, "patterns")
     with Settling(graph) as settling:
         for name in (*options.passes, "end"):
             if inside and name in ("patterns", "end"):
@@ -90,7 +92,7 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
                     late |= report.has_new_nodes
                 settling.ran(name)
             if name == "patterns":
-                late = graph.awaits_patterns = False
+                late = ahead.expected = False
     return late and "patterns" in options.passes and options.stop_after < 0
 
 
@@ -103,7 +105,7 @@ def _optimize_inside(graph: Graph, again: bool) -> list[Row]:
     return rows
 
 
-def is_enabled(options: OptimizationOptions, name: str) -> bool:
+def is_enabled(options: PassOptions, name: str) -> bool:
     """Whether the options enable a pass."""
     switches = {
         "remove_unused": options.remove_unused,

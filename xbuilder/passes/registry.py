@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from ..errors import OptionError
 from ..graph.feature_checks import FeatureChecks
-from ..graph.features import telling_pass
+from ..graph.features import features_of, telling_pass
 from ..graph.graph import Graph
 from ..graph.snapshot import Snapshot
-from ..options import check_passes_with
 from ..support.close_names import closest_names
 from ..support.rows import Row
 
@@ -115,9 +114,6 @@ def get_pass(name: str) -> Pass:
     return _PASSES[name]
 
 
-check_passes_with(get_pass)
-
-
 def run_pass(graph: Graph, name: str) -> list[PassReport]:
     """Runs a pass and, before it, the one it needs. Returns one report for each.
 
@@ -129,7 +125,7 @@ def run_pass(graph: Graph, name: str) -> list[PassReport]:
 
 def _run(graph: Graph, name: str) -> PassReport:
     function = get_pass(name)
-    if not graph.attachments:
+    if not features_of(graph):
         return function(graph)
     with telling_pass(graph, name):
         return run_checked(graph, name, function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
 
 from ..graph.graph import Graph
@@ -9,6 +10,16 @@ from ..nested.inlining import remove_unused_functions
 from .registry import register_count
 
 _outputs = attrgetter("outputs")
+
+
+@dataclass(slots=True)
+class LastRemoval:
+    """The last time dead nodes were removed from a graph.
+
+    :param state: generation and number of kept nodes of its store
+    """
+
+    state: tuple[int, int] | None = None
 
 
 @register_count("remove_unused")
@@ -28,7 +39,8 @@ def remove_unused(graph: Graph) -> int:
 def remove_dead_nodes(graph: Graph) -> int:
     """Removes nodes none of whose results is used. Cost: nothing if no node changed since."""
     store, pinned = graph.store, graph.store.pinned
-    if graph.without_dead == (store.generation, len(pinned)):
+    last = graph.notes[LastRemoval]
+    if last.state == (store.generation, len(pinned)):
         return 0
     consumers, outputs = store.consumers, store.outputs
     count = 0
@@ -42,7 +54,7 @@ def remove_dead_nodes(graph: Graph) -> int:
         else:
             store.detach(record)
             count += 1
-    graph.without_dead = store.generation, len(pinned)
+    last.state = store.generation, len(pinned)
     return count
 
 

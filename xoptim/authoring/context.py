@@ -15,7 +15,7 @@ from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
 from .deduction import Refusal, deduce
-from .outlining import INTERMEDIATE, body_of, function_of
+from .outlining import INTERMEDIATE, InlinedBack, body_of, function_of
 from .patterns import MatchResult
 from .queries import GraphQueries, is_one_of
 from .rewriters import Member
@@ -280,7 +280,7 @@ class RewriteContext(SeedQueries):
 
             return g.outline("HalfRotary", [x, cos, sin], [add.output[0]], width=8)
         """
-        if results[0] in self.graph.put_back:
+        if results[0] in self.graph.notes[InlinedBack]:
             raise Refusal("no other rewrite takes the function")
         body = body_of(self.store, self.looked_at, inputs, results)
         function, others = function_of(self.graph, name, body, inputs, list(results))

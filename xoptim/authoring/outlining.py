@@ -12,6 +12,7 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import main_domain
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.live_names import LiveNames
 from xbuilder.store.readers import NO_READERS
 
 from .deduction import Refusal
@@ -19,6 +20,11 @@ from .roots import order_of
 
 #: domain of the functions a rewrite outlines for other rewrites, see :meth:`RewriteContext.outline`
 INTERMEDIATE = "intermediate"
+
+
+class InlinedBack(LiveNames):
+    """Results of the nodes inlined back into a graph, from functions that rewrites outlined and no
+    rewrite took. They are not outlined again."""
 
 
 def body_of(

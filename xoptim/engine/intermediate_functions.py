@@ -10,7 +10,7 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nested.inlining import inline_calls
 from xbuilder.nodes.functions import FunctionKey, function_key
 
-from ..authoring.outlining import INTERMEDIATE
+from ..authoring.outlining import INTERMEDIATE, InlinedBack
 from ..authoring.patterns import PatternOptimization
 
 
@@ -47,8 +47,9 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
     calls = [graph.store.proto(r) for r in graph.store.nodes if r.key in names]
     _give_names_back(graph, made, calls)
     results = inline_calls(graph, made)
-    graph.put_back.update(results)
-    graph.store.subscribe(graph.put_back)
+    inlined_back = graph.notes[InlinedBack]
+    inlined_back.update(results)
+    graph.store.subscribe(inlined_back)
     for key in made:
         del graph.functions[key]
     if not any(domain == INTERMEDIATE for domain, _ in graph.functions):

@@ -7,11 +7,11 @@ from onnx import FunctionProto
 
 from xbuilder.files.data_folder import DataFolder
 from xbuilder.graph.model_scope import ModelScope
-from xbuilder.options import OptimizationOptions
+from xbuilder.options import PassOptions
 
 
 def test_a_function_read_on_its_own() -> None:
-    options = OptimizationOptions(patterns=None)
+    options = PassOptions(patterns=None)
     functions = {("d", "f"): FunctionProto(), ("d", "g"): FunctionProto()}
     scope = ModelScope({"": 18}, options, functions=functions, folder=DataFolder("here"))
     scope.names.reserve("x")

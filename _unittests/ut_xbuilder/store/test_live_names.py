@@ -41,8 +41,8 @@ def test_a_result_is_renamed() -> None:
 
 def test_what_does_not_listen_is_seen() -> None:
     builder = GraphBuilder(parse("g (float[N] x) => (float[N] y) { a = Neg(x) y = Neg(a) }"))
-    builder.graph.put_back.update("a")
+    builder.graph.notes[LiveNames].update("a")
     check_graph(builder.graph)
     builder.store.redirect("a", "x", [builder.store.producers["a"]])
-    with pytest.raises(PatternError, match="the results that were put back"):
+    with pytest.raises(PatternError, match="the LiveNames"):
         check_graph(builder.graph)

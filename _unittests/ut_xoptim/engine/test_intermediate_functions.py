@@ -7,6 +7,7 @@ from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import GraphBuilderPatternOptimization, rewrite
+from xoptim.authoring.outlining import InlinedBack
 from xoptim.engine.intermediate_functions import useful
 from xoptim.reports.model_summary import pattern_totals
 from xoptim.testing import model_from_text
@@ -79,7 +80,7 @@ def test_put_back_as_it_was() -> None:
     assert totals["put_back_functions"] == 2
     result = builder.to_onnx(optimize=False)
     assert canonical_graph(result.graph) == canonical_graph(model.graph)
-    assert builder.graph.put_back == {"y", "z"}
+    assert builder.graph.notes[InlinedBack] == {"y", "z"}
     rows = GraphBuilderPatternOptimization(builder, [*PREPARING, take()]).optimize()
     assert not any(r["pattern"].startswith(("apply_", "put_back")) for r in rows)
 

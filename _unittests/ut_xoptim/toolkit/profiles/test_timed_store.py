@@ -7,7 +7,7 @@ import time
 import onnx.helper as oh
 
 from xbuilder import GraphBuilder
-from xbuilder.graph.features import Feature, attach
+from xbuilder.graph.features import Attachments, Feature, attach
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
@@ -63,5 +63,5 @@ def test_what_listens_is_not_sorting() -> None:
 def test_names_of_listeners() -> None:
     graph = GraphBuilder(model_from_text(TEXT)).graph
     attach(graph, Slow())
-    assert [listener_name(a) for a in graph.attachments] == ["Slow"]
+    assert [listener_name(a) for a in graph.notes[Attachments]] == ["Slow"]
     assert listener_name(graph.facts) == "FactTable"

@@ -1,0 +1,52 @@
+"""The options users write: passes and patterns by name, text."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import pytest
+
+from xbuilder import GraphBuilder, OptimizationOptions, OptionError
+
+
+def test_repr():
+    text = repr(OptimizationOptions(patterns=None, constant_size=5))
+    assert text == "OptimizationOptions(constant_size=5, patterns=None)"
+    text = repr(OptimizationOptions(patterns="TransposeTranspose"))
+    assert "TransposeTransposePattern" in text
+
+
+def test_patterns_become_instances() -> None:
+    options = OptimizationOptions(patterns="TransposeTranspose,CastCast")
+    assert sorted(p.name for p in options.patterns) == ["CastCast", "TransposeTranspose"]
+    assert options.patterns is options.patterns and len(OptimizationOptions().patterns) > 50
+    assert OptimizationOptions(patterns=None).patterns is None
+    assert OptimizationOptions(patterns=[]).patterns == []
+    again = copy.deepcopy(dataclasses.replace(options, max_iter=2))
+    assert again.patterns == options.patterns and again != options
+    options.patterns = "CastCast"
+    assert [p.name for p in options.patterns] == ["CastCast"]
+
+
+@pytest.mark.parametrize("patterns", ["defaultt", "default-Unknown", ["CastCast", "Unknown"], 3])
+def test_an_unknown_pattern_is_refused_at_once(patterns: object) -> None:
+    with pytest.raises(OptionError, match="pattern"):
+        OptimizationOptions(patterns=patterns)
+
+
+def test_an_unknown_pass_is_refused_at_once() -> None:
+    with pytest.raises(OptionError, match="Unknown pass 'zzz', known: .*'patterns'"):
+        OptimizationOptions(passes=("patterns", "zzz"))
+    with pytest.raises(OptionError, match="Unknown pass 'pattern', did you mean patterns"):
+        OptimizationOptions(passes=("pattern",))
+    options = OptimizationOptions(passes=["patterns", "order"])
+    assert dataclasses.replace(options, verbose=1).passes == ["patterns", "order"]
+
+
+def test_a_builder_made_without_options_resolves_them_when_they_are_read() -> None:
+    builder = GraphBuilder(18)
+    assert builder.graph.scope.options.patterns == "default"
+    options = builder.optimization_options
+    assert len(options.patterns) > 50 and builder.optimization_options is options
+    assert builder.child().optimization_options is options

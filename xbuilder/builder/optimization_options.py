@@ -1,0 +1,94 @@
+"""OptimizationOptions, the options users write: names become passes, patterns, a profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..graph.model_scope import ModelScope
+from ..options import PassOptions
+from ..passes.patterns import new_profile, select_patterns
+from ..passes.registry import get_pass
+
+
+class OptimizationOptions(PassOptions):
+    """Options of the optimizer.
+
+    :param remove_unused: removes nodes and initializers that no output needs
+    :param constant_folding: True, False, or the operator types that may be folded
+    :param constant_size: bytes one fold may add to the model, all of them 64 times as many; with
+        the default value, they share one percent of the weights, 64 kilobytes at least
+    :param constant_fusing: merges equal initializers
+    :param remove_identity: removes Identity nodes
+    :param remove_duplicated_shape: keeps one of the Shape nodes computing the same shape
+    :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
+        a `RewriteDatabaseQuery`, or a list of these and of instances; it becomes a list of
+        instances, an unknown name is refused
+    :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the
+        engine's
+    :param recursive: optimizes subgraphs and local functions as well
+    :param stop_after: stops after this number of applied matches, -1 for no limit
+    :param verbose: 0 silent, 1 a line per iteration, 10 everything
+    :param verifies: checks every invariant of the graph after each iteration, and each call of a
+        pattern: slow, for those who write patterns
+    :param dump_applied_patterns: folder where every applied match is written as a small model
+    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on; what is
+        faster depends on the CPU, this one unless the option names another: `"CPU:intel-v4"` has
+        AVX-512, `"CPU:intel-v3"` has not, so have `"CPU:amd-v4"` and `"CPU:amd-v3"`; there is also
+        `"CPU:aarch64"`
+    :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
+    :param passes: names of the passes, in order, an unknown one is refused
+    :param trust_shapes: the shapes a file declares for computed results are right even where the
+        inference cannot know them (a Reshape whose shape is computed at run time), and rewrites
+        rely on them; otherwise they are labels, since runtimes do not check them either
+    :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
+        knows, `onnx.checker` accepts the result
+    :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of what failed, after which the optimization continues
+    :param features: notified of every change of the graphs while they are optimized, see
+        :class:`xbuilder.graph.features.Feature`
+    :param profile: measures the optimization: True becomes the profile to read when it is over,
+        one of these features, see `xoptim.toolkit.profiles.Profile`
+    :param late_checks: a big weight that is multiplied by constants is checked when it is written,
+        because it would be read once more otherwise. Writing or reading it raises
+        :class:`xbuilder.errors.LateCheckError` if a product is not finite, or too small for its
+        type, and the model is to be optimized again without this option, as the command does
+    :param checks: a pattern of yours that changes nodes in place, or any one that writes nodes that
+        are not valid, is caught and named; a few percent of the time
+
+    ::
+
+        OptimizationOptions(patterns="default+onnxruntime-TransposeTranspose", verbose=1)
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.passes:
+            get_pass(name)  # refuses an unknown one
+        if self.profile is True:
+            self.profile = new_profile()
+        if self.profile and not any(f is self.profile for f in self.features):
+            self.features = (*self.features, self.profile)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets an option. Patterns become a list of instances at once."""
+        if name == "patterns" and value is not None:
+            value = select_patterns(value)
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{name}={getattr(self, name)!r}"
+            for name, spec in self.__dataclass_fields__.items()
+            if name != "patterns" and getattr(self, name) != spec.default
+        ]
+        names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
+        rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
+        return f"{type(self).__name__}({', '.join(rows)})"
+
+
+def resolved_options(scope: ModelScope) -> OptimizationOptions:
+    """The options of a model. Those of a builder made without any are resolved here, when they are
+    first needed: it may never run a pattern."""
+    if not isinstance(scope.options, OptimizationOptions):
+        scope.options = OptimizationOptions(**vars(scope.options))
+    return scope.options
