@@ -30,9 +30,10 @@ from xbuilder.support.gc_pause import without_gc
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.queries import NodeFactory
 from ..authoring.roots import Sweep
-from ..catalogue.selection import one_pattern
+from ..catalogue.selection import as_selection, one_pattern
 from .applying import Applier
 from .cleaning import clean
+from .dispatch import dispatch_of
 from .failures import OnFailure, failure_callback
 from .graph_members import GraphMember
 from .guards.mutation_guard import NodeGuard, what_changed
@@ -42,7 +43,6 @@ from .member_runs import MemberRunner
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
 from .outcomes import Application, refusal_key, refuse
-from .program import program_of
 from .schedule import Schedule
 from .state import EngineState
 from .worklist import Worklist
@@ -112,9 +112,11 @@ class GraphBuilderPatternOptimization(EngineState):
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
         self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
-        self._program, self._selection = program_of(patterns)
-        self.patterns = list(self._program.patterns)
-        self.members = list(self._program.members)
+        selection = self._selection = as_selection(patterns)
+        dispatch = self._dispatch = dispatch_of(selection, graph.main_opset)
+        ordered = [selection[i] for i in dispatch.order]
+        self.patterns = [p for p in ordered if isinstance(p, PatternOptimization)]
+        self.members = [m for m in ordered if isinstance(m, GraphMember)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
         self.left = -1
@@ -314,11 +316,14 @@ class GraphBuilderPatternOptimization(EngineState):
     # -- the loop
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
-        lookouts = self._program.lookouts(self.main_opset, self.keeps_functions)
-        if not lookouts.patterns and not self.members and not self.final:
+        dispatch = self._dispatch
+        if not dispatch.is_for(self.main_opset, self.keeps_functions):
+            dispatch = dispatch_of(self._selection, self.main_opset, self.keeps_functions)
+        patterns = [self.patterns[i] for i in dispatch.running]
+        if not patterns and not self.members and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)
-        schedule = Schedule(self.store, lookouts, near)
+        schedule = Schedule(self.store, dispatch, patterns, near)
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         self.left = stop_after
         done = self._runner.run(0, self.members, self.cleanup) if events is None else []
@@ -389,8 +394,8 @@ class GraphBuilderPatternOptimization(EngineState):
         matched: list[MatchResult] = []
         tells = self._heard("matched")
         looking = schedule.looking()
-        watched = self._program.watched if self.checks else set()
-        if watched and any(pattern in watched for pattern, _ in looking):
+        watched = self._dispatch.watched if self.checks else set()
+        if watched and any(type(pattern) in watched for pattern, _ in looking):
             self.guard.note(schedule.records(), self.store.producers)
         for pattern, roots in looking:
             run = match_pattern(self, pattern, roots, claims, matched, is_watched)
