@@ -88,7 +88,9 @@ def _one_change(g: Any) -> Worklist:
     return worklist
 
 
-def test_near_what_members_changed_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_what_rewriters_changed_then_everywhere(
+    g: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Any number of times near, the whole graph once, when it is asked for."""
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
     schedule = _schedule(g, 0, 2)
@@ -111,7 +113,7 @@ def test_near_what_members_changed_then_everywhere(g: Any, monkeypatch: pytest.M
     assert schedule.found_nothing(), "and is confirmed by a sweep as usual"
 
 
-def test_many_changes_of_members_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_changes_of_rewriters_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", len(g.store) + 1)
     schedule = _schedule(g, 1)
     assert not schedule.found_nothing()
@@ -120,7 +122,7 @@ def test_many_changes_of_members_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_near_and_nowhere_else(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A schedule that starts from a fixed point is not confirmed, members or not."""
+    """A schedule that starts from a fixed point is not confirmed, rewriters or not."""
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
     schedule = _schedule(g, 1, near=g.store.nodes[:1])
     assert not schedule.found_nothing()
