@@ -17,7 +17,6 @@ from xbuilder.store.readers import NO_READERS
 Link: TypeAlias = tuple[Key, str]
 #: key to sort records in graph order
 order_of = attrgetter("order")
-key_of = attrgetter("key")
 
 
 def parse_root(root: str) -> Key:
@@ -58,16 +57,20 @@ class Links:
         kinds: dict[tuple[Key, tuple[str, ...]], list[NodeRecord]] = {}
         known = kinds.get
         for record in records:
-            before = filter(None, map(producer_of, record.inputs))
-            kind = record.key, tuple([p.op_type for p in before if not p.domain])
+            types = []
+            for name in record.inputs:
+                producer = producer_of(name)
+                if producer is not None and not producer.domain:
+                    types.append(producer.op_type)
+            kind = record.key, tuple(types)
             rows = known(kind)
             if rows is None:
                 kinds[kind] = [record]
             else:
                 rows.append(record)
         self._kinds: dict[Link, list[list[NodeRecord]]] = {}
-        for (key, types), rows in kinds.items():
-            for op_type in set(types):
+        for (key, before), rows in kinds.items():
+            for op_type in set(before):
                 self._kinds.setdefault((key, op_type), []).append(rows)
         #: the links of the graph
         self.known = frozenset(self._kinds)
@@ -160,7 +163,7 @@ class Roots(ABC):
         """
         names, types, links = tuple(roots), tuple(types), self.links
         if any(name.endswith("*") for name in names):
-            wanted = set(map(key_of, self.of(names)))
+            wanted = {record.key for record in self.of(names)}
             return links.nodes(
                 link for link in links.known if link[1] in types and link[0] in wanted
             )

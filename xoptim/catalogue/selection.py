@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from operator import attrgetter, is_
 from typing import Any, TypeGuard
 
 from xbuilder.errors import OptionError
@@ -18,17 +17,27 @@ from .registry import pattern_database
 
 
 class Selection(list[Member]):
-    """The list of patterns a user selected. The engine caches what it reads in `program`."""
-
-    program: object = None
+    """The list of rewrites a user selected, in the order they run when it was made."""
 
     def __init__(self, members: Iterable[Member] = ()):
         super().__init__(members)
         self._made_of = tuple(self)
 
     def is_as_made(self) -> bool:
-        """Whether the list still holds the patterns it was built with."""
-        return len(self) == len(self._made_of) and all(map(is_, self, self._made_of))
+        """Whether the list still holds the instances it was built with."""
+        if len(self) != len(self._made_of):
+            return False
+        return all(a is b for a, b in zip(self, self._made_of, strict=True))
+
+
+def as_selection(patterns: Any) -> Selection:
+    """The selection itself, or the one made from something else.
+
+    :param patterns: see :func:`get_pattern_list`
+    """
+    if isinstance(patterns, Selection) and patterns.is_as_made():
+        return patterns
+    return get_pattern_list(patterns)
 
 
 def get_pattern_list(
@@ -55,7 +64,6 @@ def get_pattern_list(
 
 #: the declarations of a pattern that are tuples of names
 DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
-_checked = attrgetter("checked")
 
 
 def check_declarations(members: Iterable[Member]) -> None:
@@ -64,11 +72,11 @@ def check_declarations(members: Iterable[Member]) -> None:
     :raises OptionError: it is not a tuple of names, or a pattern comes before an unknown one
     """
     rows = list(members)
-    known = all(map(is_, map(_checked, rows), map(type, rows)))
-    if known and all(map(DECLARED.isdisjoint, map(vars, rows))):
-        return  # most of the time: no step of python for each
+    new = [m for m in rows if m.checked is not type(m) or not DECLARED.isdisjoint(m.__dict__)]
+    if not new:
+        return
     check_names(rows, {entry.name for entry in pattern_database()})
-    for member in rows:
+    for member in new:
         if isinstance(member, PatternOptimization):
             _check_names(member)
         else:
@@ -131,7 +139,7 @@ def _classes_of(
 ) -> tuple[type[PatternOptimization], ...] | None:
     """The classes of patterns a text selects, None if it selects anything but classes."""
     found = database.select(database.as_query(text))
-    return tuple(in_order(found)) if all(map(_is_pattern, found)) else None
+    return tuple(in_order(found)) if all(_is_pattern(f) for f in found) else None
 
 
 def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:

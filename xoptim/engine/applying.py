@@ -18,6 +18,7 @@ from xbuilder.store.cycles import CycleError
 from ..authoring.patterns import MatchResult
 from ..authoring.rewriters import Member
 from ..authoring.right_side import RightSide
+from .engine import Engine
 from .guards.contradictions import contradicts_itself
 from .guards.edges import check_edges
 from .guards.mutation_guard import call_watched
@@ -28,7 +29,6 @@ from .guards.valid_nodes import check_new_node
 from .node_metadata import keep_documentation
 from .outcomes import Application, refusal_key
 from .redirection import can_redirect, is_same
-from .state import EngineState
 from .undo import undo
 
 
@@ -39,14 +39,14 @@ class Applier:
     another node reads or that a subgraph captures keeps its name, its type and its shape. Every
     pattern is checked in the same way.
 
-    :param state: the engine
+    :param engine: the engine
     """
 
-    def __init__(self, state: EngineState):
-        self.state = state
+    def __init__(self, engine: Engine):
+        self.engine = engine
         self.done: list[Application] = []
-        self.results = ResultFactsGuard(state.graph)
-        self.checks = FeatureChecks(state.graph)
+        self.results = ResultFactsGuard(engine.graph)
+        self.checks = FeatureChecks(engine.graph)
 
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
@@ -61,8 +61,8 @@ class Applier:
             return outcome
         written = match.apply if isinstance(match.apply, RightSide) else None
         features = self.checks.features
-        same = None if written is None or features else written.write_one_name(self.state)
-        if same is not None and can_redirect(self.state, *same):
+        same = None if written is None or features else written.write_one_name(self.engine)
+        if same is not None and self._can_redirect(*same):
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin
             self.done.append(outcome)
@@ -70,15 +70,19 @@ class Applier:
         nodes = self._new_nodes(match, removed)
         keep_documentation(removed, nodes)
         records = [NodeRecord(proto, 0, 0) for proto in nodes]
-        if self.state.checks:
+        if self.engine.checks:
             self._check(match.pattern, records, removed)
         self._replace(match, removed, records, outcome)
         outcome.time_in = time.perf_counter() - begin
         return outcome
 
+    def _can_redirect(self, result: str, source: str) -> bool:
+        """Whether the readers of a result can read another one, without an Identity."""
+        return self.engine.cleaning.identity and can_redirect(self.engine.graph, result, source)
+
     def _check(self, pattern: Member, records: list[NodeRecord], removed: list[NodeRecord]) -> None:
         """Checks the new nodes: the graph can hold them, the processors run them."""
-        graph, processor, name = self.state.graph, self.state.processor, pattern.name
+        graph, processor, name = self.engine.graph, self.engine.processor, pattern.name
         for record in records:
             check_new_node(graph, record, name, removed)
             if not pattern.for_other_build:
@@ -91,7 +95,7 @@ class Applier:
                 if not known.alive or known._proto is not node:
                     return None
             return match.records
-        index = self.state.store.index
+        index = self.engine.store.index
         records: list[NodeRecord] = []
         for node in match.nodes:
             if node is not None:
@@ -105,17 +109,17 @@ class Applier:
         pattern = match.pattern
         try:
             if isinstance(match.apply, RightSide):
-                return match.apply(self.state)  # no code of the pattern runs
-            apply = partial(match.apply, self.state, *match.nodes)
-            nodes = call_watched(pattern, removed, apply) if self.state.checks else apply()
+                return match.apply(self.engine)  # no code of the pattern runs
+            apply = partial(match.apply, self.engine, *match.nodes)
+            nodes = call_watched(pattern, removed, apply) if self.engine.checks else apply()
         except (InvalidModelError, PatternError):
             raise  # reported already, or not the fault of the pattern
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
-                f"{match.debug_string(self.state)}"
+                f"{match.debug_string(self.engine)}"
             ) from e
-        index = self.state.store.index
+        index = self.engine.store.index
         rows: list[NodeProto] = []
         for node in nodes if isinstance(nodes, (list, tuple)) else (None,):
             if not isinstance(node, NodeProto):
@@ -134,16 +138,16 @@ class Applier:
         records: list[NodeRecord],
         outcome: Application,
     ) -> None:
-        store = self.state.store
-        packed = packed_identity(self.state.graph, records)
+        store = self.engine.store
+        packed = packed_identity(self.engine.graph, records)
         if packed:
             outcome.refusal = f"no runtime has the Identity output {packed!r} would need"
             outcome.is_final = True
             return
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
-        known = self.state.facts.saved(removed)
+        known = self.engine.facts.saved(removed)
         try:
-            check_edges(self.state.graph, records)
+            check_edges(self.engine.graph, records)
             added = store.replace(removed, records, anchor)
         except PatternError as e:
             if self._changed_near(removed, records):
@@ -156,13 +160,13 @@ class Applier:
         try:
             self._infer(added, removed, known)
         except UnprovenShape as e:
-            undo(self.state.graph, added, removed, known)
+            undo(self.engine.graph, added, removed, known)
             outcome.refusal, outcome.is_final = f"{e}, which is not proven equal", True
             return
         except FactError as e:
-            impossible = contradicts_itself(self.state.graph, removed, known)
-            undo(self.state.graph, added, removed, known)
-            if impossible and not self.state.verifies:
+            impossible = contradicts_itself(self.engine.graph, removed, known)
+            undo(self.engine.graph, added, removed, known)
+            if impossible and not self.engine.verifies:
                 outcome.refusal, outcome.is_final = f"the model contradicts itself, {e}", True
                 return
             raise PatternError(
@@ -172,7 +176,7 @@ class Applier:
         refusal = self.checks.refusal() if self.checks.features else ""
         outcome.time_checking = time.perf_counter() - begin
         if refusal:
-            undo(self.state.graph, added, removed, known)
+            undo(self.engine.graph, added, removed, known)
             outcome.refusal, outcome.is_final = refusal, True
             return
         outcome.removed, outcome.added, outcome.known = removed, added, known
@@ -188,7 +192,7 @@ class Applier:
         self, added: list[NodeRecord], removed: list[NodeRecord], known: list[SavedFacts]
     ) -> None:
         """Infers the new nodes; facts that contradict those of kept results are refused first."""
-        graph, check = self.state.graph, self.results.check_of(removed, known)
+        graph, check = self.engine.graph, self.results.check_of(removed, known)
         for record in added:
             if self._is_known_identity(record):
                 continue
@@ -204,7 +208,7 @@ class Applier:
 
         :raises PatternError: one application makes a cycle, its pattern is named
         """
-        store = self.state.store
+        store = self.engine.store
         if not store.order_violated:
             return
         try:
@@ -214,13 +218,13 @@ class Applier:
             done = [a for a in applications if not a.refusal]
             guilty = [a for a in done if not found.isdisjoint(a.added)]
             for application in reversed([a for a in done if a.redirected is None]):
-                undo(self.state.graph, application.added, application.removed, application.known)
+                undo(self.engine.graph, application.added, application.removed, application.known)
             if len(guilty) == 1:
                 match = guilty[0].match
-                self.state.fail(
+                self.engine.fail(
                     match.pattern, f"Pattern {match.pattern.name} makes a cycle. {e}", e
                 )
-                self.state.refused.add(refusal_key(match))
+                self.engine.refused.add(refusal_key(match))
             for application in done:
                 application.refusal = "with other rewrites of the same iteration it makes a cycle"
                 application.added = application.removed = ()
@@ -232,4 +236,4 @@ class Applier:
         """Whether inferring an Identity would give no new fact. It is removed right after."""
         if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
             return False
-        return is_same(self.state, record.outputs[0], record.inputs[0])
+        return is_same(self.engine.graph, record.outputs[0], record.inputs[0])

@@ -3,57 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from xbuilder.graph.graph import Graph
 from xbuilder.inference.refresh import note_constant_readers
 from xbuilder.passes.duplicates import remove_duplicated_shape
-from xbuilder.passes.identity import remove_identity_node
+from xbuilder.passes.identity import remove_identity, remove_identity_node
+from xbuilder.passes.unused import remove_unused
+from xbuilder.store.graph_store import GraphStore
 
 from .outcomes import Application
 from .redirection import Redirections
-from .state import EngineState
 
 
-def clean(state: EngineState, applications: Sequence[Application]) -> int:
-    """Removes dead nodes, identities and duplicated shapes after applications; redirects readers.
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """Simplifications the engine makes by itself around the rewrites.
 
-    Cost: O(edges of the nodes that were removed, added, or became constant).
-
-    :param state: the engine
-    :param applications: the applications of an iteration
-    :return: number of nodes removed, except those of the applications, which are counted already
+    :param identity: Identity nodes are removed
+    :param unused: dead nodes are removed
+    :param duplicated_shape: equal Shape nodes are merged
     """
-    before = len(state.store)
-    note_constant_readers(state.graph, (r for a in applications for r in a.added))
-    redirections = Redirections(state)
-    for application in applications:
-        if application.redirected is not None:
-            before -= redirections.redirect(*application.redirected, application.removed)
-        if application.added and state.remove_identity:
-            _remove_identities(state, application)
-        if state.remove_unused:
-            _remove_dead(state, application)
-    _note_redirected(state, applications)
-    shapes = any(r.op_type == "Shape" for a in applications for r in a.added)
-    if shapes and state.remove_duplicated_shape:
-        remove_duplicated_shape(state.graph)
-    return before - len(state.store)
+
+    identity: bool = True
+    unused: bool = True
+    duplicated_shape: bool = True
+
+    def before(self, graph: Graph) -> None:
+        """Cleans the whole graph before the rewrites."""
+        if self.identity:
+            remove_identity(graph)
+        if self.unused:
+            remove_unused(graph)
+        if self.duplicated_shape:
+            remove_duplicated_shape(graph)
+
+    def after_rewriter(self, graph: Graph) -> None:
+        """Cleans the whole graph after a rewriter of graphs changed it."""
+        if self.identity:
+            remove_identity(graph)
+        if self.unused:
+            remove_unused(graph)
+        graph.store.compact()
+
+    def after(self, graph: Graph, applications: Sequence[Application]) -> int:
+        """Removes dead nodes, identities and duplicated shapes after applications; redirects
+        readers.
+
+        Cost: O(edges of the nodes that were removed, added, or became constant).
+
+        :param graph: the graph
+        :param applications: the applications of an iteration
+        :return: number of nodes removed, except those of the applications, which are counted
+            already
+        """
+        before = len(graph.store)
+        note_constant_readers(graph, (r for a in applications for r in a.added))
+        redirections = Redirections(graph)
+        for application in applications:
+            if application.redirected is not None:
+                before -= redirections.redirect(*application.redirected, application.removed)
+            if application.added and self.identity:
+                _remove_identities(graph, application)
+            if self.unused:
+                _remove_dead(graph.store, application)
+        _note_redirected(graph, applications)
+        shapes = any(r.op_type == "Shape" for a in applications for r in a.added)
+        if shapes and self.duplicated_shape:
+            remove_duplicated_shape(graph)
+        return before - len(graph.store)
 
 
-def _note_redirected(state: EngineState, applications: Sequence[Application]) -> None:
+def _note_redirected(graph: Graph, applications: Sequence[Application]) -> None:
     """Notes the readers of redirected results, whose source may have become a constant."""
-    producers = state.store.producers
+    producers = graph.store.producers
     sources = (a.redirected[1] for a in applications if a.redirected is not None)
-    note_constant_readers(state.graph, (producers[name] for name in sources if name in producers))
+    note_constant_readers(graph, (producers[name] for name in sources if name in producers))
 
 
-def _remove_identities(state: EngineState, application: Application) -> None:
+def _remove_identities(graph: Graph, application: Application) -> None:
     for r in application.added:
         if r.alive and r.op_type == "Identity" and not r.domain:
-            remove_identity_node(state.graph, r)
+            remove_identity_node(graph, r)
 
 
-def _remove_dead(state: EngineState, application: Application) -> None:
-    store, pinned = state.store, state.store.pinned
+def _remove_dead(store: GraphStore, application: Application) -> None:
+    pinned = store.pinned
     producers, consumers, outputs = store.producers, store.consumers, store.outputs
     stack: list[str] = []
     for r in application.removed:

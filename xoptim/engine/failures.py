@@ -15,17 +15,17 @@ from ..authoring.rewriters import Member
 OnFailure: TypeAlias = Callable[[PatternError, Member], None]
 
 
-def raise_failure(error: PatternError, member: Member) -> None:
+def raise_failure(error: PatternError, rewrite: Member) -> None:
     """Stops the optimization."""
     raise error
 
 
-def warn_failure(error: PatternError, member: Member) -> None:
+def warn_failure(error: PatternError, rewrite: Member) -> None:
     """Disables the rewrite and warns the user."""
-    warnings.warn(f"{member.name} failed: {error}", stacklevel=2)
+    warnings.warn(f"{rewrite.name} failed: {error}", stacklevel=2)
 
 
-def ignore_failure(error: PatternError, member: Member) -> None:
+def ignore_failure(error: PatternError, rewrite: Member) -> None:
     """Disables the rewrite."""
 
 

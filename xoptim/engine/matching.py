@@ -14,9 +14,9 @@ from xbuilder.nodes.record import NodeRecord
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Roots
+from .engine import Engine
 from .guards.mutation_guard import call_watched
 from .outcomes import PatternRun, refusal_key
-from .state import EngineState
 
 #: a pattern called on a root
 Look: TypeAlias = Callable[[NodeRecord], "MatchResult | None"]
@@ -51,7 +51,7 @@ class Claims:
 
 
 def match_pattern(
-    state: EngineState,
+    engine: Engine,
     pattern: PatternOptimization,
     roots: Roots,
     claims: Claims,
@@ -60,7 +60,7 @@ def match_pattern(
 ) -> PatternRun:
     """Runs one pattern where it may match. The first match to claim a node keeps it.
 
-    :param state: the engine
+    :param engine: the engine
     :param pattern: the pattern
     :param roots: the candidate roots
     :param claims: nodes of the matches found before, completed
@@ -71,7 +71,7 @@ def match_pattern(
     begin = time.perf_counter()
     run = PatternRun(pattern, roots.count(pattern.roots))
     records = possible_roots(roots, pattern)
-    look = _look_of(state, pattern, matched, is_watched) if records else _nothing
+    look = _look_of(engine, pattern, matched, is_watched) if records else _nothing
     claimed = claims.taken
     for record in records:
         if record in claimed:
@@ -80,27 +80,27 @@ def match_pattern(
             result = look(record)
             if result is None:
                 continue
-            nodes = _records_of(state, pattern, result)
+            nodes = _records_of(engine, pattern, result)
         except UnknownAttributeError as e:
-            pattern.none(state.store.proto(record), None, str(e))
+            pattern.none(engine.store.proto(record), None, str(e))
             continue
         except InvalidModelError:
             raise  # not the fault of the pattern
         except PatternError as e:
             run.failures += 1
-            state.on_failure(e, pattern)
+            engine.on_failure(e, pattern)
             continue
         except Exception as e:
             run.failures += 1
             text = f"{type(e).__name__}: {e}. This is a bug of the pattern; "
             text = f"{text}remove it with '-{pattern.name}' to go on."
-            state.fail(
+            engine.fail(
                 pattern, f"Pattern {pattern.name} failed while looking at {record!r}: {text}", e
             )
             continue
-        if state.refused and refusal_key(result) in state.refused:
+        if engine.refused and refusal_key(result) in engine.refused:
             continue
-        if claims.accept(nodes, None if result.stays is None else state.record(result.stays)):
+        if claims.accept(nodes, None if result.stays is None else engine.record(result.stays)):
             matched.append(result)
             run.found.append(result)
     run.time_in = time.perf_counter() - begin
@@ -112,28 +112,28 @@ def _nothing(record: NodeRecord) -> None:
 
 
 def _look_of(
-    state: EngineState,
+    engine: Engine,
     pattern: PatternOptimization,
     matched: list[MatchResult],
     is_watched: bool,
 ) -> Look:
     """The function called on each root."""
-    look = pattern.matcher(state, matched)
-    if state.verifies or is_watched:
-        look = partial(_watched, state, pattern, look)
+    look = pattern.matcher(engine, matched)
+    if engine.verifies or is_watched:
+        look = partial(_watched, engine, pattern, look)
     return look
 
 
 def _watched(
-    state: EngineState, pattern: PatternOptimization, look: Look, record: NodeRecord
+    engine: Engine, pattern: PatternOptimization, look: Look, record: NodeRecord
 ) -> MatchResult | None:
     """Calls a pattern and checks that it does not modify nodes."""
-    return call_watched(pattern, _with_producers(state, record), partial(look, record))
+    return call_watched(pattern, _with_producers(engine, record), partial(look, record))
 
 
-def _with_producers(state: EngineState, record: NodeRecord) -> list[NodeRecord]:
+def _with_producers(engine: Engine, record: NodeRecord) -> list[NodeRecord]:
     """A node and its producers, the only nodes most patterns visit."""
-    producers = state.store.producers
+    producers = engine.store.producers
     return [record, *{p: None for n in record.inputs if (p := producers.get(n)) is not None}]
 
 
@@ -154,7 +154,7 @@ def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecor
 
 
 def _records_of(
-    state: EngineState, pattern: PatternOptimization, result: MatchResult
+    engine: Engine, pattern: PatternOptimization, result: MatchResult
 ) -> list[NodeRecord]:
     if not isinstance(result, MatchResult):
         raise PatternError(
@@ -163,7 +163,7 @@ def _records_of(
         )
     if result.records is not None:
         return result.records
-    index = state.store.index
+    index = engine.store.index
     records: list[NodeRecord] = []
     for node in result.nodes:
         if node is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from onnx import NodeProto
 
@@ -41,9 +40,6 @@ def _inherit(new: NodeProto, source: NodeProto) -> None:
     """Adds to a node the documentation and metadata of another one that it lacks."""
     if source.doc_string and not new.doc_string:
         new.doc_string = readable(source.doc_string)
-    known = set(map(_key, new.metadata_props[:]))
+    known = {p.key for p in new.metadata_props[:]}
     props = source.metadata_props
     new.metadata_props.extend([p for p in props[:] if p.key not in known] if known else props)
-
-
-_key = attrgetter("key")

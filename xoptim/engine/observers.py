@@ -19,8 +19,8 @@ from xbuilder.protos.pretty import pretty_graph, pretty_node
 
 from ..authoring.patterns import Reason
 from ..authoring.rewriters import Member
+from .engine import Engine
 from .outcomes import Application, PatternRun
-from .state import EngineState
 
 Row = dict[str, Any]
 
@@ -32,32 +32,32 @@ class Observer(Feature):
     are: `GraphBuilderPatternOptimization(..., features=[...])`.
     """
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """The optimization starts."""
 
-    def iteration(self, state: EngineState, i: int, priority: int) -> None:
+    def iteration(self, engine: Engine, i: int, priority: int) -> None:
         """An iteration starts."""
 
     def matched(self, i: int, run: PatternRun) -> None:
         """A pattern visited its roots."""
 
-    def running(self, state: EngineState, i: int, member: Member) -> None:
+    def running(self, engine: Engine, i: int, rewriter: Member) -> None:
         """A rewriter of whole graphs starts."""
 
-    def ran(self, state: EngineState, i: int, member: Member, changed: bool) -> None:
+    def ran(self, engine: Engine, i: int, rewriter: Member, changed: bool) -> None:
         """A rewriter of whole graphs ends, and has changed the graph or not."""
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """A match was applied, or refused."""
 
-    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
+    def cleaned(self, engine: Engine, i: int, removed: int, time_in: float) -> None:
         """An iteration ends."""
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
         """The reason to stop the optimization after an iteration, empty to continue."""
         return ""
 
-    def end(self, state: EngineState, message: str) -> None:
+    def end(self, engine: Engine, message: str) -> None:
         """The optimization ends."""
 
 
@@ -67,7 +67,7 @@ class Statistics(Observer):
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """Resets the rows."""
         self.rows = []
 
@@ -83,7 +83,7 @@ class Statistics(Observer):
             }
         )
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """One row `apply_<name>`."""
         changed = 0 if done.refusal else 1
         row: Row = {
@@ -100,7 +100,7 @@ class Statistics(Observer):
             row["refusal"] = done.refusal
         self.rows.append(row)
 
-    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
+    def cleaned(self, engine: Engine, i: int, removed: int, time_in: float) -> None:
         """One row for the cleaning of an iteration."""
         self.rows.append(
             {
@@ -133,7 +133,7 @@ class Applied(Observer):
     def __init__(self) -> None:
         self.done: list[Application] = []
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """Keeps the application unless it was refused."""
         if not done.refusal:
             self.done.append(done)
@@ -147,16 +147,16 @@ class Verbose(Observer):
         self.verbose = verbose
         self.prefix = "[GraphBuilderPatternOptimization]"
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """Prints the size of the problem, subscribes to rejections."""
         print(
-            f"{self.prefix} start with {len(state.store)} nodes, "
-            f"{len(state.graph.constants.initializers)} initializers, "
-            f"{len(state.patterns)} patterns"
+            f"{self.prefix} start with {len(engine.store)} nodes, "
+            f"{len(engine.graph.constants.initializers)} initializers, "
+            f"{len(engine.patterns)} patterns"
         )
         if self.verbose >= 10:
-            print(pretty_graph(state.graph))
-            for pattern in state.patterns:
+            print(pretty_graph(engine.graph))
+            for pattern in engine.patterns:
                 pattern.listener = self.reject
 
     def reject(self, reason: Reason) -> None:
@@ -165,9 +165,9 @@ class Verbose(Observer):
         where = "" if node is None else f" {pretty_node(node)}"
         print(f"{self.prefix}   {pattern.name} refuses{where}: {text} (line {lineno})")
 
-    def iteration(self, state: EngineState, i: int, priority: int) -> None:
+    def iteration(self, engine: Engine, i: int, priority: int) -> None:
         """Prints the iteration."""
-        print(f"{self.prefix} iteration {i}: {len(state.store)} nodes, priority {priority}")
+        print(f"{self.prefix} iteration {i}: {len(engine.store)} nodes, priority {priority}")
 
     def matched(self, i: int, run: PatternRun) -> None:
         """Prints the pattern if it matched."""
@@ -178,7 +178,7 @@ class Verbose(Observer):
             for match in run.found:
                 print(f"{self.prefix}     {match.to_string(short=False)}")
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """Prints the removed and the new nodes."""
         if self.verbose < 10:
             return
@@ -190,21 +190,21 @@ class Verbose(Observer):
             for record in records:
                 print(f"{self.prefix}     {sign} {record!r}")
 
-    def end(self, state: EngineState, message: str) -> None:
+    def end(self, engine: Engine, message: str) -> None:
         """Prints the result."""
-        print(f"{self.prefix} end with {len(state.store)} nodes, {message}")
+        print(f"{self.prefix} end with {len(engine.store)} nodes, {message}")
         if self.verbose >= 10:
-            print(pretty_graph(state.graph))
-            for pattern in state.patterns:
+            print(pretty_graph(engine.graph))
+            for pattern in engine.patterns:
                 pattern.listener = None
 
 
 class Verify(Observer):
     """Checks every invariant of the graph and of its facts after each iteration."""
 
-    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
+    def cleaned(self, engine: Engine, i: int, removed: int, time_in: float) -> None:
         """Rebuilds the store and compares; tables must only hold live names."""
-        check_graph(state.graph)
+        check_graph(engine.graph)
 
 
 class Dump(Observer):
@@ -217,13 +217,13 @@ class Dump(Observer):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """Writes `<pattern>_<iteration>_<index>_before.onnx` and `_after.onnx`."""
         if done.refusal:
             return
         stem = f"{done.match.pattern.name}_{i:03d}_{index:04d}"
         for suffix, records in (("before", done.removed), ("after", done.written())):
-            model = small_model(state.graph, [r._proto for r in records], f"{stem}_{suffix}")
+            model = small_model(engine.graph, [r._proto for r in records], f"{stem}_{suffix}")
             onnx.save(model, self.folder / f"{stem}_{suffix}.onnx")
 
 

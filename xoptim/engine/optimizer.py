@@ -19,9 +19,6 @@ from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes import complete_rows
-from xbuilder.passes.duplicates import remove_duplicated_shape
-from xbuilder.passes.identity import remove_identity
-from xbuilder.passes.unused import remove_unused
 from xbuilder.runtimes.processors import check_processor
 from xbuilder.store.events import StoreEvent
 from xbuilder.support.argument_types import PATH, check_type
@@ -30,21 +27,20 @@ from xbuilder.support.gc_pause import without_gc
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Sweep
 from ..authoring.seed_queries import NodeFactory
-from ..catalogue.selection import one_pattern
+from ..catalogue.selection import as_selection, one_pattern
 from .applying import Applier
-from .cleaning import clean
+from .cleaning import Cleaning
+from .dispatch import dispatch_of
+from .engine import Engine
 from .failures import OnFailure, failure_callback
-from .graph_members import GraphMember
+from .graph_rewriters import Rewriter, RewriterRunner
 from .guards.mutation_guard import NodeGuard, what_changed
 from .intermediate_functions import put_back
 from .matching import Claims, match_pattern
-from .member_runs import MemberRunner
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
 from .outcomes import Application, refusal_key, refuse
-from .program import program_of
 from .schedule import Schedule
-from .state import EngineState
 from .worklist import Worklist
 
 T = TypeVar("T")
@@ -53,7 +49,7 @@ T = TypeVar("T")
 FREE_ITERATIONS = 100
 
 
-class GraphBuilderPatternOptimization(EngineState):
+class GraphBuilderPatternOptimization(Engine):
     """Rewrites the graph of a builder with patterns.
 
     An iteration costs O(sum of the buckets of the roots + edits + N). After a full sweep, only the
@@ -94,8 +90,8 @@ class GraphBuilderPatternOptimization(EngineState):
         processor: str = "CPU",
         features: Sequence[Feature] = (),
         on_failure: str | OnFailure = "raise",
-        final: Sequence[GraphMember] = (),
-        cleanup: Sequence[GraphMember] = (),
+        final: Sequence[Rewriter] = (),
+        cleanup: Sequence[Rewriter] = (),
         max_use_ratio: float | None = None,
         checks: bool = True,
     ):
@@ -112,9 +108,11 @@ class GraphBuilderPatternOptimization(EngineState):
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
         self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
-        self._program, self._selection = program_of(patterns)
-        self.patterns = list(self._program.patterns)
-        self.members = list(self._program.members)
+        selection = self._selection = as_selection(patterns)
+        dispatch = self._dispatch = dispatch_of(selection, graph.main_opset)
+        ordered = [selection[i] for i in dispatch.order]
+        self.patterns = [p for p in ordered if isinstance(p, PatternOptimization)]
+        self.rewriters = [r for r in ordered if isinstance(r, Rewriter)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
         self.left = -1
@@ -122,7 +120,7 @@ class GraphBuilderPatternOptimization(EngineState):
         self.refused = set()
         self.guard = NodeGuard()
         self.worklist = Worklist(self.store)
-        self._runner = MemberRunner(self, self.worklist)
+        self._runner = RewriterRunner(self, self.worklist)
         self.statistics = Statistics()
         self.users = tuple(features)
         self.features: list[Feature] = [self.statistics, OscillationDetector(), GrowthDetector()]
@@ -135,10 +133,10 @@ class GraphBuilderPatternOptimization(EngineState):
         if max_use_ratio is not None:
             self.features.append(UseDetector(max_use_ratio))
         self.features.extend(self.users)
-        self._hearers: dict[str, list[Callable[..., Any]]] = {}
+        self._known_callbacks: dict[str, list[Callable[..., Any]]] = {}
         #: keeps the intermediate functions that patterns make for other patterns, to inspect them
         self.keeps_functions = False
-        self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
+        self.cleaning = Cleaning()
         self.op = NodeFactory(self)
         self.anyop = self.op
 
@@ -197,16 +195,15 @@ class GraphBuilderPatternOptimization(EngineState):
         """
         check_type("max_iter", max_iter, int)
         check_type("stop_after", stop_after, int)
-        self.remove_identity, self.remove_unused = remove_identity, remove_unused
-        self.remove_duplicated_shape = remove_duplicated_shape
+        self.cleaning = Cleaning(remove_identity, remove_unused, remove_duplicated_shape)
         rows: list[Row] = []
         if recursive and self.recursive:
             rows.extend(self._optimize_subgraphs(max_iter, stop_after))
             stop_after = _left(stop_after, _applications(rows))
         with attached(self.graph, self.features):
-            self._hearers = {}
-            self.tell("begin", self)
-            self._clean_first()
+            self._known_callbacks = {}
+            self.notify("begin", self)
+            self.cleaning.before(self.graph)
             known = list(self.graph.functions)
             with self._runner.following():
                 message = self._loop(max_iter, stop_after, events)
@@ -214,42 +211,41 @@ class GraphBuilderPatternOptimization(EngineState):
                 self._put_back(known, max_iter, stop_after)
             self._check_nodes()
             self.store.compact()
-            self.tell("end", self, message)
+            self.notify("end", self, message)
         return complete_rows(rows + self.statistics.rows)
 
-    def run_once(self, members: Sequence[GraphMember]) -> list[Row]:
+    def run_once(self, rewriters: Sequence[Rewriter]) -> list[Row]:
         """Runs rewriters of whole graphs once, in their order, without looking for a fixed point.
 
-        :param members: the rewriters
+        :param rewriters: the rewriters
         :return: rows of statistics
         """
         with attached(self.graph, self.features):
-            self._hearers = {}
-            self.tell("begin", self)
-            done = self._runner.run(0, members)
-            self.tell("end", self, f"{_count(done)} rewrites")
+            self._known_callbacks = {}
+            self.notify("begin", self)
+            done = self._runner.run_all(0, rewriters)
+            self.notify("end", self, f"{_count(done)} rewrites")
         return complete_rows(self.statistics.rows)
 
     def run_within(
-        self, state: EngineState, events: Sequence[StoreEvent] | None = None
+        self, engine: Engine, events: Sequence[StoreEvent] | None = None
     ) -> list[Application]:
         """Runs the loop inside the run of another engine on the same graph. The features attached
         to the graph are notified of this run as well.
 
-        :param state: the other engine
+        :param engine: the other engine
         :param events: changes since the last fixed point, see :meth:`optimize`
         :return: the applications
         """
-        self.remove_identity, self.remove_unused = state.remove_identity, state.remove_unused
-        self.remove_duplicated_shape = state.remove_duplicated_shape
+        self.cleaning = engine.cleaning
         applied = Applied()
         uses = [f for f in self.features if isinstance(f, UseDetector)]
         with attached(self.graph, [applied, *uses]):
-            self._hearers = {}
+            self._known_callbacks = {}
             for detector in uses:
                 detector.begin(self)
             with self._runner.following():
-                self._loop(-1, state.left, events)
+                self._loop(-1, engine.left, events)
         self.store.compact()
         return applied.done
 
@@ -277,16 +273,16 @@ class GraphBuilderPatternOptimization(EngineState):
                     record = write_back(self.graph, record)
         return rows
 
-    def _heard(self, event: str) -> list[Callable[..., Any]]:
+    def _callbacks(self, event: str) -> list[Callable[..., Any]]:
         """The callbacks of the attached features for an event."""
-        if event not in self._hearers:
-            self._hearers[event] = heard_by(features_of(self.graph), Observer, event)
-        return self._hearers[event]
+        if event not in self._known_callbacks:
+            self._known_callbacks[event] = heard_by(features_of(self.graph), Observer, event)
+        return self._known_callbacks[event]
 
-    def tell(self, event: str, *args: Any) -> None:
-        """See :class:`EngineState`."""
-        for tell in self._heard(event):
-            tell(*args)
+    def notify(self, event: str, *args: Any) -> None:
+        """See :class:`Engine`."""
+        for callback in self._callbacks(event):
+            callback(*args)
 
     def _on(self, child: Graph) -> GraphBuilderPatternOptimization:
         """The same optimizer for a subgraph."""
@@ -303,28 +299,23 @@ class GraphBuilderPatternOptimization(EngineState):
             checks=self.checks,
         )
 
-    def _clean_first(self) -> None:
-        if self.remove_identity:
-            remove_identity(self.graph)
-        if self.remove_unused:
-            remove_unused(self.graph)
-        if self.remove_duplicated_shape:
-            remove_duplicated_shape(self.graph)
-
     # -- the loop
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
-        lookouts = self._program.lookouts(self.main_opset, self.keeps_functions)
-        if not lookouts.patterns and not self.members and not self.final:
+        dispatch = self._dispatch
+        if not dispatch.is_for(self.main_opset, self.keeps_functions):
+            dispatch = dispatch_of(self._selection, self.main_opset, self.keeps_functions)
+        patterns = [self.patterns[i] for i in dispatch.running]
+        if not patterns and not self.rewriters and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)
-        schedule = Schedule(self.store, lookouts, near)
+        schedule = Schedule(self.store, dispatch, patterns, near)
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         self.left = stop_after
-        done = self._runner.run(0, self.members, self.cleanup) if events is None else []
+        done = self._runner.run_all(0, self.rewriters, self.cleanup) if events is None else []
         applied = _count(done)
         for i in range(limit):
-            self.tell("iteration", self, i, schedule.priority)
+            self.notify("iteration", self, i, schedule.priority)
             new = self._iterate(i, schedule)
             if new is None:
                 return f"fixed point after {i + 1} iterations, {applied} rewrites"
@@ -334,7 +325,7 @@ class GraphBuilderPatternOptimization(EngineState):
             if not new:
                 continue
             done = new
-            for stops in self._heard("stops"):
+            for stops in self._callbacks("stops"):
                 reason: str = stops(self.graph, done)
                 if reason:
                     warnings.warn(reason, stacklevel=2)
@@ -353,22 +344,22 @@ class GraphBuilderPatternOptimization(EngineState):
             schedule.found()
             done = self._apply(i, matches if self.left < 0 else matches[: self.left])
             schedule.changed(len(done), self.worklist)
-            more = self._runner.run(i, self.cleanup)
+            more = self._runner.run_all(i, self.cleanup)
             if more:
                 schedule.restart()
             return [*done, *more]
         if schedule.found_nothing():
             return []
-        return None if schedule.is_confirmed else self._run_members(i, schedule)
+        return None if schedule.is_confirmed else self._run_rewriters(i, schedule)
 
-    def _run_members(self, i: int, schedule: Schedule) -> list[Application] | None:
+    def _run_rewriters(self, i: int, schedule: Schedule) -> list[Application] | None:
         """Runs the rewriters of whole graphs when no pattern matches. Returns None when they change
         nothing either."""
         with Worklist(self.store) as changes:
-            done = self._runner.run(i, self.final, self.cleanup)
-            done += self._runner.run(i, self.members, self.cleanup)
+            done = self._runner.run_all(i, self.final, self.cleanup)
+            done += self._runner.run_all(i, self.rewriters, self.cleanup)
             if not done:
-                done = self._runner.confirm(i, [*self.final, *self.members], self.cleanup)
+                done = self._runner.confirm(i, [*self.final, *self.rewriters], self.cleanup)
         if done:
             schedule.resume(changes)
             return done
@@ -387,16 +378,16 @@ class GraphBuilderPatternOptimization(EngineState):
     def _look(self, i: int, schedule: Schedule, is_watched: bool = False) -> list[MatchResult]:
         claims = Claims()
         matched: list[MatchResult] = []
-        tells = self._heard("matched")
+        callbacks = self._callbacks("matched")
         looking = schedule.looking()
-        watched = self._program.watched if self.checks else set()
-        if watched and any(pattern in watched for pattern, _ in looking):
+        watched = self._dispatch.watched if self.checks else set()
+        if watched and any(type(pattern) in watched for pattern, _ in looking):
             self.guard.note(schedule.records(), self.store.producers)
         for pattern, roots in looking:
             run = match_pattern(self, pattern, roots, claims, matched, is_watched)
             self._failures += run.failures
-            for tell in tells:
-                tell(i, run)
+            for callback in callbacks:
+                callback(i, run)
         return matched
 
     def _name_guilty(self, changed: list[NodeRecord], again: Callable[[], T]) -> T:
@@ -430,7 +421,7 @@ class GraphBuilderPatternOptimization(EngineState):
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
         applier = Applier(self)
         done: list[Application] = []
-        tells = self._heard("applied")
+        callbacks = self._callbacks("applied")
         with self.worklist:
             for index, match in enumerate(matches):
                 try:
@@ -440,18 +431,18 @@ class GraphBuilderPatternOptimization(EngineState):
                     self.refused.add(refusal_key(match))
                     application = Application(match, refusal=str(e))
                 done.append(application)
-                for tell in tells:
-                    tell(self, i, index, application)
+                for callback in callbacks:
+                    callback(self, i, index, application)
             applier.check_order(done)
             for application in done:
                 if application.refusal:
                     refuse(self.refused, application)
             begin = time.perf_counter()
-            removed = clean(self, done)
+            removed = self.cleaning.after(self.graph, done)
         if self.left > 0:
             self.left -= _count(done)
         self.store.compact()
-        self.tell("cleaned", self, i, removed, time.perf_counter() - begin)
+        self.notify("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
 
 

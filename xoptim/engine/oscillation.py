@@ -8,9 +8,9 @@ from math import prod
 
 from xbuilder.graph.graph import Graph
 
+from .engine import Engine
 from .observers import Observer
 from .outcomes import Application
-from .state import EngineState
 
 #: iterations without a smaller graph before the graph is compared with its earlier states
 PATIENCE = 16
@@ -37,7 +37,7 @@ class OscillationDetector(Observer):
         self._names: list[set[str]] = []
         self.culprits: list[str] = []
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """Resets the signatures."""
         self._smallest = None
         self._seen.clear()
@@ -89,9 +89,9 @@ class GrowthDetector(Observer):
         self.limit = GROWTH * size + FREE_NODES
         self._added: Counter[str] = Counter()
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """Measures the graph."""
-        self._starts_at(len(state.store))
+        self._starts_at(len(engine.store))
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
         """The reason to stop if the graph is too large, with the patterns that cause it.
@@ -127,9 +127,9 @@ class UseDetector(Observer):
         self.limit = 0.0
         self._used: Counter[str] = Counter()
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """Measures the graph."""
-        self.limit = self.ratio * len(state.store)
+        self.limit = self.ratio * len(engine.store)
         self._used.clear()
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:

@@ -4,58 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import complete_facts
 
-from .state import EngineState
 
-
-def can_redirect(state: EngineState, result: str, source: str) -> bool:
+def can_redirect(graph: Graph, result: str, source: str) -> bool:
     """Whether the readers of a result can read another one directly. That one must come before
     and have the same facts.
 
-    :param state: the engine
+    :param graph: the graph
     :param result: the result they read
     :param source: the result they would read instead
     """
-    store = state.store
+    store = graph.store
     return (
-        state.remove_identity
-        and result not in store.outputs
+        result not in store.outputs
         and result not in store.pinned
-        and is_same(state, result, source)
-        and _comes_before(state, source, result)
+        and is_same(graph, result, source)
+        and _comes_before(graph, source, result)
         and store.can_redirect(result, source)
     )
 
 
-def is_same(state: EngineState, result: str, source: str) -> bool:
+def is_same(graph: Graph, result: str, source: str) -> bool:
     """Whether two results have the same known type and shape.
 
     The copy of a constant becomes a constant for the next applications, so it is always inferred.
     """
-    a, b = state.facts[result], state.facts[source]
+    a, b = graph.facts[result], graph.facts[source]
     same = a.shape is not None and a.type == b.type and a.shape == b.shape
-    is_constant = state.graph.constants.is_constant
+    is_constant = graph.constants.is_constant
     return same and (not is_constant(source) or is_constant(result))
 
 
-def _comes_before(state: EngineState, source: str, result: str) -> bool:
-    producers = state.store.producers
+def _comes_before(graph: Graph, source: str, result: str) -> bool:
+    producers = graph.store.producers
     before, after = producers.get(source), producers.get(result)
     if before is None:
-        return state.graph.has_name(source)
+        return graph.has_name(source)
     return after is not None and before.order < after.order
 
 
 class Redirections:
     """Redirects readers at the end of an iteration, in the order of the applications.
 
-    :param state: the engine
+    :param graph: the graph
     """
 
-    def __init__(self, state: EngineState):
-        self.state = state
+    def __init__(self, graph: Graph):
+        self.graph = graph
         self._done: dict[str, str] = {}
 
     def redirect(self, result: str, source: str, removed: Sequence[NodeRecord]) -> int:
@@ -69,12 +67,12 @@ class Redirections:
         """
         while source in self._done:
             source = self._done[source]
-        store = self.state.store
+        store = self.graph.store
         record = store.producers.get(result)
-        moves = _comes_before(self.state, source, result) and store.can_redirect(result, source)
+        moves = _comes_before(self.graph, source, result) and store.can_redirect(result, source)
         if record is None or not moves:
             return 0
-        complete_facts(self.state.graph, result, source)
+        complete_facts(self.graph, result, source)
         alone = len(removed) == 1 and removed[0] is record
         gone = removed if alone else self._gone(record, removed)
         store.redirect(result, source, gone)
@@ -84,7 +82,7 @@ class Redirections:
     def _gone(self, record: NodeRecord, removed: Sequence[NodeRecord]) -> list[NodeRecord]:
         """The producer of a result nobody reads any more, and the nodes of a match that only it
         needs."""
-        store = self.state.store
+        store = self.graph.store
         gone = [record]
         for other in reversed(removed):
             if other is record or not other.alive:

@@ -9,7 +9,7 @@ from xbuilder.store.graph_store import GraphStore
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.roots import Candidates, Roots, Sweep
-from .lookouts import Level, Lookouts
+from .dispatch import Dispatch
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -22,56 +22,69 @@ class Schedule:
     the fixed point.
 
     :param store: the graph
-    :param lookouts: the patterns
+    :param dispatch: which patterns may match
+    :param patterns: the patterns that run, by rank
     :param near: the nodes to look at first, when nothing else changed since a fixed point
     """
 
     def __init__(
         self,
         store: GraphStore,
-        lookouts: Lookouts,
+        dispatch: Dispatch,
+        patterns: Sequence[PatternOptimization],
         near: Iterable[NodeRecord] | None = None,
     ):
         self._store = store
-        self._lookouts = lookouts
+        self._dispatch = dispatch
+        self._patterns = patterns
+        self._levels = dispatch.levels or [(0, 0, 0)]
         self._whole: Sweep | None = None
         # patterns are listened to from the beginning, or not at all
-        self._is_heard = lookouts.is_listened_to()
+        self._every_reason = any(p.listener is not None for p in patterns)
         self._only_near = self._from_fixed_point = near is not None
         #: patterns only looked near what something else changed since the last fixed point
         self._is_partial = False
         #: patterns look everywhere, and nothing changed since the rest had nothing left to do
         self.is_confirmed = False
+        ranks = range(len(patterns))
         # ranks of those that looked everywhere since the last change
-        self._settled = set(lookouts.ranks if self._from_fixed_point else ())
+        self._settled = set(ranks if self._from_fixed_point else ())
         #: ranks of those that look everywhere
-        self.sweep = set(() if self._from_fixed_point else lookouts.ranks)
+        self.sweep = set(() if self._from_fixed_point else ranks)
         #: where the others look
         self.near = Candidates(store, near or ())
-        self._rank = len(lookouts.levels) - 1 if self._from_fixed_point else 0
-
-    @property
-    def _level(self) -> Level:
-        return self._lookouts.levels[self._rank]
+        self._level = len(self._levels) - 1 if self._from_fixed_point else 0
 
     @property
     def priority(self) -> int:
         """The highest priority that is tried."""
-        return self._level.priority
+        return self._levels[self._level][0]
+
+    @property
+    def _active(self) -> range:
+        """Ranks of the patterns of this priority and of the lower ones."""
+        return range(self._levels[self._level][2])
 
     def looking(self) -> list[tuple[PatternOptimization, Roots]]:
         """Patterns that have something to look at, and where they look."""
-        active, lookouts, is_heard = self._level.active, self._lookouts, self._is_heard
-        answers = lookouts.answers(self._store, is_heard)
-        found: dict[int, Roots] = {}
-        if self.sweep:
+        active, sweep, found = self._active, self.sweep, dict[int, Roots]()
+        if sweep:
             whole = self._sweep()
-            ranks = lookouts.starting_from(whole, is_heard) & active & self.sweep
-            found.update(dict.fromkeys(answers.possible(ranks), whole))
+            for rank in self._dispatch.starting_from(whole, self._every_reason):
+                if rank in active and rank in sweep:
+                    found[rank] = whole
         if self.near.records:
-            ranks = lookouts.starting_from(self.near, is_heard) & active - self.sweep
-            found.update(dict.fromkeys(answers.possible(ranks), self.near))
-        return [(lookouts.patterns[rank], found[rank]) for rank in sorted(found)]
+            for rank in self._dispatch.starting_from(self.near, self._every_reason):
+                if rank in active and rank not in sweep:
+                    found[rank] = self.near
+        keys = frozenset(self._store.bucket_keys())
+        types = {op_type for domain, op_type in keys if not domain}
+        may_match, patterns = self._dispatch.may_match, self._patterns
+        return [
+            (patterns[rank], found[rank])
+            for rank in sorted(found)
+            if may_match(rank, patterns[rank], keys, types)
+        ]
 
     def _sweep(self) -> Sweep:
         """The whole graph; what is known of it is kept as long as it is the same."""
@@ -80,16 +93,16 @@ class Schedule:
         return self._whole
 
     def found_nothing(self) -> bool:
-        """Tells if something is left to look at: those of the next priority see the whole graph;
+        """Whether something is left to look at: those of the next priority see the whole graph;
         after the last one, those that did not since the last change."""
-        active = self._level.active
-        self._settled |= self.sweep & active
+        self._settled.update(rank for rank in self._active if rank in self.sweep)
         self.near = Candidates(self._store, [])
-        if self._rank + 1 < len(self._lookouts.levels):
-            self._rank += 1
-            self.sweep = set(self._level.reached)
+        if self._level + 1 < len(self._levels):
+            self._level += 1
+            _, first, end = self._levels[self._level]
+            self.sweep = set(range(first, end))
             return True
-        self.sweep = set(active - self._settled)
+        self.sweep = set(self._active) - self._settled
         return bool(self.sweep)
 
     def found(self) -> None:
@@ -97,7 +110,7 @@ class Schedule:
         self.is_confirmed = False
         if not self._from_fixed_point:
             self._settled.clear()
-        self.sweep -= self._level.active
+        self.sweep.difference_update(self._active)
 
     def changed(self, count: int, worklist: Worklist) -> None:
         """Matches were applied.
@@ -106,14 +119,14 @@ class Schedule:
         :param worklist: what changed
         """
         if count * SWEEP_SHARE > len(self._store):
-            self.sweep |= self._level.active
+            self.sweep.update(self._active)
         else:
             self.near = Candidates(self._store, worklist.neighbourhood())
 
     def restart(self) -> None:
         """Something else changed the graph: every pattern looks everywhere."""
         self._settled.clear()
-        self.sweep |= self._level.active
+        self.sweep.update(self._active)
         self._from_fixed_point = self._only_near
         self._is_partial = self.is_confirmed = False
 
@@ -132,7 +145,7 @@ class Schedule:
         self.near = Candidates(self._store, changes.neighbourhood())
 
     def confirm(self) -> bool:
-        """Tells if patterns have to look everywhere once more, which they do next."""
+        """Whether patterns have to look everywhere once more, which they do next."""
         if not self._is_partial:
             return False
         self.restart()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
-from operator import attrgetter
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
@@ -46,8 +44,8 @@ class Worklist:
 
         :param events: the changes, by default those received
         """
-        heard = self.events if events is None else events
-        changed = {r for e in heard for r in (*e.added, *e.removed, *e.readers)}
+        received = self.events if events is None else events
+        changed = {r for e in received for r in (*e.added, *e.removed, *e.readers)}
         seeds = {r for r in changed if r.alive} | self._around(changed)
         found = set(seeds)
         for _ in range(RADIUS - 1):
@@ -59,16 +57,16 @@ class Worklist:
         """The producers and the readers of the inputs of some nodes, and the readers of their
         results. Cost: O(edges), each result is visited once."""
         producers, consumers = self.store.producers, self.store.consumers
-        names, found = set[str](), set[NodeRecord]()
+        results, found = set[str](), set[NodeRecord]()
         for record in records:
-            names.update(record.reads())
-        given = producers.keys() & names
-        found.update(map(producers.__getitem__, given))
-        given.update(chain.from_iterable(map(_outputs, records)))
-        for readers in filter(None, map(consumers.get, given)):
-            if len(readers) <= FAN_OUT:
+            results.update(record.outputs)
+            for name in record.reads():
+                producer = producers.get(name)
+                if producer is not None:
+                    found.add(producer)
+                    results.add(name)
+        for name in results:
+            readers = consumers.get(name)
+            if readers is not None and len(readers) <= FAN_OUT:
                 found.update(readers)
         return found
-
-
-_outputs = attrgetter("outputs")

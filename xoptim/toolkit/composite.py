@@ -8,8 +8,8 @@ from typing import Any
 
 from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
+from ..engine.engine import Engine
 from ..engine.failures import OnFailure, failure_callback
-from ..engine.state import EngineState
 from .rewriters import GraphRewriter
 
 
@@ -36,11 +36,11 @@ class CompositeRewriter(GraphRewriter):
         return f"{self.name}({', '.join(r.name for r in self.rewriters)})"
 
     @contextmanager
-    def failing(self, state: EngineState) -> Iterator[None]:
+    def failing(self, engine: Engine) -> Iterator[None]:
         """Sets the policy for failures in this context."""
-        previous = state.on_failure
-        state.on_failure = self._on_failure or previous
+        previous = engine.on_failure
+        engine.on_failure = self._on_failure or previous
         try:
             yield
         finally:
-            state.on_failure = previous
+            engine.on_failure = previous

@@ -54,16 +54,16 @@ class EquilibriumGraphRewriter(CompositeRewriter):
 
     def apply(self, graph: EditableGraph) -> None:
         """Runs the rewriters."""
-        state = graph.state
-        engine = GraphBuilderPatternOptimization(
+        outer = graph.engine
+        inner = GraphBuilderPatternOptimization(
             graph.graph,
             self.rewriters,
-            verifies=state.verifies,
-            processor=state.processor,
-            on_failure=self._on_failure or state.on_failure,
+            verifies=outer.verifies,
+            processor=outer.processor,
+            on_failure=self._on_failure or outer.on_failure,
             final=self.final,
             cleanup=self.cleanup,
             max_use_ratio=self.max_use_ratio,
         )
-        with graph.run.by_engine():
-            graph.run.note(engine.run_within(state, graph.events))
+        with graph.runner.by_engine():
+            graph.runner.note(inner.run_within(outer, graph.events))

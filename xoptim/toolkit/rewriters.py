@@ -20,7 +20,7 @@ from ..authoring.replacements import Removed, match_replacing
 from ..authoring.rewriters import DistinctMember
 from ..authoring.right_side import NewNode, Replacement
 from ..authoring.root_rewrite import RootRewrite
-from ..engine.graph_members import EditableGraph, GraphMember
+from ..engine.graph_rewriters import EditableGraph, Rewriter
 from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: result of a node rewriter: False or None when it does not apply; the replacements of the results
@@ -34,7 +34,7 @@ Transformed: TypeAlias = (
 __all__ = ["EditableGraph", "GraphRewriter", "NodeRewriter", "Transformed"]
 
 
-class GraphRewriter(GraphMember):
+class GraphRewriter(Rewriter):
     """Rewrites a whole graph; a subclass defines :meth:`apply`.
 
     ::

@@ -31,6 +31,6 @@ class SequentialGraphRewriter(CompositeRewriter):
 
     def apply(self, graph: EditableGraph) -> None:
         """Runs the rewriters."""
-        with self.failing(graph.state):
+        with self.failing(graph.engine):
             for step in self._steps:
-                graph.run.run(step)
+                graph.runner.run(step)

@@ -18,11 +18,11 @@ from xbuilder.store.graph_store import GraphStore
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..authoring.roots import Candidates
+from ..engine.engine import Engine
 from ..engine.failures import OnFailure
-from ..engine.graph_members import GraphMember
+from ..engine.graph_rewriters import Rewriter
 from ..engine.matching import Claims, match_pattern
 from ..engine.outcomes import PatternRun
-from ..engine.state import EngineState
 from .composite import CompositeRewriter
 from .rewriters import EditableGraph
 
@@ -151,15 +151,15 @@ class WalkingGraphRewriter(CompositeRewriter):
         of an equilibrium. Cost: O(nodes tracked + edges touched)."""
         visit = Visit(graph, [p for p in self._patterns if p.min_opset <= graph.opset])
         most = _MOST * len(graph.store) + _FREE
-        with self.failing(graph.state), self._walk(graph) as walk:
+        with self.failing(graph.engine), self._walk(graph) as walk:
             for record in walk:
-                if not graph.state.left or visit.applied > most:
+                if not graph.engine.left or visit.applied > most:
                     break
                 visit.try_at(record, walk)
         visit.tell()
         if visit.applied > most:
             text = f"{self.name} goes on for ever: its rewriters create what they replace"
-            graph.state.fail(self, text)
+            graph.engine.fail(self, text)
 
     def _walk(self, graph: EditableGraph) -> Walk:
         order = self._order
@@ -173,9 +173,9 @@ class WalkingGraphRewriter(CompositeRewriter):
         return Walk(graph.store, records, backwards, self._ignore_newtrees)
 
 
-def on_graphs(rewriter: Member) -> GraphMember:
+def on_graphs(rewriter: Member) -> Rewriter:
     """A rewriter of whole graphs: the rewriter itself, or a walk that tries it at every node."""
-    return rewriter if isinstance(rewriter, GraphMember) else WalkingGraphRewriter(rewriter)
+    return rewriter if isinstance(rewriter, Rewriter) else WalkingGraphRewriter(rewriter)
 
 
 class Visit:
@@ -187,7 +187,7 @@ class Visit:
 
     def __init__(self, graph: EditableGraph, patterns: Iterable[PatternOptimization]):
         self._graph = graph
-        self._state: EngineState = graph.state
+        self._engine: Engine = graph.engine
         self._runs = [PatternRun(pattern) for pattern in patterns]
         self._by_key: dict[Key, list[PatternRun]] = {}
         self.applied = 0
@@ -213,15 +213,15 @@ class Visit:
 
     def _try(self, run: PatternRun, roots: Candidates, walk: Walk) -> None:
         begin = time.perf_counter()
-        state = self._state
-        found = match_pattern(state, run.pattern, roots, Claims(), [], state.checks).found
+        engine = self._engine
+        found = match_pattern(engine, run.pattern, roots, Claims(), [], engine.checks).found
         run.visited += 1
         run.time_in += time.perf_counter() - begin
         for match in found:
             try:
-                done = not self._graph.run.apply(match).refusal
+                done = not self._graph.runner.apply(match).refusal
             except PatternError as e:
-                state.on_failure(e, run.pattern)
+                engine.on_failure(e, run.pattern)
                 done = False
             walk.was_done(done)
             if done:
@@ -232,7 +232,7 @@ class Visit:
         """Notifies the observers of the run of each pattern."""
         for run in self._runs:
             if run.visited:
-                self._graph.run.matched(run)
+                self._graph.runner.matched(run)
 
 
 def in2out(*rewriters: Any, **options: Any) -> WalkingGraphRewriter:

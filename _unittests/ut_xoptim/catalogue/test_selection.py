@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ut_xoptim.toy_patterns import NegNeg
+from ut_xoptim.toy_patterns import NegNeg, Silent
 
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, get_pattern, get_pattern_list, register_pattern
 from xoptim.authoring.rewriters import Member
 from xoptim.catalogue import registry
+from xoptim.catalogue.selection import as_selection
 
 
 class AlphaPattern(PatternOptimization):
@@ -177,3 +178,16 @@ def test_roots_are_names(attribute: str, value: Any) -> None:
     setattr(pattern, attribute, value)
     with pytest.raises(OptionError, match=f"Attribute {attribute} of pattern NegNeg must be a tup"):
         get_pattern_list([pattern])
+
+
+def test_a_selection_stays_until_the_list_changes() -> None:
+    first = Silent()
+    selection = get_pattern_list([first, NegNeg()])
+    assert as_selection(selection) is selection
+    selection[:] = [Silent(priority=7)]
+    changed = as_selection(selection)
+    assert changed is not selection
+    assert changed[0] is selection[0] and changed[0] is not first, "equal is not enough"
+    selection.append("Alpha")
+    assert [p.name for p in as_selection(selection)] == ["Alpha", "Silent"]
+    assert [p.name for p in as_selection("Alpha")] == ["Alpha"]

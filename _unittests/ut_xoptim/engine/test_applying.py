@@ -20,7 +20,6 @@ from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.authoring import RewriteContext
 from xoptim.catalogue import rewrite
 from xoptim.engine.applying import Applier
-from xoptim.engine.cleaning import clean
 from xoptim.testing import canonical_graph, check_pattern, model_from_text, optimizer_of
 
 TEXT = """agraph (float[a] X) => (float[a] Y, float[a] Z) {
@@ -58,7 +57,7 @@ def test_apply(g: Any) -> None:
 def test_clean(g: Any) -> None:
     applier = Applier(g)
     done = [applier.apply(m) for m in matches(g, NegNeg())]
-    assert clean(g, done) == 2
+    assert g.cleaning.after(g.graph, done) == 2
     g.store.check()
     assert types(g) == ["Abs", "Sin", "Cos"]
     assert list(g.node_before("Z").input) == ["u"], "the result takes the name of the output"
@@ -71,7 +70,7 @@ def test_clean_removes_what_nothing_uses(g: Any) -> None:
     applier = Applier(g)
     last = matches(g, Wrong(zero))[1]
     done = [applier.apply(last)]
-    assert clean(g, done) == 2
+    assert g.cleaning.after(g.graph, done) == 2
     assert types(g) == ["Neg", "Neg", "Abs", "Relu"]
     assert not g.has_shape("v"), "its facts are forgotten"
     g.store.check()
@@ -88,7 +87,7 @@ def test_clean_keeps_what_the_user_wants() -> None:
     applier = Applier(g)
     wrong = Wrong(lambda g, a, b: [g.make_node("Relu", ["X"], list(b.output))])
     done = [applier.apply(m) for m in matches(g, wrong)]
-    clean(g, done)
+    g.cleaning.after(g.graph, done)
     assert types(g) == ["Sin", "Relu", "Abs"]
 
 

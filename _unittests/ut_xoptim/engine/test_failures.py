@@ -76,7 +76,7 @@ def test_raise(cls: type[PatternOptimization]) -> None:
 def test_others_go_on(cls: type[PatternOptimization]) -> None:
     """The rewrite that fails is left out, the graph is as it was before it."""
     heard: list[tuple[str, str]] = []
-    after = optimized(cls(), lambda error, member: heard.append((str(error), member.name)))
+    after = optimized(cls(), lambda error, rewrite: heard.append((str(error), rewrite.name)))
     assert after == ["Relu", "Relu"]
     assert heard and {name for _, name in heard} == {cls.__name__}
     assert all(cls.__name__ in error for error, _ in heard)
@@ -103,8 +103,8 @@ def test_callback() -> None:
 
 
 def test_a_callback_may_raise() -> None:
-    def stop(error, member):
-        raise KeyboardInterrupt(member.name)
+    def stop(error, rewrite):
+        raise KeyboardInterrupt(rewrite.name)
 
     with pytest.raises(KeyboardInterrupt, match="FailsToApply"):
         optimized(FailsToApply(), stop)

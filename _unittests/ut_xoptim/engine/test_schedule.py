@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from ut_xoptim.toy_patterns import Silent, toy_optimizer
 
-from xoptim.engine.lookouts import Lookouts
+from xoptim.engine.dispatch import Dispatch
 from xoptim.engine.schedule import SWEEP_SHARE, Schedule
 from xoptim.engine.worklist import Worklist
 
 
-def _lookouts(*priorities: int) -> Lookouts:
-    return Lookouts([Silent(priority=p) for p in priorities])
+def _schedule(g: Any, *priorities: int, near: Any = None) -> Schedule:
+    patterns = [Silent(priority=p) for p in priorities]
+    return Schedule(g.store, Dispatch(patterns, g.main_opset, False), patterns, near)
 
 
 def _looking(schedule: Schedule) -> list[tuple[int, bool]]:
@@ -27,7 +28,7 @@ def g() -> Any:
 
 
 def test_higher_priorities_wait(g: Any) -> None:
-    schedule = Schedule(g.store, _lookouts(0, 2))
+    schedule = _schedule(g, 0, 2)
     assert _looking(schedule) == [(0, True)]
     assert schedule.found_nothing()
     assert schedule.priority == 2
@@ -37,7 +38,7 @@ def test_higher_priorities_wait(g: Any) -> None:
 
 
 def test_the_whole_graph_once_after_the_last_priority(g: Any) -> None:
-    schedule = Schedule(g.store, _lookouts(0, 2))
+    schedule = _schedule(g, 0, 2)
     schedule.found()
     schedule.changed(0, _one_change(g))
     assert _looking(schedule) == [(0, False)]
@@ -50,7 +51,7 @@ def test_the_whole_graph_once_after_the_last_priority(g: Any) -> None:
 
 def test_near_a_few_changes_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
-    schedule = Schedule(g.store, _lookouts(1))
+    schedule = _schedule(g, 1)
     worklist = Worklist(g.store)
     negs = g.store.bucket("", "Neg")
     with worklist:
@@ -65,7 +66,7 @@ def test_near_a_few_changes_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPa
 
 
 def test_many_changes_are_a_sweep(g: Any) -> None:
-    schedule = Schedule(g.store, _lookouts(1))
+    schedule = _schedule(g, 1)
     schedule.found()
     assert _looking(schedule) == []
     schedule.changed(len(g.store) // SWEEP_SHARE + 1, Worklist(g.store))
@@ -74,7 +75,7 @@ def test_many_changes_are_a_sweep(g: Any) -> None:
 
 
 def test_restart(g: Any) -> None:
-    schedule = Schedule(g.store, _lookouts(1), near=g.store.nodes[:0])
+    schedule = _schedule(g, 1, near=g.store.nodes[:0])
     assert _looking(schedule) == [], "nothing changed since the fixed point"
     schedule.restart()
     assert _looking(schedule) == [(1, True)]
@@ -87,10 +88,12 @@ def _one_change(g: Any) -> Worklist:
     return worklist
 
 
-def test_near_what_members_changed_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_what_rewriters_changed_then_everywhere(
+    g: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Any number of times near, the whole graph once, when it is asked for."""
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
-    schedule = Schedule(g.store, _lookouts(0, 2))
+    schedule = _schedule(g, 0, 2)
     while schedule.found_nothing():
         pass
     assert not schedule.confirm(), "it is a fixed point"
@@ -110,18 +113,18 @@ def test_near_what_members_changed_then_everywhere(g: Any, monkeypatch: pytest.M
     assert schedule.found_nothing(), "and is confirmed by a sweep as usual"
 
 
-def test_many_changes_of_members_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_changes_of_rewriters_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", len(g.store) + 1)
-    schedule = Schedule(g.store, _lookouts(1))
+    schedule = _schedule(g, 1)
     assert not schedule.found_nothing()
     schedule.resume(_one_change(g))
     assert _looking(schedule) == [(1, True)] and not schedule.confirm()
 
 
 def test_near_and_nowhere_else(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A schedule that starts from a fixed point is not confirmed, members or not."""
+    """A schedule that starts from a fixed point is not confirmed, rewriters or not."""
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
-    schedule = Schedule(g.store, _lookouts(1), near=g.store.nodes[:1])
+    schedule = _schedule(g, 1, near=g.store.nodes[:1])
     assert not schedule.found_nothing()
     schedule.resume(_one_change(g))
     assert _looking(schedule) == [(1, False)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import chain, compress
-from operator import attrgetter, ne
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from onnx import AttributeProto, NodeProto
@@ -77,8 +75,7 @@ class NodeGuard:
     """Keeps the content of nodes, and finds those that a pattern modified in place.
 
     The edges of a node are in its record; its content is kept here, as bytes. Checking a node that
-    was visited and not modified costs its serialization, less than a microsecond, and no python
-    step. Tensors and graphs are left out.
+    was visited and not modified costs its serialization. Tensors and graphs are left out.
     """
 
     def __init__(self) -> None:
@@ -100,7 +97,7 @@ class NodeGuard:
             self._most = 2 * (len(self._known) + len(self._big)) + 64
         known, big = self._known, self._big
         new = set(records).difference(known).difference(big)
-        before = set(filter(None, map(producers.get, chain.from_iterable(map(_inputs, new)))))
+        before = {p for r in new for name in r.inputs if (p := producers.get(name)) is not None}
         for record in before.difference(known).difference(big) | new:
             if _may_be_big(record) and any(a.type in _BIG for a in record._proto.attribute[:]):
                 big[record] = small_attributes(record._proto)
@@ -112,13 +109,17 @@ class NodeGuard:
 
         :param records: nodes to check, all known nodes by default
         """
-        known, big = self._known, self._big
-        rows = list(filter(_is_alive, known if records is None else _among(records, known)))
-        contents = map(_content, map(_proto, rows))
-        others = list(compress(rows, map(ne, contents, map(known.__getitem__, rows))))
-        found = list(filter(self._differs, others))
-        owners = list(filter(_is_alive, big if records is None else _among(records, big)))
-        return found + [r for r in owners if _is_restored(r, big[r])]
+        known, big, found = self._known, self._big, []
+        for record in known if records is None else records:
+            content = known.get(record)
+            if content is None or not record.alive:
+                continue
+            if record._proto.SerializeToString() != content and self._differs(record):
+                found.append(record)
+        for record in big if records is None else records:
+            if record in big and record.alive and _is_restored(record, big[record]):
+                found.append(record)
+        return found
 
     def _differs(self, record: NodeRecord) -> bool:
         """Whether a node with another content had to be restored. The engine changes edges as
@@ -141,16 +142,6 @@ def _is_restored(record: NodeRecord, attributes: list[bytes]) -> bool:
 def _may_be_big(record: NodeRecord) -> bool:
     """Whether an operator may have tensors or graphs as attributes."""
     return bool(record.domain) or record.op_type in _OWNERS
-
-
-def _among(records: Iterable[NodeRecord], known: Container[NodeRecord]) -> Iterator[NodeRecord]:
-    return filter(known.__contains__, records)
-
-
-_is_alive = attrgetter("alive")
-_inputs = attrgetter("inputs")
-_proto = attrgetter("_proto")
-_content = NodeProto.SerializeToString
 
 
 def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from operator import attrgetter
 
 from onnx import FunctionProto, NodeProto
 
@@ -26,8 +25,6 @@ from ...catalogue import register_pattern
 #: operators whose two operands may be swapped, broadcasting included
 COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 
-_op_type = attrgetter("op_type")
-_inputs = attrgetter("inputs")
 #: visiting every name of the graph is cheaper than those of more than one node out of so many
 _SWEEP = 4
 
@@ -66,7 +63,7 @@ def _is_repeatable(
 
 def may_have_twins(readers: Readers) -> bool:
     """Whether two readers of a result have the same operator type. Cost: O(readers)."""
-    return len(readers) > 1 and len(set(map(_op_type, readers))) < len(readers)
+    return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
 
 
 def have_twins(readers: Readers) -> bool:
@@ -74,7 +71,7 @@ def have_twins(readers: Readers) -> bool:
     order, as common subexpressions do. Cost: O(readers)."""
     if not may_have_twins(readers):  # the usual case, in less time
         return False
-    kinds = set(zip(map(_op_type, readers), map(frozenset, map(_inputs, readers)), strict=True))
+    kinds = {(r.op_type, frozenset(r.inputs)) for r in readers}
     return len(kinds) < len(readers)
 
 

@@ -12,9 +12,9 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.record import NodeRecord
 
+from ...engine.engine import Engine
 from ...engine.observers import Observer
 from ...engine.outcomes import Application
-from ...engine.state import EngineState
 
 #: keys of the metadata of a node
 REWRITES, SOURCES = "xoptim.rewrites", "xoptim.sources"
@@ -49,7 +49,7 @@ class Provenance(Observer):
     def __init__(self) -> None:
         self.origins: dict[str, Origin] = {}
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """Gives an origin to every result a rewrite writes, except those of the nodes it keeps."""
         if done.refusal:
             return

@@ -14,7 +14,6 @@ from ...authoring.patterns import MatchResult, PatternOptimization
 from ...authoring.replacements import match_replacing
 from ...authoring.right_side import NewNodeFactory, Replacement
 from ...engine.applying import Applier
-from ...engine.cleaning import clean
 from ...engine.optimizer import GraphBuilderPatternOptimization
 from .base import GraphFeature
 
@@ -112,8 +111,8 @@ class ReplaceValidate(GraphFeature):
 
     def _replace(self, replacements: Mapping[str, Replacement], asked: _Asked) -> str:
         """Replaces results. Returns the reason of a refusal, empty if it is done."""
-        state = GraphBuilderPatternOptimization(self.graph, [])
-        context = RewriteContext.of(state)
+        engine = GraphBuilderPatternOptimization(self.graph, [])
+        context = RewriteContext.of(engine)
         producers = self.graph.store.producers
         for name in replacements:
             if name not in producers:
@@ -121,7 +120,7 @@ class ReplaceValidate(GraphFeature):
         match = match_replacing(context, asked, replacements)
         if not isinstance(match, MatchResult):
             return match
-        applier = Applier(state)
+        applier = Applier(engine)
         refused = True
         try:
             done = applier.apply(match)
@@ -131,7 +130,7 @@ class ReplaceValidate(GraphFeature):
             if refused:
                 _restore_places(self.graph, match.records or ())
         if not refused:
-            clean(state, [done])
+            engine.cleaning.after(self.graph, [done])
         return done.refusal
 
 

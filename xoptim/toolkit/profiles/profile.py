@@ -14,9 +14,9 @@ from xbuilder.support.rows import Row
 
 from ...authoring.rewriters import Member
 from ...catalogue.phases import PHASES
+from ...engine.engine import Engine
 from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun
-from ...engine.state import EngineState
 from .profile_node import MEASURES, ProfileNode
 from .timed_store import measure, measure_no_more
 
@@ -143,21 +143,21 @@ class Profile(Observer):
 
     # -- the engine
 
-    def begin(self, state: EngineState) -> None:
+    def begin(self, engine: Engine) -> None:
         """The engine begins; it is a pass of its own if nothing else runs it.
 
         A step `prepare` is added for the time before, when a selection makes its patterns at first
         use.
         """
-        if not self._is_open("pass", state.graph):
-            self._enter(state.graph, "pass", "patterns")
+        if not self._is_open("pass", engine.graph):
+            self._enter(engine.graph, "pass", "patterns")
         frame = self._frames[-1]
         step = frame.node.child("step", "prepare")
         step.calls += 1
         step.time += time.perf_counter() - frame.begin
-        step.saw(len(state.store))
+        step.saw(len(engine.store))
 
-    def iteration(self, state: EngineState, i: int, priority: int) -> None:
+    def iteration(self, engine: Engine, i: int, priority: int) -> None:
         """Records the size of the graph."""
         self._flush(self._frames[-1].node)
         now = time.perf_counter()
@@ -168,7 +168,7 @@ class Profile(Observer):
                 "graph": graphs[-1],
                 "iteration": i,
                 "priority": priority,
-                "nodes": len(state.store),
+                "nodes": len(engine.store),
                 "applications": 0,
                 "time": -now,
             }
@@ -178,27 +178,27 @@ class Profile(Observer):
         if self.iterations and self.iterations[-1]["time"] < 0:
             self.iterations[-1]["time"] += now
 
-    def end(self, state: EngineState, message: str) -> None:
+    def end(self, engine: Engine, message: str) -> None:
         """The engine ends."""
         self._end_iteration(time.perf_counter())
 
-    def _line(self, member: Member) -> tuple[ProfileNode | None, ProfileNode]:
+    def _line(self, rewriter: Member) -> tuple[ProfileNode | None, ProfileNode]:
         """The lines of the phase and of a rewriter; a rewriter run by another one has no phase."""
         current = self._frames[-1].node
         if current.kind == "rewriter":
-            same = current.name == member.name
-            return None, current if same else current.child("rewriter", member.name)
-        phase = current.child("phase", phase_of(member))
-        return phase, phase.child("rewriter", member.name)
+            same = current.name == rewriter.name
+            return None, current if same else current.child("rewriter", rewriter.name)
+        phase = current.child("phase", phase_of(rewriter))
+        return phase, phase.child("rewriter", rewriter.name)
 
-    def running(self, state: EngineState, i: int, member: Member) -> None:
+    def running(self, engine: Engine, i: int, rewriter: Member) -> None:
         """A rewriter of whole graphs begins."""
         current = self._frames[-1].node
         if current.kind != "rewriter":
-            self._enter(state.graph, "phase", phase_of(member))
-        self._enter(state.graph, "rewriter", member.name)
+            self._enter(engine.graph, "phase", phase_of(rewriter))
+        self._enter(engine.graph, "rewriter", rewriter.name)
 
-    def ran(self, state: EngineState, i: int, member: Member, changed: bool) -> None:
+    def ran(self, engine: Engine, i: int, rewriter: Member, changed: bool) -> None:
         """A rewriter of whole graphs ends."""
         began = self._frames[-1].begin
         node = self._leave()
@@ -230,13 +230,13 @@ class Profile(Observer):
         for line in filter(None, (phase, node)):
             line.saw(len(frame.graph.store))
 
-    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """A match was applied, or refused."""
         phase, node = self._line(done.match.pattern)
         self._flush(node, counts=False)
         self._add_time(phase, node, done.time_in)
         node.validation += done.time_checking
-        before = len(state.store)
+        before = len(engine.store)
         if done.refusal:
             node.refused += 1
             node.vain_time += done.time_in
@@ -252,9 +252,9 @@ class Profile(Observer):
                 self.iterations[-1]["applications"] += 1
         for line in filter(None, (phase, node)):
             line.saw(before)
-            line.saw(len(state.store))
+            line.saw(len(engine.store))
 
-    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
+    def cleaned(self, engine: Engine, i: int, removed: int, time_in: float) -> None:
         """The cleaning of an iteration ends."""
         step = self._frames[-1].node.child("step", "clean")
         self._pending["removed"] -= min(self._promised, self._pending["removed"])
@@ -262,7 +262,7 @@ class Profile(Observer):
         self._flush(step)
         step.calls += 1
         step.time += time_in
-        step.saw(len(state.store))
+        step.saw(len(engine.store))
 
     # -- results
 

@@ -97,8 +97,8 @@ def test_requirements_are_prepared_once() -> None:
     assert calls.count("apply") == 2
 
 
-def test_a_member_that_changes_the_store() -> None:
-    """It is told as one rewrite, what follows is seen by the patterns."""
+def test_a_rewriter_that_changes_the_store() -> None:
+    """It counts as one rewrite; the patterns run near the change."""
 
     @graph_rewriter
     def bypass(graph):

@@ -1,4 +1,4 @@
-"""Members that run again look near what changed."""
+"""Rewriters that run again look near what changed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim.engine.graph_members import EditableGraph
-from xoptim.engine.member_changes import MemberChanges
+from xoptim import GraphBuilderPatternOptimization
+from xoptim.engine.graph_rewriters import EditableGraph, RewriterRunner
+from xoptim.engine.worklist import Worklist
 from xoptim.testing import model_from_text
 from xoptim.toolkit import (
     EquilibriumGraphRewriter,
@@ -53,7 +54,7 @@ class Counted:
         self.rewriter = counted
 
 
-MEMBERS: dict[str, Callable[[Any], list[Any]]] = {
+REWRITERS: dict[str, Callable[[Any], list[Any]]] = {
     "walks": lambda r: [out2in(relu_relu, name="relus"), out2in(r, name="others")],
     "one walk": lambda r: [out2in(relu_relu, r)],
     "a sequence of walks": lambda r: [SequentialGraphRewriter(out2in(relu_relu), out2in(r))],
@@ -62,28 +63,28 @@ MEMBERS: dict[str, Callable[[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", MEMBERS)
+@pytest.mark.parametrize("kind", REWRITERS)
 def test_the_second_time_they_look_near_what_changed(kind: str) -> None:
     """Half of the chain goes each time: the other nodes are seen at first, and to confirm."""
     counted = Counted()
     builder = builder_of(text())
-    EquilibriumGraphRewriter(MEMBERS[kind](counted.rewriter)).rewrite(builder)
+    EquilibriumGraphRewriter(REWRITERS[kind](counted.rewriter)).rewrite(builder)
     assert op_types(builder).count("Relu") == 1
     assert OTHERS < counted.calls <= 2 * OTHERS + RELUS
     counted.calls = 0
-    options = OptimizationOptions(patterns=MEMBERS[kind](counted.rewriter), passes=("patterns",))
+    options = OptimizationOptions(patterns=REWRITERS[kind](counted.rewriter), passes=("patterns",))
     builder = GraphBuilder(model_from_text(text()), optimization_options=options)
     builder.optimize()
     assert op_types(builder).count("Relu") == 1
     assert OTHERS < counted.calls <= 2 * OTHERS + RELUS
 
 
-@pytest.mark.parametrize("kind", MEMBERS)
+@pytest.mark.parametrize("kind", REWRITERS)
 def test_the_fixed_point_is_confirmed_on_the_whole_graph(kind: str) -> None:
     """A rewriter that looks at what is far away is not forgotten."""
     counted = Counted(lambda graph: len(graph.store.bucket("", "Relu")) == 1)
     builder = builder_of(text())
-    EquilibriumGraphRewriter(MEMBERS[kind](counted.rewriter)).rewrite(builder)
+    EquilibriumGraphRewriter(REWRITERS[kind](counted.rewriter)).rewrite(builder)
     types = op_types(builder)
     assert types.count("Sigmoid") == 0 and types.count("Abs") == OTHERS
     assert types.count("Relu") == 1
@@ -127,10 +128,11 @@ def test_a_rewriter_of_graphs_may_follow_changes() -> None:
     assert near and max(near) <= RELUS
 
 
-def test_what_is_heard() -> None:
+def test_changes_since_the_last_run() -> None:
     """Nothing outside of an equilibrium; then what changed since the last time, if it is little."""
-    store = builder_of(text()).store
-    changes, visits = MemberChanges(store), Visits()
+    optimizer = GraphBuilderPatternOptimization(builder_of(text()), [])
+    store, visits = optimizer.store, Visits()
+    changes = RewriterRunner(optimizer, Worklist(store))
     assert changes.since_last_run(visits) is None and not changes.is_partial
     with changes.following():
         assert changes.since_last_run(visits) is None

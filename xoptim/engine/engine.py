@@ -1,4 +1,4 @@
-"""The state that the parts of the engine share while they work on one graph."""
+"""The engine as its parts see it: matching, applying, cleaning, observers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from xbuilder.errors import PatternError
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..authoring.seed_queries import SeedQueries
+from .cleaning import Cleaning
 from .failures import OnFailure
 from .guards.mutation_guard import NodeGuard
 from .outcomes import RefusalKey
 
 
-class EngineState(SeedQueries):
-    """The graph, the patterns and past decisions; the loop is in :mod:`.optimizer`."""
+class Engine(SeedQueries):
+    """The interface of the optimizer that the parts of the engine use: the graph and its queries,
+    the patterns, past decisions; the loop is in :mod:`.optimizer`."""
 
     patterns: list[PatternOptimization]
     #: matches that are not tried again
@@ -25,24 +27,23 @@ class EngineState(SeedQueries):
     #: the nodes given to patterns, with their content
     guard: NodeGuard
     verifies: bool
-    remove_identity: bool
-    remove_unused: bool
-    remove_duplicated_shape: bool
+    #: what the engine simplifies by itself
+    cleaning: Cleaning
     #: number of rewrites that may still be applied, -1 if there is no limit
     left: int
     on_failure: OnFailure
 
-    def tell(self, event: str, *args: Any) -> None:
+    def notify(self, event: str, *args: Any) -> None:
         """Notifies the observers, see :class:`xoptim.engine.observers.Observer`."""
         raise NotImplementedError
 
-    def fail(self, member: Member, message: str, cause: Exception | None = None) -> None:
+    def fail(self, rewrite: Member, message: str, cause: Exception | None = None) -> None:
         """Reports a failing rewrite: raises, or goes on without it.
 
-        :param member: the rewrite
+        :param rewrite: the rewrite
         :param message: message of the error
         :param cause: the error it comes from
         """
         error = PatternError(message)
         error.__cause__ = cause
-        self.on_failure(error, member)
+        self.on_failure(error, rewrite)

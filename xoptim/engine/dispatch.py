@@ -1,0 +1,156 @@
+"""Dispatch of patterns: which ones a graph may match, by the operators it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Any
+
+from xbuilder.nodes.record import Key
+
+from ..authoring.patterns import PatternOptimization
+from ..authoring.rewriters import Member
+from ..authoring.roots import Link, Roots, links_of, root_keys
+from ..catalogue.order import order_of
+from ..catalogue.registry import is_shipped
+from ..catalogue.selection import DECLARED, check_declarations
+from .intermediate_functions import useful
+
+#: number of dispatches kept in the cache
+_KEPT = 64
+
+
+class Dispatch:
+    """The order of the rewrites of a selection, and an index of the patterns that may run, by the
+    operators of their roots.
+
+    A pattern is tried on some nodes if one of them is a root, if a root reads what the pattern
+    wants before it, and if the graph has the other operators it needs. The rank of a pattern is its
+    place among those that run. It knows nothing of the instances: the selections that declare the
+    same share it, see :func:`dispatch_of`.
+
+    :param selection: patterns and rewriters of whole graphs
+    :param opset: main opset of the graph
+    :param prepares: patterns that only prepare the graph for others run without these too
+    """
+
+    def __init__(self, selection: Sequence[Member], opset: int, prepares: bool):
+        self.opset, self.prepares = opset, prepares
+        #: places of the rewrites in the selection, in the order they run
+        self.order = order_of(selection)
+        rewrites = [selection[i] for i in self.order]
+        patterns = [p for p in rewrites if isinstance(p, PatternOptimization)]
+        #: classes of the patterns that may change a node they are given: no test of this project
+        #: calls them
+        self.watched = {type(p) for p in patterns if p.is_given_nodes and not is_shipped(p)}
+        allowed = [p for p in patterns if p.min_opset <= opset]
+        kept = {id(p) for p in (allowed if prepares else useful(allowed))}
+        #: places among the patterns of those that run, by rank
+        self.running = [i for i, p in enumerate(patterns) if id(p) in kept]
+        #: priority, first rank, rank after the last one, lowest priority first
+        self.levels: list[tuple[int, int, int]] = []
+        # by operator: rank, and what one of the roots has to read, if it is not empty
+        self._by_key: dict[Key, list[tuple[int, frozenset[Link]]]] = {}
+        # rank and roots of the patterns with a root that is `*` or the beginning of a name
+        self._any_key: list[tuple[int, tuple[str, ...]]] = []
+        # by rank: sets of operators of the main domain, the graph has one of each
+        self._needs: list[list[set[str]]] = []
+        # by rank: whether the pattern has a method that says if it may match
+        self._asks: list[bool] = []
+        for rank, i in enumerate(self.running):
+            self._add(rank, patterns[i])
+
+    def _add(self, rank: int, pattern: PatternOptimization) -> None:
+        if not self.levels or self.levels[-1][0] != pattern.priority:
+            self.levels.append((pattern.priority, rank, rank))
+        priority, first, _ = self.levels[-1]
+        self.levels[-1] = priority, first, rank + 1
+        asks = type(pattern).may_match is not PatternOptimization.may_match
+        self._asks.append(asks)
+        # what a rule declares is computed when it is asked for, this would compile the rule
+        declared = [] if asks else [pattern.after, pattern.reads, pattern.read_by]
+        self._needs.append([set(types) for types in declared if types])
+        roots = tuple(pattern.roots)
+        keys, starts = root_keys(roots)
+        if starts:
+            self._any_key.append((rank, roots))
+            return
+        before = () if asks else pattern.after or pattern.reads
+        links = links_of(roots, tuple(before))
+        for key in keys:
+            self._by_key.setdefault(key, []).append((rank, links))
+
+    def is_for(self, opset: int, prepares: bool) -> bool:
+        """Whether it was made for this main opset, and this choice of patterns."""
+        return self.opset == opset and self.prepares == prepares
+
+    def starting_from(self, roots: Roots, every_reason: bool) -> set[int]:
+        """Ranks of the patterns that some nodes may be the roots of. Cost: O(patterns that have
+        these roots), but for the index of the nodes, made once for all patterns.
+
+        :param roots: the nodes
+        :param every_reason: those whose roots do not read what the pattern wants before them count
+            too, because a subscriber wants the reason of each refusal
+        """
+        found = set[int]()
+        keys, known = roots.keys(), frozenset() if every_reason else roots.links.known
+        for key in keys:
+            for rank, links in self._by_key.get(key, ()):
+                if every_reason or not links or not links.isdisjoint(known):
+                    found.add(rank)
+        for rank, names in self._any_key:
+            if roots.of(names):
+                found.add(rank)
+        return found
+
+    def may_match(
+        self, rank: int, pattern: PatternOptimization, keys: Set[Key], types: Set[str]
+    ) -> bool:
+        """Whether a graph that has roots of a pattern has the other operators it needs.
+
+        :param rank: the rank of the pattern
+        :param pattern: the pattern
+        :param keys: domains and types of the nodes
+        :param types: those of the main domain
+        """
+        if pattern.listener is not None:  # a subscriber wants the reasons
+            return True
+        for needed in self._needs[rank]:
+            if needed.isdisjoint(types):
+                return False
+        return not self._asks[rank] or pattern.may_match(keys)
+
+
+_DISPATCHES: dict[object, Dispatch] = {}
+
+
+def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False) -> Dispatch:
+    """The dispatch of a selection, made once for all those that declare the same. A user may change
+    what an instance declares between two runs, so all of it is read each time.
+
+    :param selection: see :class:`Dispatch`
+    :param opset: see :class:`Dispatch`
+    :param prepares: see :class:`Dispatch`
+    """
+    key = opset, prepares, *[_declarations(member) for member in selection]
+    try:
+        found = _DISPATCHES.get(key)
+    except TypeError:  # a list stands for a tuple somewhere
+        check_declarations(selection)
+        return Dispatch(selection, opset, prepares)
+    if found is None:
+        check_declarations(selection)
+        if len(_DISPATCHES) >= _KEPT:
+            _DISPATCHES.clear()
+        found = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
+    return found
+
+
+def _declarations(member: Member) -> tuple[Any, ...]:
+    """What a class and its instance declare. The operators next to the roots of a rule are left
+    out, they are computed when they are asked for."""
+    if not isinstance(member, PatternOptimization):
+        return type(member), member.priority, member.min_opset
+    rows = type(member), member.priority, member.min_opset, member.roots, member.prepares
+    if member.declared_late and DECLARED.isdisjoint(member.__dict__):
+        return rows
+    return *rows, member.after, member.reads, member.read_by
