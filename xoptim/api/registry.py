@@ -75,9 +75,8 @@ def register_pattern(
     :param reads: see :class:`PatternOptimization`
     :param read_by: see :class:`PatternOptimization`
     :param prepares: see :class:`PatternOptimization`
-    :param before: names of patterns of the same priority that run after this one: both may rewrite
-        the same node
-    :param behind: names of patterns of the same priority that run before this one
+    :param before: see :class:`PatternOptimization`
+    :param behind: see :class:`PatternOptimization`
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -88,6 +87,9 @@ def register_pattern(
         class TransposeTransposePattern(PatternOptimization):
             ...
     """
+
+    declared = {"roots": roots, "after": after, "reads": reads, "read_by": read_by}
+    declared["prepares"] = prepares
 
     def register(cls: C) -> C:
         name = _new_name(cls, tags)
@@ -101,16 +103,9 @@ def register_pattern(
         cls.precision = precision
         cls.priority, cls.min_opset = priority_of(priority), min_opset
         cls.before, cls.behind = as_words(before), as_words(behind)
-        if roots:
-            cls.roots = tuple(roots)
-        if after:
-            cls.after = tuple(after)
-        if reads:
-            cls.reads = tuple(reads)
-        if read_by:
-            cls.read_by = tuple(read_by)
-        if prepares:
-            cls.prepares = tuple(prepares)
+        for attribute, names in declared.items():
+            if names:
+                setattr(cls, attribute, tuple(names))
         PATTERNS[cls.phase].add(name, cls, cls.tags)
         copyreg.pickle(cls, _pickled)
         return cls

@@ -100,12 +100,10 @@ def rewrite(
     :param reads: operator type(s) one of which gives any input of the root, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
     :param prepares: function(s) it makes for other rewrites, see :meth:`RewriteContext.outline`
-    :param before: name(s) of the rewrites of the same priority it has to run before, because both
-        may take the same node
-    :param behind: name(s) of those of the same priority it has to run after
+    :param before: name(s) of rewrites of the same priority that leave it the nodes both may take
+    :param behind: name(s) of those it leaves them to
     :param min_opset: lowest main opset
-    :param priority: `"first"`, `"usual"`, ..., see :data:`.LEVELS`, or a number: lower ones run
-        first
+    :param priority: a level, see :data:`.LEVELS`, or a number: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
     :param sole_use: see :class:`Rewrite`
     :param name: name of the pattern when the one of the function does not spell it
@@ -117,18 +115,10 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    declared: dict[str, Any] = {
-        "roots": _names(root),
-        "after": _names(after),
-        "reads": _names(reads),
-        "read_by": _names(read_by),
-        "prepares": _names(prepares),
-        "before": _names(before),
-        "behind": _names(behind),
-        "min_opset": min_opset,
-        "priority": priority,
-        "precision": precision,
-    }
+    names = {"roots": root, "after": after, "reads": reads, "read_by": read_by}
+    names.update(prepares=prepares, before=before, behind=behind)
+    declared: dict[str, Any] = {attribute: _names(value) for attribute, value in names.items()}
+    declared.update(min_opset=min_opset, priority=priority, precision=precision)
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))

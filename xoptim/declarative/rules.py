@@ -271,13 +271,8 @@ def rule(
             '''Not(Not(X)) -> X. The inner Not stays if something else reads it.'''
     """
     tags, equations = _sorted_out(texts)
-    options = {
-        "min_opset": min_opset,
-        "priority": priority,
-        "precision": precision,
-        "before": as_words(before),
-        "behind": as_words(behind),
-    }
+    options: dict[str, Any] = {"min_opset": min_opset, "priority": priority, "precision": precision}
+    options.update(before=as_words(before), behind=as_words(behind))
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
