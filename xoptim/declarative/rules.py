@@ -270,13 +270,8 @@ def rule(
         def not_not(g): ...
     """
     tags, equations = _sorted_out(texts)
-    options = {
-        "min_opset": min_opset,
-        "priority": priority,
-        "precision": precision,
-        "before": as_words(before),
-        "behind": as_words(behind),
-    }
+    options: dict[str, Any] = {"min_opset": min_opset, "priority": priority, "precision": precision}
+    options.update(before=as_words(before), behind=as_words(behind))
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))

@@ -156,3 +156,23 @@ def test_installed_with_pip(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert "1 pattern" in done.stdout and "TheirNegNeg" in done.stdout
+
+
+BEHIND = """
+from xoptim.declarative import equation
+
+equation("TheirNegNeg", "theirs", "Neg(Neg(x)) -> x", behind=[{names}])
+equation("TheirAbsNeg", "theirs", "Abs(Neg(x)) -> Abs(x)", behind=["TheirNegNeg"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "reason"),
+    [("'NoPattern'", "Unknown pattern 'NoPattern'"), ("'TheirAbsNeg'", "make a circle")],
+)
+def test_an_order_that_cannot_be(install: Install, behind: str, reason: str) -> None:
+    """It is named in a warning, nothing of it stays."""
+    install("their-patterns", {"all": "their_patterns"}, their_patterns=BEHIND.format(names=behind))
+    with pytest.warns(UserWarning, match=reason):
+        load()
+    assert "TheirNegNeg" not in registry.PATTERNS and names("default")
