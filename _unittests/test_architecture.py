@@ -312,6 +312,9 @@ def test_detects_sizes():
     tree = parse("def f():\n" + "    x = 1\n" * 60)
     assert rules.check_sizes(tree, 61)
     assert rules.check_sizes(parse("def f():\n" + "    x = 1\n" * 59), 60) == []
+    documented = parse("def f():\n" + '    """A\n    b\n    """\n' + "    x = 1\n" * 59)
+    assert rules.check_sizes(documented, 63) == []
+    assert rules.check_sizes(documented, 63, function=59)
     assert rules.check_sizes(parse("x = 1"), 501)
     assert rules.check_length(501) and rules.check_length(500) == []
 

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,12 +19,12 @@ from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xbuilder.files.model_container import save_model
 from xbuilder.files.model_files import write_file
-from xbuilder.files.model_formats import check_writable_format
-from xbuilder.support.argument_types import PATH, check_names, check_type
+from xbuilder.support.argument_types import check_type
 
 from .checking.validation import validate
 from .common.export_options import ExportOptions
 from .conversion.building import build
+from .conversion.export_request import ExportRequest
 from .conversion.function_plan import FunctionPlan, make_plan
 from .dispatch.dispatcher import Dispatcher
 from .exporting.program import Program, prepare
@@ -33,16 +32,6 @@ from .inputs.caches import register_caches
 from .inputs.inputs import split_arguments
 
 MIN_OPSET = 15
-#: the accepted types of the options, None is accepted for all
-_TYPES: tuple[tuple[str, Any, str], ...] = (
-    ("options", OptimizationOptions, "OptimizationOptions"),
-    ("dispatcher", Dispatcher, "Dispatcher"),
-    ("function_options", FunctionOptions, "FunctionOptions"),
-    ("target_opset", (int, Mapping), "an opset or a dictionary of opsets"),
-    ("verbose", int, "an integer"),
-    ("external_threshold", int, "a number of bytes"),
-    ("filename", PATH, "a path"),
-)
 #: torch exports one model at a time because its state is global
 _EXPORTS = threading.RLock()
 
@@ -111,92 +100,115 @@ def to_onnx(
     :return: a proto, ``(proto, builder)``, ``(proto, report)`` or all three
     :raises ExportError: and FunctionNotFoundError, ConversionError, OptionError, ValidationError
     """
-    return _convert(**locals())
-
-
-def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
-    """The steps of a conversion, *o* holds the other parameters of :func:`to_onnx`."""
-    _check_types(o)
-    export_options = _export_options(o["export_options"])
-    plan = make_plan(
-        o["mod"],
-        o["export_modules_as_functions"],
-        export_options.aten_as_function,
-        o["function_options"],
+    arguments, named = split_arguments(args, kwargs)
+    return _convert(
+        ExportRequest(
+            mod=mod,
+            args=arguments,
+            kwargs=named,
+            input_names=input_names,
+            target_opset=target_opset,
+            as_function=as_function,
+            options=options,
+            verbose=verbose,
+            return_builder=return_builder,
+            raise_list=raise_list,
+            dynamic_shapes=dynamic_shapes,
+            optimize=optimize,
+            dispatcher=dispatcher,
+            large_model=large_model,
+            external_threshold=external_threshold,
+            export_options=_export_options(export_options),
+            return_optimize_report=return_optimize_report,
+            filename=filename,
+            inline=inline,
+            export_modules_as_functions=export_modules_as_functions,
+            function_options=function_options,
+            output_names=output_names,
+            output_dynamic_shapes=output_dynamic_shapes,
+            validate_onnx=validate_onnx,
+        )
     )
-    _check_options(plan, o["as_function"], o["validate_onnx"], export_options)
-    _check_file(o["filename"])
-    opsets = _opsets(o["target_opset"])
-    args, kwargs = split_arguments(args, kwargs)
-    register_caches(args, kwargs)
-    verbose = o["verbose"]
-    shapes, dispatcher = o["dynamic_shapes"], o["dispatcher"]
-    with _EXPORTS:
-        program = prepare(o["mod"], args, kwargs, shapes, export_options, dispatcher, verbose)
+
+
+def _convert(request: ExportRequest) -> Any:
+    """The steps of a conversion."""
+    plan = _plan(request)
     builder = GraphBuilder(
-        opsets,
-        as_function=o["as_function"],
-        optimization_options=o["options"],
-        verbose=max(verbose - 1, 0),
-        raise_list=o["raise_list"],
+        _opsets(request.target_opset),
+        as_function=request.as_function,
+        optimization_options=request.options,
+        verbose=max(request.verbose - 1, 0),
+        raise_list=request.raise_list,
     )
+    program = _export(request)
     build(
         builder,
         program,
-        input_names=o["input_names"],
-        output_names=o["output_names"],
-        output_dynamic_shapes=o["output_dynamic_shapes"],
-        dispatcher=o["dispatcher"],
-        verbose=verbose,
-        allow_untyped=export_options.allow_untyped_output,
+        input_names=request.input_names,
+        output_names=request.output_names,
+        output_dynamic_shapes=request.output_dynamic_shapes,
+        dispatcher=request.dispatcher,
+        verbose=request.verbose,
+        allow_untyped=request.export_options.allow_untyped_output,
         plan=plan,
-        cpu_kernels=export_options.cpu_kernels,
+        cpu_kernels=request.export_options.cpu_kernels,
     )
     if plan is not None:
-        _check_functions(builder.functions, o["export_modules_as_functions"])
-        # the functions the user asks for are kept
-        o.update(inline=False, function_options=None)
-    names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
-    onx, report = builder.to_onnx(return_optimize_report=True, **{n: o[n] for n in names})
+        _check_functions(builder.functions, request.export_modules_as_functions)
+    # the functions the user asks for are kept
+    onx, report = builder.to_onnx(
+        optimize=request.optimize,
+        large_model=request.large_model,
+        external_threshold=request.external_threshold,
+        return_optimize_report=True,
+        inline=request.inline and plan is None,
+        function_options=request.function_options if plan is None else None,
+    )
     # a model that is wrong is not saved, but a container needs its files to run
-    steps = [_save_asked, _validate_asked]
-    for step in reversed(steps) if isinstance(onx, onnx.ModelProto) else steps:
-        step(onx, program, args, kwargs, o)
+    if isinstance(onx, onnx.ModelProto):
+        _validate(onx, program, request)
+        _save(onx, request)
+    else:
+        _save(onx, request)
+        _validate(onx, program, request)
     result = [onx]
-    if o["return_builder"]:
+    if request.return_builder:
         result.append(builder)
-    if o["return_optimize_report"]:
+    if request.return_optimize_report:
         result.append(report)
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def _check_options(
-    plan: FunctionPlan | None,
-    as_function: bool,
-    validate_onnx: bool | float,
-    export_options: ExportOptions,
-) -> None:
-    if validate_onnx and export_options.fake:
-        raise OptionError("validate_onnx needs data, fake=True is for tensors without data.")
-    if as_function and plan is not None:
+def _export(request: ExportRequest) -> Program:
+    """Exports the model with torch."""
+    register_caches(request.args, request.kwargs)
+    with _EXPORTS:
+        return prepare(
+            request.mod,
+            request.args,
+            request.kwargs,
+            request.dynamic_shapes,
+            request.export_options,
+            request.dispatcher,
+            request.verbose,
+        )
+
+
+def _plan(request: ExportRequest) -> FunctionPlan | None:
+    """The plan of local functions, None if nothing becomes one."""
+    plan = make_plan(
+        request.mod,
+        request.export_modules_as_functions,
+        request.export_options.aten_as_function,
+        request.function_options,
+    )
+    if request.as_function and plan is not None:
         raise OptionError(
             "as_function=True produces one function, it cannot be used with "
             "export_modules_as_functions nor aten_as_function."
         )
-    if as_function and validate_onnx:
-        raise OptionError("validate_onnx needs a model, as_function=True produces a function.")
-
-
-def _check_types(o: Mapping[str, Any]) -> None:
-    """Refuses at once arguments that would fail after the export."""
-    for name, expected, what in _TYPES:
-        check_type(name, o[name], expected, what, optional=True)
-    for name in ("input_names", "output_names", "raise_list"):
-        check_names(name, o[name], optional=True)
-    if not isinstance(o["validate_onnx"], bool | float | int):
-        raise OptionError(
-            f"validate_onnx expects a bool or a tolerance, not {o['validate_onnx']!r}."
-        )
+    return plan
 
 
 def _check_functions(functions: Collection[object], export_modules_as_functions: Any) -> None:
@@ -229,58 +241,28 @@ def _opsets(target_opset: int | Mapping[str, int] | None) -> dict[str, int]:
     return opsets
 
 
-def _check_file(filename: str | Path | None) -> None:
-    """Refuses a file that cannot be written, before a long export."""
-    if not filename:
+def _save(onx: Any, request: ExportRequest) -> None:
+    if not request.filename:
         return
-    check_writable_format(filename)
-    folder = Path(filename).absolute().parent
-    if not folder.is_dir() or Path(filename).is_dir():
-        what = "is a folder" if folder.is_dir() else "is in no existing folder"
-        raise OptionError(f"filename={str(filename)!r} {what}, the name of a file is expected.")
-    if not os.access(folder, os.W_OK):
-        raise OptionError(f"filename={str(filename)!r} is in a folder which is not writable.")
-
-
-def _save_asked(onx: Any, program: Program, args: Any, kwargs: Any, o: Mapping[str, Any]) -> None:
-    if o["filename"]:
-        _save(onx, o["filename"], o["external_threshold"])
-
-
-def _validate_asked(
-    onx: Any, program: Program, args: Any, kwargs: Any, o: Mapping[str, Any]
-) -> None:
-    if o["validate_onnx"]:
-        tolerance, verbose = o["validate_onnx"], o["verbose"]
-        _validate(onx, o["filename"], o["mod"], args, kwargs, program, tolerance, verbose)
-
-
-def _save(onx: Any, filename: str | Path, external_threshold: int) -> None:
     if isinstance(onx, onnx.FunctionProto):
-        write_file(filename, onx.SerializeToString())
+        write_file(request.filename, onx.SerializeToString())
     else:
-        save_model(onx, filename, size_threshold=external_threshold)
+        save_model(onx, request.filename, size_threshold=request.external_threshold)
 
 
-def _validate(
-    onx: Any,
-    filename: str | Path | None,
-    mod: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    program: Program,
-    tolerance: bool | float,
-    verbose: int,
-) -> None:
+def _validate(onx: Any, program: Program, request: ExportRequest) -> None:
+    if not request.validate_onnx:
+        return
     import onnxruntime
 
+    mod, args, kwargs = request.mod, request.args, request.kwargs
     if isinstance(mod, torch.export.ExportedProgram):
         if not args and not kwargs:
             args, kwargs = mod.example_inputs
         mod = mod.module()
-    if not isinstance(onx, onnx.ModelProto) and not filename:
+    if not isinstance(onx, onnx.ModelProto) and not request.filename:
         raise OptionError("validate_onnx on a large model needs a filename.")
-    source = onx.SerializeToString() if isinstance(onx, onnx.ModelProto) else filename
+    source = onx.SerializeToString() if isinstance(onx, onnx.ModelProto) else request.filename
     session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
     validate(
         lambda feeds: session.run(None, feeds),
@@ -289,6 +271,6 @@ def _validate(
         kwargs,
         program.inputs,
         program.specs,
-        1e-4 if tolerance is True else float(tolerance),
-        verbose,
+        1e-4 if request.validate_onnx is True else float(request.validate_onnx),
+        request.verbose,
     )

@@ -113,12 +113,12 @@ def _floor_divide_floats(g: GraphWriter, a: Tensor, b: Tensor, itype: int) -> st
     ratio, rest = g.op.Div(a, b), g.op.Mod(a, b, fmod=1)
     quotient = g.op.Round(g.op.Div(g.op.Sub(a, rest), b))
     lower = g.op.Sub(quotient, const(1, itype))
-    floor = g.op.Where(_moves(g, rest, b, itype), lower, quotient)
+    floor = g.op.Where(_signs_differ(g, rest, b, itype), lower, quotient)
     signed = g.op.Where(g.op.Equal(floor, zero), g.op.Mul(ratio, zero), floor)
     return g.op.Where(g.op.Equal(b, zero), ratio, signed)
 
 
-def _moves(g: GraphWriter, rest: str, b: Tensor, itype: int) -> str:
+def _signs_differ(g: GraphWriter, rest: str, b: Tensor, itype: int) -> str:
     """True where the sign of a remainder is not the sign of the divisor."""
     zero = const(0, itype)
     opposite = g.op.Xor(g.op.Less(rest, zero), g.op.Less(b, zero))
@@ -133,7 +133,7 @@ def remainder(g: GraphWriter, x: Operand, y: Operand) -> str:
     if not is_float(itype):
         return g.op.Mod(a, b)
     rest = g.op.Mod(a, b, fmod=1)
-    return g.op.Where(_moves(g, rest, b, itype), g.op.Add(rest, b), rest)
+    return g.op.Where(_signs_differ(g, rest, b, itype), g.op.Add(rest, b), rest)
 
 
 @aten("aten.fmod.Tensor", "aten.fmod.Scalar")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..common.types import default_float, is_float, promote, to_numpy_type
+from ..common.types import COMPLEXES, default_float, is_float, promote, to_numpy_type
 from ..writing.graph_writer import Array, GraphWriter, Shape, Tensor
 from ..writing.symbols import Operand, Size, SymScalar, dim_of, int_vector, product, shape_tensor
 
@@ -79,7 +79,7 @@ def same_type(g: GraphWriter, *operands: Operand, itype: int = 0) -> list[Tensor
 def float_type(g: GraphWriter, *operands: Operand) -> int:
     """The common type, or the default float type if it is an integer or a boolean."""
     itype = common_type(g, *operands)
-    return itype if is_float(itype) or itype in (14, 15) else default_float()
+    return itype if is_float(itype) or itype in COMPLEXES else default_float()
 
 
 def as_float(g: GraphWriter, x: str) -> str:

@@ -86,16 +86,9 @@ def promote(*operands: tuple[int, int] | bool | int | float | complex) -> int:
         else o
         for o in operands
     ]
-    if len(samples) == 1:
-        first = samples[0]
-        return to_onnx_type(first.dtype if isinstance(first, torch.Tensor) else type(first))
     result = samples[0]
-    dtype = torch.float32
     for other in samples[1:]:
+        rank = max(getattr(result, "ndim", 0), getattr(other, "ndim", 0))
         dtype = torch.result_type(result, other)
-        rank = max(getattr(result, "ndim", -1), getattr(other, "ndim", -1))
-        if rank < 0:
-            result = torch.empty((), dtype=dtype, device="meta")
-            continue
         result = torch.empty((0,) * rank, dtype=dtype, device="meta")
-    return to_onnx_type(dtype)
+    return to_onnx_type(result.dtype if isinstance(result, torch.Tensor) else type(result))

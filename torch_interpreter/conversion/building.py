@@ -21,11 +21,14 @@ from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
 from ..inputs.inputs import name_inputs
 from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value, source_line
+from .control_flow import HIGHER_ORDER
 from .function_plan import FunctionPlan
-from .functions import Values
-from .interpreter import Interpreter
+from .functions import Values, convert_group
+from .interpreter import Interpreter, NestedConverters
 from .output_shapes import name_output_dimensions, simplest_shape
 from .progress import progress_bar
+
+_NESTED = NestedConverters(HIGHER_ORDER, convert_group)
 
 
 @unset_fake_temporarily()  # torch.compile calls its backend under one: constants have no content
@@ -63,7 +66,7 @@ def build(
     names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
-    interpreter = Interpreter(builder, namer, dispatcher, bar, plan, cpu_kernels)
+    interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels)
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
     values = Values(lazy, program.weights)
     for model_input in program.inputs:

@@ -6,7 +6,7 @@ shared. Numbers go through loops as tensors of shape ``(1,)``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,19 @@ from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter
 from ..writing.naming import free_name
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
-from .graph_converter import Conversion, Handler
+from .interpreter import Interpreter
+
+#: converts a node that owns other graphs: interpreter, node, arguments, named arguments
+Handler = Callable[[Interpreter, torch.fx.Node, list[Any], dict[str, Any]], Any]
 
 
 def _wrap(position: int) -> Handler:
     """Inlines a region that runs in another mode (no_grad, autocast) in the main graph."""
 
     def handle(
-        conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+        interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
-        return conversion.inline(args[position], args[position + 1 :])
+        return interpreter.inline(args[position], args[position + 1 :])
 
     return handle
 
@@ -41,7 +44,7 @@ def _attribute(name: str, graph: GraphProto) -> AttributeProto:
     return helper.make_attribute(name, graph)
 
 
-def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: bool) -> GraphProto:
+def _finish(child: Interpreter, results: Sequence[Any], prefix: str, vectors: bool) -> GraphProto:
     """Declares the outputs of a subgraph.
 
     :param child: the interpreter of the subgraph
@@ -64,14 +67,14 @@ def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: boo
 
 
 def _cond(
-    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """torch.cond: an If whose branches capture their arguments. A value None in both stays None."""
     predicate, true_graph, false_graph, operands = args
-    g, prefix = conversion.g, conversion.short_name(node)
+    g, prefix = interpreter.g, interpreter.short_name(node)
     branches = []
     for graph in (true_graph, false_graph):
-        child = conversion.child()
+        child = interpreter.child()
         branches.append((child, _listed(child.inline(graph, operands))))
     values = list(zip(*(results for _, results in branches), strict=True))
     kept = [i for i, pair in enumerate(values) if pair != (None, None)]
@@ -84,25 +87,25 @@ def _cond(
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):
         condition = g.make_initializer("", condition)
-    names = conversion.allocate(node, node.meta["val"])
+    names = interpreter.allocate(node, node.meta["val"])
     found = g.make_node("If", [condition], [names[i] for i in kept], attributes=attributes)
     fakes = [_listed(node.meta["val"])[i] for i in kept]
-    recorded = dict(zip(kept, _recorded(conversion, node, fakes, found), strict=True))
+    recorded = dict(zip(kept, _recorded(interpreter, node, fakes, found), strict=True))
     return [recorded.get(i) for i in range(len(values))]
 
 
-def _recorded(conversion: Conversion, node: torch.fx.Node, fakes: Any, results: Any) -> list[Any]:
+def _recorded(interpreter: Interpreter, node: torch.fx.Node, fakes: Any, results: Any) -> list[Any]:
     """Records types and shapes of the results; a rank-0 number becomes a symbolic scalar again."""
     recorded = []
     for fake, name in zip(_listed(fakes), _listed(results), strict=True):
         kind = SYM_KINDS.get(type(fake))
         if kind is not None and not isinstance(name, SymScalar):
-            name = SymScalar(vector1d(conversion.g, name, KIND_TYPES[kind]), kind)
-        recorded.append(conversion.record(node, fake, name))
+            name = SymScalar(vector1d(interpreter.g, name, KIND_TYPES[kind]), kind)
+        recorded.append(interpreter.record(node, fake, name))
     return recorded
 
 
-def _body_input(child: Conversion, prefix: str, fake: Any) -> str:
+def _body_input(child: Interpreter, prefix: str, fake: Any) -> str:
     """Declares an input of a loop body."""
     name = free_name(child.g.names, prefix)
     if isinstance(fake, torch.Tensor):
@@ -127,49 +130,49 @@ def _fakes(module: torch.fx.GraphModule) -> list[Any]:
 
 
 def _while_loop(
-    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """while_loop: a Loop; the condition is computed before it and at the end of its body."""
     cond_graph, body_graph, carried, captured = args
-    g = conversion.g
-    first = scalar0d(g, _listed(conversion.inline(cond_graph, [*carried, *captured]))[0], 9)
-    child = conversion.child()
+    g = interpreter.g
+    first = scalar0d(g, _listed(interpreter.inline(cond_graph, [*carried, *captured]))[0], 9)
+    child = interpreter.child()
     child.g.make_tensor_input(
-        free_name(g.names, f"{conversion.short_name(node)}_iteration"), TensorProto.INT64, ()
+        free_name(g.names, f"{interpreter.short_name(node)}_iteration"), TensorProto.INT64, ()
     )
     child.g.make_tensor_input(
-        free_name(g.names, f"{conversion.short_name(node)}_go_on"), TensorProto.BOOL, ()
+        free_name(g.names, f"{interpreter.short_name(node)}_go_on"), TensorProto.BOOL, ()
     )
     fakes = _fakes(body_graph)[: len(carried)]
     inside = [
-        _body_input(child, f"{conversion.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
+        _body_input(child, f"{interpreter.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
     ]
     results = _listed(child.inline(body_graph, [*inside, *captured]))
     again = _listed(child.inline(cond_graph, [*results, *captured]))[0]
     again = scalar0d(child.g, again, TensorProto.BOOL)
     if not isinstance(again, str):
         again = child.g.make_initializer("", again)
-    body = _finish(child, [str(again), *results], conversion.short_name(node), True)
+    body = _finish(child, [str(again), *results], interpreter.short_name(node), True)
     fakes = node.meta["val"]
     found = g.make_node(
         "Loop",
         ["", _initial(g, first), *(_initial(g, v) for v in carried)],
-        conversion.allocate(node, fakes),
+        interpreter.allocate(node, fakes),
         attributes=[_attribute("body", body)],
     )
-    return _recorded(conversion, node, fakes, found)
+    return _recorded(interpreter, node, fakes, found)
 
 
 def _map(
-    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """map: a Scan without state."""
     body, xs, captured = args
-    return _scan(conversion, node, [body, [], xs, captured], kwargs)
+    return _scan(interpreter, node, [body, [], xs, captured], kwargs)
 
 
 def _associative_scan(
-    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """associative_scan: a Scan whose first step keeps the first elements as they are.
 
@@ -177,8 +180,8 @@ def _associative_scan(
     other elements would be empty if there is only one, and onnxruntime refuses an empty Scan.
     """
     combine_graph, xs, captured = args
-    g, fakes, count = conversion.g, _listed(node.meta["val"]), len(xs)
-    child, name = conversion.child(), conversion.short_name(node)
+    g, fakes, count = interpreter.g, _listed(node.meta["val"]), len(xs)
+    child, name = interpreter.child(), interpreter.short_name(node)
     is_first = free_name(child.g.names, f"{name}_is_first")
     child.g.make_tensor_input(is_first, TensorProto.BOOL, ())
     placeholders = _fakes(combine_graph)[: 2 * count]
@@ -194,7 +197,7 @@ def _associative_scan(
     body = _finish(child, [child.g.op.Identity(never), *results, *copies], name, True)
     zero = np.array(0, dtype=np.int64)
     begins = [g.op.Gather(x, zero, axis=0) for x in xs]
-    names = conversion.allocate(node, fakes)
+    names = interpreter.allocate(node, fakes)
     unread = [g.unique_name(f"{name}_state") for _ in range(count + 1)]
     g.make_node(
         "Scan",
@@ -203,31 +206,31 @@ def _associative_scan(
         attributes=[_attribute("body", body)],
         num_scan_inputs=count,
     )
-    return _recorded(conversion, node, fakes, names)
+    return _recorded(interpreter, node, fakes, names)
 
 
 def _scan(
-    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """scan: a Scan over the first dimension."""
     combine_graph, init, xs = args[:3]
     captured = args[3] if len(args) > 3 else []
-    g, child = conversion.g, conversion.child()
+    g, child = interpreter.g, interpreter.child()
     fakes = _fakes(combine_graph)[: len(init) + len(xs)]
     inside = [
-        _body_input(child, f"{conversion.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
+        _body_input(child, f"{interpreter.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
     ]
     results = _listed(child.inline(combine_graph, [*inside, *captured]))
-    body = _finish(child, results, conversion.short_name(node), True)
+    body = _finish(child, results, interpreter.short_name(node), True)
     fakes = node.meta["val"]
     found = g.make_node(
         "Scan",
         [_initial(g, v) for v in (*init, *xs)],
-        conversion.allocate(node, fakes),
+        interpreter.allocate(node, fakes),
         attributes=[_attribute("body", body)],
         num_scan_inputs=len(xs),
     )
-    return _recorded(conversion, node, fakes, found)
+    return _recorded(interpreter, node, fakes, found)
 
 
 # torch's metadata of a region run with autocast already has the types it produces

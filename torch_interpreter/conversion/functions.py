@@ -24,7 +24,7 @@ from ..writing.complex_names import Complex
 from ..writing.naming import free_name
 from ..writing.symbols import SymScalar
 from .function_plan import Group
-from .graph_converter import Conversion, Region
+from .interpreter import Interpreter, Region
 
 Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
 
@@ -53,16 +53,16 @@ class BodyValues(dict[torch.fx.Node, Any]):
     """Maps fx nodes to results inside a function; a result of the outer graph becomes an input.
 
     :param outer: the results of the nodes outside
-    :param conversion: the interpreter of the outer graph
+    :param interpreter: the interpreter of the outer graph
     :param body: the interpreter of the function
     :param threshold: weights below this size in bytes are constants of the function
     """
 
     def __init__(
-        self, outer: Any, conversion: Conversion, body: Conversion, threshold: int
+        self, outer: Any, interpreter: Interpreter, body: Interpreter, threshold: int
     ) -> None:
         super().__init__()
-        self.outer, self.conversion, self.body = outer, conversion, body
+        self.outer, self.interpreter, self.body = outer, interpreter, body
         self.threshold = threshold
         self.weights: Weights = getattr(outer, "weights", {})
         # outer name -> name in the function, in the order of the inputs
@@ -93,7 +93,7 @@ class BodyValues(dict[torch.fx.Node, Any]):
         known = {**self.inputs, **self.parameters}.get(value)
         if known is None:
             known = inputs[str(value)] = free_name(self.body.g.names, name)
-            outer = self.conversion.g
+            outer = self.interpreter.g
             shape = outer.get_shape(value) if outer.has_shape(value) else None
             itype = outer.get_type(value) if outer.has_type(value) else None
             self.body.g.make_tensor_input(known, itype, shape)
@@ -110,20 +110,20 @@ class BodyValues(dict[torch.fx.Node, Any]):
 
 
 def convert_group(
-    conversion: Conversion, region: Region, group: Group, values: dict[torch.fx.Node, Any]
+    interpreter: Interpreter, region: Region, group: Group, values: dict[torch.fx.Node, Any]
 ) -> None:
     """Converts nodes into a local function of the model, and calls it.
 
-    :param conversion: converts the graph that calls the function
+    :param interpreter: converts the graph that calls the function
     :param region: the graph the nodes belong to
     :param group: the nodes
     :param values: results of the nodes, completed with those needed after the group
     """
-    root, members = conversion.root, set(group.nodes)
-    body = conversion.for_function(GraphBuilder(dict(root.opsets), as_function=True), group)
-    options = conversion.plan.options
+    root, members = interpreter.root, set(group.nodes)
+    body = interpreter.for_function(GraphBuilder(dict(root.opsets), as_function=True), group)
+    options = interpreter.plan.options
     threshold = options.external_threshold if options.move_initializer_to_constant else 0
-    inner = BodyValues(values, conversion, body, threshold)
+    inner = BodyValues(values, interpreter, body, threshold)
     wanted = {
         n
         for n in group.nodes
@@ -131,23 +131,23 @@ def convert_group(
     }
     body.convert_nodes(replace(region, wanted=wanted), group.nodes, inner)
     exported = [n for n in group.nodes if n in wanted]
-    made = {n: _returned(conversion, body, n, inner[n]) for n in exported}
+    made = {n: _returned(interpreter, body, n, inner[n]) for n in exported}
     given = inner.finish()
     outputs = [name for names in made.values() for name in names if name is not None]
     if outputs:
         function = replace(options, name=group.name, domain=group.domain or options.domain)
         added, (domain, name) = root.make_local_function(body.g, function)
-        added = _received(conversion, added)
-        conversion.g.add_domain(domain)
-        path = group.path.removeprefix(conversion.prefix)
-        conversion.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
+        added = _received(interpreter, added)
+        interpreter.g.add_domain(domain)
+        path = group.path.removeprefix(interpreter.prefix)
+        interpreter.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
     for node, names in made.items():
-        values[node] = _outer_value(conversion, node, inner[node], names)
+        values[node] = _outer_value(interpreter, node, inner[node], names)
 
 
-def _received(conversion: Conversion, added: list[str]) -> list[str]:
+def _received(interpreter: Interpreter, added: list[str]) -> list[str]:
     """Moves the initializers that became inputs of the function to the graph that calls it."""
-    root, g = conversion.root, conversion.g
+    root, g = interpreter.root, interpreter.g
     if g.graph.scope is root.graph.scope:
         return added
     tables = root.graph.constants
@@ -157,13 +157,13 @@ def _received(conversion: Conversion, added: list[str]) -> list[str]:
 
 
 def _returned(
-    conversion: Conversion, body: Conversion, node: torch.fx.Node, value: Any
+    interpreter: Interpreter, body: Interpreter, node: torch.fx.Node, value: Any
 ) -> list[str | None]:
     """Declares the outputs of the function for a node and returns their names outside.
 
     None stands for a python number, which is not a result.
     """
-    g, names = body.g, conversion.allocate(node, node.meta.get("val"))
+    g, names = body.g, interpreter.allocate(node, node.meta.get("val"))
     found: list[str | None] = []
     listed = value if isinstance(value, list) else [value]
     for result, name in zip(listed, names, strict=True):
@@ -179,10 +179,10 @@ def _returned(
 
 
 def _outer_value(
-    conversion: Conversion, node: torch.fx.Node, inner: Any, names: list[str | None]
+    interpreter: Interpreter, node: torch.fx.Node, inner: Any, names: list[str | None]
 ) -> Any:
     """The value of a node after the call."""
     if not isinstance(inner, list):
-        return conversion.record(node, node.meta.get("val"), names[0] or inner)
+        return interpreter.record(node, node.meta.get("val"), names[0] or inner)
     values = [v if name is None else name for v, name in zip(inner, names, strict=True)]
-    return conversion.record(node, node.meta.get("val"), values)
+    return interpreter.record(node, node.meta.get("val"), values)

@@ -13,6 +13,7 @@ import contextlib
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,11 +38,8 @@ from ..writing.registry import Converter, OutputFacts, call_converter, is_regist
 from ..writing.storage import storage_arguments
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .accepted_types import check_types
-from .control_flow import HIGHER_ORDER
 from .empty_results import empty_results
 from .function_plan import FunctionPlan, Group
-from .functions import convert_group
-from .graph_converter import Region
 from .kernels import KernelWriter
 
 #: ONNX operators neither read nor make a complex tensor
@@ -63,11 +61,39 @@ def _explained(explain: Callable[[], str], by_user: bool = False) -> Iterator[No
         raise ConversionError(f"{what}: {type(e).__name__}: {e}\n{details}") from e
 
 
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A graph and the nodes to convert in it.
+
+    :param module: the owner of the graph
+    :param live: the nodes to convert
+    :param wanted: nodes needed outside of the graph, besides those that live nodes use
+    """
+
+    module: torch.fx.GraphModule
+    live: set[torch.fx.Node]
+    wanted: set[torch.fx.Node]
+
+
+@dataclass(frozen=True, slots=True)
+class NestedConverters:
+    """The converters of nodes that need an interpreter of another graph.
+
+    :param operators: name of a higher-order operator -> its converter, given the interpreter, the
+        node, its arguments, its named arguments
+    :param group: converts a group of nodes into a local function: interpreter, graph, nodes, values
+    """
+
+    operators: Mapping[str, Callable[[Interpreter, torch.fx.Node, list[Any], dict[str, Any]], Any]]
+    group: Callable[[Interpreter, Region, Group, dict[torch.fx.Node, Any]], None]
+
+
 class Interpreter:
     """Converts the nodes of an fx graph into ONNX nodes.
 
     :param builder: the GraphBuilder that receives the nodes
     :param namer: prints the dimensions
+    :param nested: the converters of nodes that own other graphs
     :param dispatcher: the user's converters, they come first
     :param progress: wraps the iteration over the nodes
     :param plan: the nodes that become local functions, none by default
@@ -78,6 +104,7 @@ class Interpreter:
         self,
         builder: GraphBuilder,
         namer: DimensionNamer,
+        nested: NestedConverters,
         dispatcher: Dispatcher | None = None,
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
         plan: FunctionPlan | None = None,
@@ -88,6 +115,7 @@ class Interpreter:
         # the builder that receives the local functions
         self.root = builder
         self.namer = namer
+        self.nested = nested
         self.dispatcher = dispatcher
         self.progress = progress
         self.plan = plan or FunctionPlan()
@@ -125,7 +153,7 @@ class Interpreter:
         """Converts some nodes of a graph in order, see :meth:`run`."""
         for step in self.progress(self.plan.steps(nodes, self.depth)):
             if isinstance(step, Group):
-                convert_group(self, region, step, values)
+                self.nested.group(self, region, step, values)
             elif step.op == "output":
                 return self._map(step.args[0], values)
             elif step.op == "get_attr":
@@ -162,8 +190,14 @@ class Interpreter:
 
     def _with(self, builder: GraphBuilder) -> Interpreter:
         """An interpreter with the same options for another builder."""
-        plan, cpu = self.plan, self.cpu_kernels
-        return Interpreter(builder, self.namer, self.dispatcher, plan=plan, cpu_kernels=cpu)
+        return Interpreter(
+            builder,
+            self.namer,
+            self.nested,
+            self.dispatcher,
+            plan=self.plan,
+            cpu_kernels=self.cpu_kernels,
+        )
 
     def _get_attr(self, module: torch.fx.GraphModule, target: str) -> Any:
         value: Any = module
@@ -210,10 +244,12 @@ class Interpreter:
             return None
         if node.target is operator.getitem and isinstance(args[0], list | tuple):
             return args[0][args[1]]
-        if (special := HIGHER_ORDER.get(name)) is not None and not has_complex(node):
+        on_complex = has_complex(node)
+        if (special := self.nested.operators.get(name)) is not None and not on_complex:
             return special(self, node, args, kwargs)
-        converter = self.find(node, args, kwargs)
-        if is_registered(converter) and (empty := empty_results(node, fake)) is not None:
+        converter = self._find(node, name, on_complex, args, kwargs)
+        registered = is_registered(converter)
+        if registered and (empty := empty_results(node, fake)) is not None:
             return self.record(node, fake, self._constants(node, empty))
         names = self.allocate(node, fake)
         expected, size = self._facts(node, fake, names), len(self.g.store)
@@ -227,7 +263,6 @@ class Interpreter:
             )
 
         with _explained(explain, isinstance(converter, LibraryForm)):
-            registered = is_registered(converter)
             writer = KernelWriter(self.g, self.cpu_kernels) if registered else self.g
             result = call_converter(converter, writer, expected, args, kwargs)
         with _explained(explain):
@@ -254,16 +289,21 @@ class Interpreter:
             ) from e
         return mapped
 
-    def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
+    def _find(
+        self, node: torch.fx.Node, name: str, on_complex: bool, args: Any, kwargs: Any
+    ) -> Converter:
         """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.
 
-        Converters of complex tensors have their own names.
-
+        :param node: the node
+        :param name: the canonical name of its target
+        :param on_complex: it has a complex tensor, for which converters have their own names
+        :param args: its arguments
+        :param kwargs: its named arguments
         :raises FunctionNotFoundError: no converter is found
         """
-        name, is_method = canonical_name(node.target), node.op == "call_method"
+        is_method = node.op == "call_method"
         known = f"method.{name}" if is_method else tensor_form(name, args)
-        fct = find_converter(f"{COMPLEX}{known}" if has_complex(node) else known)
+        fct = find_converter(f"{COMPLEX}{known}" if on_complex else known)
         if self.dispatcher is not None:
 
             def explain() -> str:
@@ -272,13 +312,13 @@ class Interpreter:
             with _explained(explain, by_user=True):
                 fct = self.dispatcher.choose(node.target, is_method, fct, args, kwargs, self.g)
         if fct is None:
-            raise FunctionNotFoundError(self._not_found(node))
+            raise FunctionNotFoundError(self._not_found(node, on_complex))
         return fct
 
-    def _not_found(self, node: torch.fx.Node) -> str:
+    def _not_found(self, node: torch.fx.Node, on_complex: bool) -> str:
         names = [n for n in candidate_names(node.target) if isinstance(n, str)]
         key = names[1] if len(names) > 1 else names[0]
-        what = " on complex tensors, write it with torch.view_as_real" if has_complex(node) else ""
+        what = " on complex tensors, write it with torch.view_as_real" if on_complex else ""
         return (
             f"No converter for operator {canonical_name(node.target)!r}{what}, "
             f"fx node {node.name!r} = {node.format_node()}\n"

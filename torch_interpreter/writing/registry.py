@@ -14,7 +14,7 @@ results declares a parameter ``expected: OutputFacts = UNKNOWN_OUTPUTS``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -66,6 +66,8 @@ class OutputFacts:
 UNKNOWN_OUTPUTS = OutputFacts()
 
 _CONVERTERS: dict[str, Converter] = {}
+#: converter -> whether it declares the parameter `expected`, None before its first call
+_WANTS_FACTS: dict[Converter, bool | None] = {}
 
 
 def aten(*names: str) -> Callable[[_Registered], _Registered]:
@@ -90,6 +92,7 @@ def aten(*names: str) -> Callable[[_Registered], _Registered]:
                     f"Use a Dispatcher to overwrite a converter."
                 )
             _CONVERTERS[name] = fct
+        _WANTS_FACTS.setdefault(fct, None)
         return fct
 
     return register
@@ -119,7 +122,7 @@ def find_converter(name: str) -> Converter | None:
 
 def is_registered(fct: Converter) -> bool:
     """Whether a function is one of the converters of the library."""
-    return fct in _CONVERTERS.values()
+    return isinstance(fct, Hashable) and fct in _WANTS_FACTS
 
 
 def registered_names() -> list[str]:
@@ -135,6 +138,16 @@ def call_converter(
     kwargs: Mapping[str, Any],
 ) -> Any:
     """Calls a converter, with the facts torch knows about the results if it asks for them."""
-    if "expected" in inspect.signature(fct).parameters:
+    if _wants_facts(fct):
         return fct(g, *args, **kwargs, expected=expected)
     return fct(g, *args, **kwargs)
+
+
+def _wants_facts(fct: Converter) -> bool:
+    """Whether a converter declares the parameter `expected`; one of the library is read once."""
+    known = _WANTS_FACTS.get(fct) if is_registered(fct) else None
+    if known is None:
+        known = "expected" in inspect.signature(fct).parameters
+        if is_registered(fct):
+            _WANTS_FACTS[fct] = known
+    return known

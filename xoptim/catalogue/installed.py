@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import Distribution, EntryPoint
-from pathlib import Path
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 
 from ..authoring.rewriters import is_member
@@ -17,33 +14,6 @@ from .order import check_names, order_of
 
 #: group of the entry points
 GROUP = "xoptim.patterns"
-_METADATA = (".dist-info", ".egg-info")
-
-
-def distributions() -> Iterator[Distribution]:
-    """Distributions of `sys.path` with entry points of the group, the first one of each name. Cost:
-    reads their files of entry points, parses only those that hold the name of the group."""
-    seen = set()
-    for folder in dict.fromkeys(sys.path):
-        try:
-            names = sorted(os.listdir(folder or "."))
-        except OSError:
-            continue  # a zip file, or nothing
-        for name in names:
-            if name.endswith(_METADATA):
-                path = os.path.join(folder, name)
-                project = name.partition("-")[0].removesuffix(".egg-info").lower()
-                if project not in seen and _has_group(path):
-                    yield Distribution.at(Path(path))
-                seen.add(project)
-
-
-def _has_group(path: str) -> bool:
-    try:
-        with open(os.path.join(path, "entry_points.txt"), "rb", buffering=0) as f:
-            return GROUP.encode() in f.read()
-    except OSError:
-        return False
 
 
 def load_installed(database: RewriteDatabase) -> None:
@@ -54,7 +24,7 @@ def load_installed(database: RewriteDatabase) -> None:
 
     :param database: where they register
     """
-    rows = [(d.name, p) for d in distributions() for p in d.entry_points if p.group == GROUP]
+    rows = [(p.dist.name if p.dist else "", p) for p in entry_points(group=GROUP)]
     for name, point in sorted(rows, key=lambda row: (row[0], row[1].name)):
         try:
             with all_or_nothing(database):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ from .saving import (
     saving_options,
     stored,
 )
-from .verify_options import verify_options
+from .verify_options import Comparison, verify_options
 
 if TYPE_CHECKING:
     from xbuilder import GraphBuilder
@@ -125,36 +126,77 @@ def optimize(
     written: Path | None,
     output: Path | None,
     dry_run: bool,
-    stats: Path | None,
-    html: Path | None,
     patterns: str,
+    processor: str,
+    max_iter: int,
+    trust_shapes: bool,
+    public_operators: bool,
+    keep_functions: bool,
+    data_roots: Sequence[Path],
+    external: str,
+    external_threshold: int,
+    refer_to_source: bool,
+    target_opset: int | None,
+    verify: bool | None,
+    sizes: Mapping[str, int],
+    rtol: float,
+    seed: int,
+    stats: Path | None,
+    profile: bool,
+    profile_output: Path | None,
+    provenance: bool,
+    html: Path | None,
+    as_json: bool,
     verbose: int,
-    **options: Any,
 ) -> None:
     """Optimizes MODEL with patterns and writes the result into OUTPUT.
 
     Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
-    output = _only_output(model, written, output, dry_run)
-    if options["verify"] is None:
-        options["verify"] = options["target_opset"] is not None
-    if not options["verify"]:
-        unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
-        refuse_on_command_line(ctx, unused, "has no effect without --verify")
-    written_too = [stats, html, options["profile_output"]]
-    check_different(written_too, model)
-    check_different([output, *written_too])
     request = Request(
-        model,
-        output,
-        stats,
-        html,
-        None if patterns.lower() == "none" else patterns,
-        verbose=level(verbose),
-        saving=read_saving_options(ctx, options),
+        model=model,
+        output=_only_output(model, written, output, dry_run),
+        patterns=None if patterns.lower() == "none" else patterns,
+        processor=processor,
+        max_iter=max_iter,
+        trust_shapes=trust_shapes,
+        public_operators=public_operators,
+        keep_functions=keep_functions,
+        data_roots=data_roots,
+        saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
+        target_opset=target_opset,
+        comparison=_comparison(ctx, verify, target_opset, Comparison(sizes, rtol, seed)),
+        stats=stats,
+        html=html,
+        profile=profile,
+        profile_output=profile_output,
+        provenance=provenance,
         late_checks=not dry_run,  # a weight is checked when it is written
-        **options,
+        as_json=as_json,
+        verbose=level(verbose),
     )
+    _run(request)
+
+
+def _comparison(
+    ctx: click.Context, verify: bool | None, target_opset: int | None, how: Comparison
+) -> Comparison | None:
+    """How the results are compared, None if they are not.
+
+    :raises click.UsageError: if an option says how although they are not
+    """
+    if verify or (verify is None and target_opset is not None):
+        return how
+    unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
+    refuse_on_command_line(ctx, unused, "has no effect without --verify")
+    return None
+
+
+def _run(request: Request) -> None:
+    """Optimizes the model, writes it and prints the outcome."""
+    reports = [request.stats, request.html, request.profile_output]
+    check_different(reports, request.model)
+    check_different([request.output, *reports])
     check_selection(request.patterns)
     try:
         outcome = _optimize_and_save(request)
@@ -239,8 +281,8 @@ def run_optimization(request: Request) -> Outcome:
     if request.output is not None and isinstance(result, ModelContainer):
         check_link(request.output)
     outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
-    if request.verify:
-        outcome.verification = _verify(request, result)
+    if request.comparison is not None:
+        outcome.verification = _verify(request, request.comparison, result)
     return outcome
 
 
@@ -250,23 +292,29 @@ def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelPro
 
     from ..surgery.opset_conversion import convert_opset
 
-    options: dict[str, Any] = {
-        "infer_shapes_options": True,
-        "allowed_roots": request.data_roots,
-        "optimization_options": OptimizationOptions(
-            patterns=request.patterns,
-            max_iter=request.max_iter,
-            processor=request.processor,
-            verbose=request.verbose,
-            trust_shapes=request.trust_shapes,
-            public_operators=request.public_operators,
-            late_checks=request.late_checks,
-            features=features,
-        ),
-    }
+    options = OptimizationOptions(
+        patterns=request.patterns,
+        max_iter=request.max_iter,
+        processor=request.processor,
+        verbose=request.verbose,
+        trust_shapes=request.trust_shapes,
+        public_operators=request.public_operators,
+        late_checks=request.late_checks,
+        features=features,
+    )
+
+    def builder(model: str | ModelProto, folder: str | None = None) -> GraphBuilder:
+        return GraphBuilder(
+            model,
+            infer_shapes_options=True,
+            allowed_roots=request.data_roots,
+            optimization_options=options,
+            base_dir=folder,
+        )
+
     if request.target_opset is None:
-        builder = GraphBuilder(str(request.model), **options)
-        return builder, builder.origin
+        read = builder(str(request.model))
+        return read, read.origin
     source = load_model(request.model, request.data_roots)
     if source.proto.functions and request.keep_functions:
         raise OptionError(
@@ -274,10 +322,12 @@ def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelPro
             "--keep-functions"
         )
     converted = convert_opset(source.proto, request.target_opset)
-    return GraphBuilder(converted, base_dir=source.base_dir, **options), source.proto
+    return builder(converted, source.base_dir), source.proto
 
 
-def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:
+def _verify(
+    request: Request, how: Comparison, result: ModelProto | ModelContainer
+) -> VerificationReport:
     """Compares the results of the two models.
 
     onnxruntime reads models with external data from files. They are written in a temporary folder
@@ -296,9 +346,9 @@ def _verify(request: Request, result: ModelProto | ModelContainer) -> Verificati
         report = verify_models(
             before,
             after,
-            sizes=request.sizes,
-            rtol=request.rtol,
-            seed=request.seed,
+            sizes=how.sizes,
+            rtol=how.rtol,
+            seed=how.seed,
             isolated=True,
         )
     report.raise_if_different()

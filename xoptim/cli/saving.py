@@ -65,25 +65,24 @@ saving_options = several_options(
 )
 
 
-def read_saving_options(ctx: click.Context, options: dict[str, Any]) -> SavingFormat:
-    """Extracts the options of :func:`saving_options` from the parameters of a command.
+def read_saving_options(
+    ctx: click.Context, external: str, threshold: int, refer_to_source: bool
+) -> SavingFormat:
+    """The format chosen with the options of :func:`saving_options`.
 
     :param ctx: the command
-    :param options: its parameters, the options of the format are removed
+    :param external: value of ``--external``
+    :param threshold: value of ``--external-threshold``
+    :param refer_to_source: value of ``--refer-to-source``
     :raises click.UsageError: if two of them contradict each other
     """
-    chosen = SavingFormat(
-        options.pop("external"),
-        options.pop("external_threshold"),
-        options.pop("refer_to_source"),
-    )
-    if chosen.external == "embed":
+    if external == "embed":
         unused = {
             "external_threshold": "--external-threshold",
             "refer_to_source": "--refer-to-source",
         }
         refuse_on_command_line(ctx, unused, "has no effect with --external embed")
-    return chosen
+    return SavingFormat(external, threshold, refer_to_source)
 
 
 def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reason: str) -> None:

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import click
 
 from .output import several_options
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two models are compared.
+
+    :param sizes: sizes of dynamic dimensions
+    :param rtol: relative tolerance
+    :param seed: seed of the random inputs
+    """
+
+    sizes: Mapping[str, int]
+    rtol: float
+    seed: int
 
 
 def parse_sizes(

@@ -14,7 +14,7 @@ import pytest
 
 from xoptim import get_pattern_list
 from xoptim.catalogue import registry
-from xoptim.catalogue.installed import distributions, load_installed
+from xoptim.catalogue.installed import load_installed
 from xoptim.catalogue.registry import pattern_database
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -111,19 +111,22 @@ def test_order(install: Install) -> None:
     assert names("theirs") == ["TheirA", "TheirB", "TheirC"]
 
 
-def test_only_those_with_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "nothing"), str(tmp_path), str(tmp_path)])
-    for name, text in {
-        "a": "[console_scripts]\na = b:c\n",
-        "b": "[xoptim.patterns]\na = b\n",
-        "c": "",
-    }.items():
+def test_only_those_with_the_group(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A distribution found twice is loaded once; others, and folders that are none, are ignored."""
+    install("their-patterns", {"all": "their_patterns"}, their_patterns=PATTERN)
+    for name, text in {"a": "[console_scripts]\na = b:c\n", "c": ""}.items():
         info = tmp_path / f"{name}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Name: {name}\n")
         if text:
             (info / "entry_points.txt").write_text(text)
-    assert [d.name for d in distributions()] == ["b"]
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "nothing"), str(tmp_path), str(tmp_path)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load()
+    assert names("theirs") == ["TheirNegNeg"]
 
 
 PROJECT = """

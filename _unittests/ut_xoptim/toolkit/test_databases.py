@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ut_xoptim.random_models import RandomModel
 from ut_xoptim.toolkit.rewriter_runs import op_types, optimized, rewritten
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph.graph_check import check_graph

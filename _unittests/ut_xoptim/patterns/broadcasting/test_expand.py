@@ -497,3 +497,159 @@ def test_broadcast_on_sizes_zero_and_one() -> None:
     before, after = MODELS["ShapeBasedStaticExpand"]["unchanged and known dimensions"]
     sizes = [{"a": 0, "b": 3, "c": 1}, {"a": 1, "b": 0, "c": 2}]
     check_pattern(before, after, "ShapeBasedStaticExpand", sizes=sizes)
+
+
+# -- indices that are expanded before they are read, numbers before they are compared
+
+#: what the documentation draws: pattern -> case -> (before, after)
+GATHERED_MODELS = {
+    "ExpandGatherBroadcast": {
+        "positions of every sequence": (
+            """agraph (float[9,3] t, int64[1,s] i, float[b,s,3] z) => (float[b,s,3] y) <int64[1] u = {1}> {
+                n = Shape<start = 0, end = 1>(z)
+                r = Concat<axis = 0>(n, u)
+                e = Tile(i, r)
+                g = Gather(t, e)
+                y = Add(z, g)
+            }""",
+            """agraph (float[9,3] t, int64[1,s] i, float[b,s,3] z) => (float[b,s,3] y) {
+                g = Gather(t, i)
+                y = Add(z, g)
+            }""",
+            {"sizes": [{"b": 2, "s": 3}, {"b": 0, "s": 2}, {"b": 3, "s": 0}, {"b": 1, "s": 1}]},
+        ),
+        "an Expand, another axis, the first operand": (
+            """agraph (float[2,9] t, int64[a,1] i, float[2,a,4] z) => (float[2,a,4] y) <int64[2] r = {1, 4}> {
+                e = Expand(i, r)
+                g = Gather<axis = 1>(t, e)
+                y = Sub(g, z)
+            }""",
+            """agraph (float[2,9] t, int64[a,1] i, float[2,a,4] z) => (float[2,a,4] y) {
+                g = Gather<axis = 1>(t, i)
+                y = Sub(g, z)
+            }""",
+        ),
+    },
+}
+
+#: as MODELS
+CASES = {
+    "ShapeBasedExpandBroadcast": {
+        "the largest of three": (
+            """agraph (float[a,b] x, float[a,b] z) => (float[a,b] y) <float c = {2}, float[1] d = {1}> {
+                s = Shape(x)
+                e = Expand(c, s)
+                f = Expand(d, s)
+                y = Max(x, e, f)
+            }""",
+            """agraph (float[a,b] x, float[a,b] z) => (float[a,b] y) <float c = {2}, float[1] d = {1}> {
+                y = Max(x, c, d)
+            }""",
+        ),
+    },
+}
+
+GATHERED_REFUSED = {
+    "ExpandGatherBroadcast": [
+        (
+            """agraph (float[9,3] t, int64[2,s] i, float[4,s,3] z) => (float[4,s,3] y) <int64[2] r = {2, 1}> {
+                e = Tile(i, r)
+                g = Gather(t, e)
+                y = Add(z, g)
+            }""",
+            "other dimensions than 1 are repeated",
+        ),
+        (
+            """agraph (float[9,3] t, int64[1,s] i, float[3] z) => (float[4,s,3] y) <int64[2] r = {4, 1}> {
+                e = Tile(i, r)
+                g = Gather(t, e)
+                y = Add(z, g)
+            }""",
+            "the other operand does not have this shape",
+        ),
+        (
+            """agraph (float[9,3] t, int64[1,s] i, float[4,s,3] z) => (float[4,s,3] y, float[4,s,3] g) <int64[2] r = {4, 1}> {
+                e = Tile(i, r)
+                g = Gather(t, e)
+                y = Add(z, g)
+            }""",
+            "is not the only use",
+        ),
+        (
+            """agraph (float[9,3] t, int64[1,s] i) => (float[4,s,3] y) <int64[2] r = {4, 1}> {
+                e = Tile(i, r)
+                g = Gather(t, e)
+                y = Add(g, g)
+            }""",
+            "the other operand does not have this shape|both operands are what is read|is not the only use",
+        ),
+        (
+            """agraph (float[9,3] t, int64[1,s] i, float[1,s,3] z) => (float[1,s,3] y) {
+                g = Gather(t, i)
+                y = Add(z, g)
+            }""",
+            "no Expand nor Tile before",
+        ),
+    ],
+}
+
+test_gathered_rewrites = rewrite_tests(GATHERED_MODELS)
+test_cases = rewrite_tests(CASES)
+test_gathered_refuses = refusal_tests(GATHERED_REFUSED)
+
+
+# -- Where whose operands are expanded
+
+PATTERN = "ShapeBasedExpandBroadcast"
+
+
+def model(body: str, inputs: str = "bool[b, 1, 3] c, float[b, 4, 1] u, float[b, 4, 1] v") -> str:
+    """A choice between two results."""
+    return f"""g ({inputs}) => (float[b, 4, 3] y) <int64[3] s = {{1, 4, 1}}, int64[3] t = {{1, 1, 3}},
+        float k = {{0.5}}> {{ {body} }}"""
+
+
+CHOSEN = "y = Where(c, u, v)"
+ALL = "d = Expand(c, s) e = Expand(u, t) f = Expand(v, t) y = Where(d, e, f)"
+SIZES = {"sizes": ({"b": 2}, {"b": 1}, {"b": 0})}
+CHOSEN_MODELS = {
+    PATTERN: {
+        "all three are expanded": (model(ALL), model(CHOSEN), SIZES),
+        "the condition": (model("d = Expand(c, s) y = Where(d, u, v)"), model(CHOSEN), SIZES),
+        "a branch": (model("f = Expand(v, t) y = Where(c, u, f)"), model(CHOSEN), SIZES),
+        "a number beside": (
+            model("d = Expand(c, s) e = Expand(u, t) y = Where(d, e, k)"),
+            model("y = Where(c, u, k)"),
+            SIZES,
+        ),
+        "a Tile": (
+            model("e = Tile(u, t) y = Where(c, e, k)"),
+            model("y = Where(c, u, k)"),
+            SIZES,
+        ),
+        "one Expand is needed": (
+            model("e = Expand(u, t) f = Expand(v, t) y = Where(c, e, f)").replace(
+                "b, 1, 3] c", "b, 1, 1] c"
+            ),
+            model("f = Expand(v, t) y = Where(c, u, f)").replace("b, 1, 3] c", "b, 1, 1] c"),
+        ),
+    }
+}
+
+CHOSEN_REFUSED = {
+    PATTERN: {
+        "the condition gives a dimension": (
+            model("d = Expand(c, s) y = Where(d, k, k)"),
+            "the shape of the result would change",
+        ),
+        "no Expand": (model(CHOSEN), "no Expand before"),
+        "a dimension is not known": (
+            """g (bool[a, 1] c, float[n] u, int64[2] s) => (float[p, q] y) {
+            d = Expand(c, s) y = Where(d, u, u) }""",
+            "would change|not known",
+        ),
+    }
+}
+
+test_chosen_rewrites = rewrite_tests(CHOSEN_MODELS)
+test_chosen_refuses = refusal_tests(CHOSEN_REFUSED)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx.helper as oh
 import pytest
 from onnx import TensorProto
+from ut_xoptim.patterns.rounding_errors import HALVES, TYPES, difference, numbers
 
 from xoptim.catalogue.registry import all_patterns
 from xoptim.patterns.elementwise.cast import INTEGERS, SIGNIFICANDS, same_as_direct
@@ -382,3 +383,62 @@ def test_type_written_as_text():
     model = model_from_text('g (float[a] x) => (float[a] y) { y = Cast<to="FLOAT">(x) }', opset=5)
     result, _, _ = optimize_with(model, "Cast")
     assert [n.op_type for n in result.graph.node] == ["Identity"]
+
+
+# -- the largest errors that the docstrings tell, measured
+
+OPERATORS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_cast_cast_binary(op_type: str, kind: str) -> None:
+    text = f"""g ({kind}[a] x, {kind}[a] k) => (float[a] y) {{
+        l = Cast<to = 1>(x) r = Cast<to = 1>(k) y = {op_type}(l, r) }}"""
+    feeds = {"x": numbers(kind, 0, -1, 2), "k": numbers(kind, 1, -1, 2)}
+    error, value = difference(text, "CastCastBinary", feeds)
+    normal = value > 6.1e-5
+    assert (error <= 5e-4 * HALVES[kind] * value)[normal].all()
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_computation_cast_op_cast(op_type: str, kind: str) -> None:
+    text = f"""g ({kind}[a] x, float[a] k) => (float[a] y) {{
+        l = Cast<to = 1>(x) y = {op_type}(l, k) }}"""
+    feeds = {"x": numbers(kind, 0, -1, 2), "k": numbers("float", 1, -1, 2)}
+    error, value = difference(text, "ComputationCastOpCast", feeds)
+    product = op_type in ("Mul", "Div")
+    bound = 1e-3 * value if product else 5e-4 * (np.abs(feeds["k"]) + value)
+    assert (error <= HALVES[kind] * bound)[value > 6.1e-5].all()
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_cast_op_cast_two_operands(op_type: str, kind: str) -> None:
+    """The result is rounded once or twice, this is the same."""
+    text = f"""g ({kind}[a] x, {kind}[a] k) => ({kind}[a] y) {{ l = Cast<to = 1>(x)
+        r = Cast<to = 1>(k) n = {op_type}(l, r) y = Cast<to = {TYPES[kind]}>(n) }}"""
+    feeds = {"x": numbers(kind, 0, -1, 2), "k": numbers(kind, 1, -1, 2)}
+    error, _ = difference(text, "CastOpCast", feeds)
+    assert error.max() == 0
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_cast_op_cast_constant(op_type: str, kind: str) -> None:
+    constant = 1.00043
+    text = f"""g ({kind}[a] x) => ({kind}[a] y) <float c = {{{constant}}}> {{
+        l = Cast<to = 1>(x) n = {op_type}(l, c) y = Cast<to = {TYPES[kind]}>(n) }}"""
+    error, value = difference(text, "CastOpCast", {"x": numbers(kind, 0)})
+    product = op_type in ("Mul", "Div")
+    bound = 1.5e-3 * value if product else 5e-4 * (constant + 2 * value)
+    assert (error <= HALVES[kind] * bound)[value > 6.1e-5].all()
+
+
+@pytest.mark.parametrize("op_type", ["Sigmoid", "Softmax"])
+def test_cast_op_cast_function(op_type: str) -> None:
+    text = f"""g (float16[a, 20] x) => (float16[a, 20] y) {{
+        l = Cast<to = 1>(x) n = {op_type}(l) y = Cast<to = 10>(n) }}"""
+    error, _ = difference(text, "CastOpCast", {"x": numbers("float16", 0, -3, 1).reshape(-1, 20)})
+    assert error.max() <= 2e-3

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ut_xoptim.patterns.rounding_errors import HALVES, TYPES, difference, numbers
 
 from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
@@ -144,3 +146,19 @@ def test_ties_and_empty(name: str, axis: int, keeps: bool, shape: tuple[int, ...
         i = Arg{name} <axis = {axis}, keepdims = {int(keeps)}> (x)
     }}"""
     check_pattern(text, None, "ReduceArgTopK", feeds=[{"x": x}])
+
+
+# -- the largest errors that the docstrings tell, measured
+
+
+@pytest.mark.parametrize("kind", HALVES)
+def test_reduce_sum_normalize(kind: str) -> None:
+    text = f"""g ({kind}[a, 50] x, {kind}[a, 1] z) => ({kind}[a, 50] y) <int64[1] l = {{-1}}> {{
+        c = Cast<to = 1>(x) s = ReduceSum<keepdims = 1>(c, l) f = Cast<to = 1>(z)
+        m = Mul(f, s) d = Sub(c, m) y = Cast<to = {TYPES[kind]}>(d) }}"""
+    x = numbers(kind, 0, -2, 0).reshape(-1, 50)
+    z = numbers(kind, 1, -1, 0)[: len(x)].reshape(-1, 1)
+    error, _ = difference(text, "ReduceSumNormalize", {"x": x, "z": z})
+    wide = np.abs(x.astype(np.float64))
+    total = wide.sum(axis=1, keepdims=True) * np.abs(z.astype(np.float64))
+    assert (error <= 53 * 5e-4 * HALVES[kind] * (wide + total)).all()

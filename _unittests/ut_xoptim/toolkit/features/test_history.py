@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ut_xbuilder.graph.test_snapshot import state
 from ut_xbuilder.store.test_events import text
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.graph.graph_check import check_graph

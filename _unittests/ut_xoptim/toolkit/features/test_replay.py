@@ -10,7 +10,7 @@ import onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ut_xbuilder.store.test_events import Replay, text
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph.graph import Graph

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from ut_xoptim.random_models import RandomModel
 from ut_xoptim.toy_patterns import NegNeg, Rename
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import PatternError

@@ -13,8 +13,8 @@ if sys.platform == "win32":
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ut_xbuilder.graph_checks import parse
-from ut_xoptim import mutant_runs
-from ut_xoptim.mutant_runs import (
+from ut_xoptim.whole_models import mutant_runs
+from ut_xoptim.whole_models.mutant_runs import (
     CLEAN_ERROR,
     OK,
     judge,
@@ -42,7 +42,7 @@ def test_a_mutant_is_optimized_or_refused(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 3000, 200))
 def test_many_mutants(start: int) -> None:
-    """``python -m ut_xoptim.mutant_runs --count 4000`` judges more of them."""
+    """``python -m ut_xoptim.whole_models.mutant_runs --count 4000`` judges more of them."""
     found = list(mutant_runs.verdicts(range(start, start + 200)))
     wrong = [row for row in found if row[2].kind not in (OK, CLEAN_ERROR)]
     assert not wrong, wrong

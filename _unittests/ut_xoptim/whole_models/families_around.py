@@ -1,6 +1,6 @@
 """Models around those the patterns of a family are tested on: same results before and after.
 
-``python -m ut_xoptim.families_around --count 200`` judges that many cases of each family, others for
+``python -m ut_xoptim.whole_models.families_around --count 200`` judges that many cases of each family, others for
 each ``--start``, from the folder ``_unittests``.
 """
 
@@ -18,9 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
-from ut_xoptim.around_changes import CHANGES, LIMITS, SPECIAL, STEPS, Around, changed, special_value
-from ut_xoptim.mutant_runs import limited
-from ut_xoptim.near_misses import (
+from ut_xoptim.patterns_cuda.cuda_ops import CUDA_OPS
+from ut_xoptim.patterns_ort.cuda_reference import OPS
+from ut_xoptim.whole_models.around_changes import (
+    CHANGES,
+    LIMITS,
+    SPECIAL,
+    STEPS,
+    Around,
+    changed,
+    special_value,
+)
+from ut_xoptim.whole_models.mutant_runs import limited
+from ut_xoptim.whole_models.near_misses import (
     CANNOT_RUN,
     SAME,
     UNDEFINED,
@@ -29,8 +39,6 @@ from ut_xoptim.near_misses import (
     is_undefined,
     sources,
 )
-from ut_xoptim.patterns_cuda.cuda_ops import CUDA_OPS
-from ut_xoptim.patterns_ort.cuda_reference import OPS
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.nodes.functions import all_nodes

@@ -28,15 +28,18 @@ from xoptim.testing import (
 )
 from xoptim.testing.running import size_tables
 
+TESTS = Path(__file__).resolve().parents[1] / "patterns_ort"
 _FLOAT = re.compile(r"\bfloat\b(?=[\s\[])")
 
 
 @cache
 def models() -> dict[str, tuple[str, int]]:
-    """The models rewritten by the tests of this folder: name -> (text, opset)."""
+    """The models that tests of patterns for onnxruntime rewrite: name -> (text, opset)."""
     found = {}
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
-        module = import_module(f"ut_xoptim.patterns_ort.{path.stem}")
+    for path in sorted(TESTS.rglob("test_*.py")):
+        module = import_module(
+            ".".join(["ut_xoptim", *path.relative_to(TESTS.parent).with_suffix("").parts])
+        )
         table: dict[str, Any] = getattr(module, "MODELS", {})
         # texts alone are models of something else
         for pattern, case, row in table_rows(

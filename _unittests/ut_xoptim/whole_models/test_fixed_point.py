@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 from onnx.numpy_helper import from_array
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.testing import model_from_text
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LIGHT = sorted((Path(onnx.backend.test.__file__).parent / "data" / "light").glob("*.onnx"))
 WHEELS = sorted((ROOT / ".models").glob("*/*/*.onnx"))
 SELECTION = "default+onnxruntime"

@@ -19,9 +19,9 @@ if sys.platform == "win32":
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
-from ut_xoptim import families_around
-from ut_xoptim.around_changes import CHANGES
-from ut_xoptim.families_around import (
+from ut_xoptim.whole_models import families_around
+from ut_xoptim.whole_models.around_changes import CHANGES
+from ut_xoptim.whole_models.families_around import (
     FAILS,
     FINITE,
     KERNELS,
@@ -36,11 +36,11 @@ from ut_xoptim.families_around import (
     judge_apart,
     warm_up,
 )
-from ut_xoptim.mutant_runs import limited
-from ut_xoptim.near_misses import CANNOT_RUN, SAME, WRONG, Verdict
+from ut_xoptim.whole_models.mutant_runs import limited
+from ut_xoptim.whole_models.near_misses import CANNOT_RUN, SAME, WRONG, Verdict
 
 FAMILIES = sorted(set(families()) - set(NOT_RUN))
-XOPTIM = Path(__file__).resolve().parents[2] / "xoptim"
+XOPTIM = Path(__file__).resolve().parents[3] / "xoptim"
 
 
 @st.composite
@@ -106,7 +106,7 @@ def test_around_a_family(family: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_further_around_a_family(family: str) -> None:
-    """Thousands of cases; ``python -m ut_xoptim.families_around --count 200`` judges others."""
+    """Thousands of cases; ``python -m ut_xoptim.whole_models.families_around --count 200`` judges others."""
     check_family(family, 32)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import InvalidModelError
@@ -23,7 +23,7 @@ from xoptim.catalogue import order, selection
 from xoptim.engine import program
 from xoptim.testing import canonical_graph
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 #: the models of wheels, the ones of onnx
 WHEELS = {p.stem: p for p in sorted((ROOT / ".models").rglob("*.onnx"))}
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

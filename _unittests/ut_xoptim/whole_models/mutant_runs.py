@@ -1,6 +1,6 @@
 """Optimizes mutants, each in a process under limits, and says how it went.
 
-``python -m ut_xoptim.mutant_runs --count 4000`` runs more of them than the tests do, from the
+``python -m ut_xoptim.whole_models.mutant_runs --count 4000`` runs more of them than the tests do, from the
 folder ``_unittests``.
 """
 
@@ -28,8 +28,8 @@ import onnx
 from onnx import ModelProto, TypeProto
 from onnx.helper import np_dtype_to_tensor_dtype
 from ut_xbuilder.backend_cases import node_cases, to_numpy
-from ut_xoptim.mutants import Mutator
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.mutants import Mutator
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import XoptimError
@@ -37,7 +37,7 @@ from xbuilder.runtimes.sessions import plain_session
 from xoptim.testing import PatternTestError, assert_same_outputs
 from xoptim.trust.random_inputs import random_inputs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 #: the two classes a mutant may be in: the optimized model is as good as the mutant, or the error is
 #: one of ours and names the fault of the model
 OK, CLEAN_ERROR = "ok", "clean error"

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 from ut_xbuilder.store.test_events import Replay, text
-from ut_xoptim.random_models import RandomModel
+from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph.graph_check import check_graph

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx.helper as oh
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
-from ut_xoptim.near_misses import NearMiss
+from ut_xoptim.whole_models.near_misses import NearMiss
 
 from xbuilder import GraphBuilder
 

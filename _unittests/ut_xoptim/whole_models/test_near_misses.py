@@ -11,8 +11,16 @@ if sys.platform == "win32":
     pytest.skip("near-misses run in processes made by fork", allow_module_level=True)
 
 from onnx import ModelProto
-from ut_xoptim import near_misses
-from ut_xoptim.near_misses import CANNOT_RUN, SAME, UNDEFINED, WRONG, NearMiss, judge, verdicts
+from ut_xoptim.whole_models import near_misses
+from ut_xoptim.whole_models.near_misses import (
+    CANNOT_RUN,
+    SAME,
+    UNDEFINED,
+    WRONG,
+    NearMiss,
+    judge,
+    verdicts,
+)
 
 from xoptim.testing import model_from_text
 
@@ -27,7 +35,7 @@ MODEL = model_from_text(
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 4000, 500))
 def test_many_near_misses(start: int) -> None:
-    """``python -m ut_xoptim.near_misses --count 20000`` judges more of them."""
+    """``python -m ut_xoptim.whole_models.near_misses --count 20000`` judges more of them."""
     found = list(verdicts(range(start, start + 500)))
     assert not [row for row in found if row[1].kind == WRONG]
     counts = Counter(verdict.kind for _, verdict in found)

@@ -1,7 +1,7 @@
 """Near-misses: the models patterns are tested on, with one thing changed. They still run, most
 patterns should refuse them; in any case, the results must not change.
 
-``python -m ut_xoptim.near_misses --count 4000`` judges more of them than the tests do, from the
+``python -m ut_xoptim.whole_models.near_misses --count 4000`` judges more of them than the tests do, from the
 folder ``_unittests``.
 """
 
@@ -21,7 +21,7 @@ import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from onnx.parser import ParseError
 from onnx.reference import ReferenceEvaluator
-from ut_xoptim.mutant_runs import limited
+from ut_xoptim.whole_models.mutant_runs import limited
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.runtimes.sessions import plain_session
@@ -29,7 +29,7 @@ from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import PatternTestError, assert_same_outputs, make_feeds, model_from_text
 
 T = TypeVar("T")
-DOC = Path(__file__).resolve().parents[2] / "_doc"
+DOC = Path(__file__).resolve().parents[3] / "_doc"
 #: the patterns a near-miss is given: those of the pattern it comes from, or a set
 SETS = ("default+onnxruntime", "default+onnxruntime", "default+onnxruntime+experimental", "")
 #: sizes of the open dimensions, all the same, then all different
