@@ -273,24 +273,14 @@ def check_length(n_lines: int, most: int = 500) -> list[Violation]:
 
 
 def check_sizes(tree: ast.Module, n_lines: int, function: int = 60) -> list[Violation]:
-    """No module too long, no function over *function* lines, its docstring apart."""
+    """No module too long, no function over *function* lines."""
     found = check_length(n_lines)
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS):
-            size = n_lines_of(node) - n_lines_of_docstring(node)
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
             if size > function:
                 found.append((node.lineno, f"{node.name}: {size} lines"))
     return found
-
-
-def n_lines_of(node: ast.stmt) -> int:
-    """The number of lines of a statement."""
-    return (node.end_lineno or node.lineno) - node.lineno + 1
-
-
-def n_lines_of_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The number of lines of the docstring of a function, which grows with its parameters."""
-    return n_lines_of(node.body[0]) if ast.get_docstring(node) is not None else 0
 
 
 def check_docstrings(tree: ast.Module) -> list[Violation]:
