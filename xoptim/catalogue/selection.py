@@ -67,7 +67,7 @@ def check_declarations(members: Iterable[Member]) -> None:
     known = all(map(is_, map(_checked, rows), map(type, rows)))
     if known and all(map(DECLARED.isdisjoint, map(vars, rows))):
         return  # most of the time: no step of python for each
-    check_names(rows, {entry.name for entry in pattern_database()})
+    check_names(rows, pattern_database().names())
     for member in rows:
         if isinstance(member, PatternOptimization):
             _check_names(member)
