@@ -21,9 +21,6 @@ from xbuilder.store.readers import Readers
 from ...authoring import GraphQueries, Rewrite, RewriteContext
 from ...catalogue import register_pattern
 
-#: operators whose two operands may be swapped, broadcasting included
-COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
-
 #: visiting every name of the graph is cheaper than those of more than one node out of so many
 _SWEEP = 4
 
