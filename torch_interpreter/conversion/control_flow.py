@@ -6,7 +6,7 @@ shared. Numbers go through loops as tensors of shape ``(1,)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,7 @@ from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter
 from ..writing.naming import free_name
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
-from .interpreter import Interpreter
-
-#: converts a node that owns other graphs: interpreter, node, arguments, named arguments
-Handler = Callable[[Interpreter, torch.fx.Node, list[Any], dict[str, Any]], Any]
+from .interpreter import Handler, Interpreter
 
 
 def _wrap(position: int) -> Handler:

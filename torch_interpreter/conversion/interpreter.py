@@ -75,16 +75,19 @@ class Region:
     wanted: set[torch.fx.Node]
 
 
+#: converts a node that owns other graphs: interpreter, node, arguments, named arguments
+Handler = Callable[["Interpreter", torch.fx.Node, list[Any], dict[str, Any]], Any]
+
+
 @dataclass(frozen=True, slots=True)
 class NestedConverters:
     """The converters of nodes that need an interpreter of another graph.
 
-    :param operators: name of a higher-order operator -> its converter, given the interpreter, the
-        node, its arguments, its named arguments
+    :param operators: name of a higher-order operator -> its converter
     :param group: converts a group of nodes into a local function: interpreter, graph, nodes, values
     """
 
-    operators: Mapping[str, Callable[[Interpreter, torch.fx.Node, list[Any], dict[str, Any]], Any]]
+    operators: Mapping[str, Handler]
     group: Callable[[Interpreter, Region, Group, dict[torch.fx.Node, Any]], None]
 
 

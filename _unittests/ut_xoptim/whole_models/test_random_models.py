@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -13,6 +15,13 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph.graph_check import check_graph
 from xbuilder.passes.public_operators import private_operators
 from xoptim.testing import assert_same_outputs, optimize_with, run_onnxruntime
+from xoptim.toolkit import (
+    EquilibriumGraphRewriter,
+    MergeOptimizer,
+    SequentialGraphRewriter,
+    in2out,
+    out2in,
+)
 
 
 def _feeds(sizes: dict[str, int]) -> dict[str, np.ndarray]:
@@ -103,3 +112,51 @@ def test_a_listener_replays_an_optimization(seed: int, branching: bool) -> None:
     assert text(replay.copy) == text(builder.store)
     assert replay.events > 0
     replay.copy.check()
+
+
+# -- random models, optimized with walks, sequences and equilibria, give the same results
+
+REWRITERS: dict[str, Any] = {
+    "merge": MergeOptimizer(),
+    "forward": in2out("default+onnxruntime", ignore_newtrees=False, name="forward"),
+    "backward": out2in("default+onnxruntime", ignore_newtrees=False, name="backward"),
+    "once": out2in("default+onnxruntime", name="once"),
+    "nested": EquilibriumGraphRewriter(
+        [MergeOptimizer(), SequentialGraphRewriter(in2out("default", name="first"), "onnxruntime")],
+        final_rewriters=[out2in("default", name="last")],
+        cleanup_rewriters=[MergeOptimizer()],
+    ),
+}
+
+
+def feeds_of(sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(sizes["a"])
+    shapes = {"X": (sizes["a"], sizes["b"]), "Z": (sizes["a"], sizes["b"]), "V": (sizes["a"], 1, 6)}
+    return {k: rng.standard_normal(shape).astype(np.float32) for k, shape in shapes.items()}
+
+
+def check_rewriter(name: str, seed: int) -> int:
+    """Rewrites one random model. Returns the number of nodes removed."""
+    model = RandomModel(seed, 25).model()
+    options = OptimizationOptions(patterns=[REWRITERS[name]], verifies=True)
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    optimized = builder.to_onnx(optimize=True)
+    check_graph(builder.graph)
+    if not private_operators(builder.graph):
+        onnx.checker.check_model(optimized)
+    for sizes in RandomModel.SIZES:
+        feeds = feeds_of(sizes)
+        got = run_onnxruntime(optimized, feeds)
+        assert_same_outputs(run_onnxruntime(model, feeds), got, 1e-4, 1e-4, f"seed {seed}")
+    return len(model.graph.node) - len(optimized.graph.node)
+
+
+@pytest.mark.parametrize("name", REWRITERS)
+def test_rewriters_on_random_models(name: str) -> None:
+    assert sum(check_rewriter(name, seed) for seed in range(4)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REWRITERS)
+def test_rewriters_on_more_random_models(name: str) -> None:
+    assert sum(check_rewriter(name, seed) for seed in range(4, 30)) > 0
