@@ -46,6 +46,11 @@ class PatternTable(SphinxDirective):
             for key in ("summary", "precision", "min_opset", "priority"):
                 cells.append(nodes.paragraph(text=str(row[key])))
             body += _row(cells)
+            for alias in row["aliases"]:
+                same = nodes.paragraph(text="the same as ")
+                same += _link(row["name"]).children[0]
+                empty = [nodes.paragraph() for _ in COLUMNS[2:]]
+                body += _row([nodes.paragraph(text=alias), same, *empty])
         group += [head, body]
         table = nodes.table()
         table += group

@@ -40,7 +40,6 @@ class OpTraits:
     :param broadcasts: operands are broadcast, a constant of one element may have rank 0 or 1
     :param keeps_type: the result has the element type of the first operand
     :param division: some content makes it fail: integers divided by zero, negative powers
-    :param activation: elementwise, on floats, with no parameter but scalar attributes
     :param reduction: removes axes, or makes them 1
     :param axes_input_since: opset in which the attribute `axes` became the second input, 0 if never
     :param carries: the result holds elements of the first input and no other: all of them in the
@@ -56,7 +55,6 @@ class OpTraits:
     broadcasts: bool = False
     keeps_type: bool = False
     division: bool = False
-    activation: bool = False
     reduction: bool = False
     axes_input_since: int = 0
     carries: Literal["", "reshaped", "moved", "chosen"] = ""
@@ -67,7 +65,6 @@ class OpTraits:
 
 _UNARY = OpTraits(elementwise="unary", keeps_type=True)
 _PREDICATE = OpTraits(elementwise="unary")
-_ACTIVATION = OpTraits(elementwise="unary", keeps_type=True, activation=True)
 _ARITHMETIC = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True)
 _DIVISION = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True, division=True)
 _COMMUTES = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True, commutative=True)
@@ -89,8 +86,8 @@ _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "Log Neg Not Reciprocal Round Shrink Sign Sin Sinh Sqrt Tan", _UNARY),
     ("", "Identity", OpTraits(elementwise="unary", keeps_type=True, carries="reshaped")),
     ("", "Cast IsInf IsNaN", _PREDICATE),
-    ("", "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Sigmoid", _ACTIVATION),
-    ("", "Softplus Softsign Swish Tanh ThresholdedRelu", _ACTIVATION),
+    ("", "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Sigmoid", _UNARY),
+    ("", "Softplus Softsign Swish Tanh ThresholdedRelu", _UNARY),
     ("", "Add And BitwiseAnd BitwiseOr BitwiseXor Mul Or Xor", _COMMUTES),
     ("", "BitShift Sub", _ARITHMETIC),
     ("", "Div Mod Pow", _DIVISION),
@@ -157,7 +154,6 @@ ELEMENTWISE_UNARY = having("elementwise", "unary")
 ELEMENTWISE_BINARY = tuple(sorted(having("elementwise", "binary")))
 #: the four operations on numbers: they declare the roots of patterns
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
-ACTIVATIONS = tuple(sorted(having("activation")))
 REDUCTIONS = tuple(sorted(having("reduction")))
 #: the elements of the first input, in the same order
 RESHAPES = having("carries", "reshaped")

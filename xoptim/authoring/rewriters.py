@@ -20,10 +20,10 @@ class Member:
     :class:`DistinctMember`.
 
     Attributes: lower `priority` first, a number or a level of :data:`.LEVELS`; `before`, `behind`,
-    names of those of the same level that run after it, before it; `min_opset`, lowest main opset it
-    is valid for; `tags`, sets it belongs to; `phase`; `precision`, `exact`, `rounding` or
-    `approximate`; `for_other_build`, what it writes is for another build of onnxruntime than the
-    one whose kernels are known.
+    names of those of the same level that run after it, before it; `aliases`, its other names;
+    `min_opset`, lowest main opset it is valid for; `tags`, sets it belongs to; `phase`;
+    `precision`, `exact`, `rounding` or `approximate`; `for_other_build`, what it writes is for
+    another build of onnxruntime than the one whose kernels are known.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
@@ -32,6 +32,7 @@ class Member:
     for_other_build: ClassVar[bool] = False
     before: ClassVar[tuple[str, ...]] = ()
     behind: ClassVar[tuple[str, ...]] = ()
+    aliases: ClassVar[tuple[str, ...]] = ()
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0

@@ -25,8 +25,9 @@ class Entry(NamedTuple):
     :param rewrite: a class of patterns, a pattern, a rewriter, another database
     :param tags: its tags
     :param position: its place in a sequence
-    :param words: every word that selects it: name, name of the class, tags, name of the database
+    :param words: every word that selects it: names, name of the class, tags, name of the database
     :param serial: order of the registration
+    :param aliases: its other names
     """
 
     name: str
@@ -35,6 +36,7 @@ class Entry(NamedTuple):
     position: float | None
     words: frozenset[str]
     serial: int
+    aliases: tuple[str, ...] = ()
 
 
 class RewriteDatabase:
@@ -68,8 +70,8 @@ class RewriteDatabase:
     def __init__(self, name: str = ""):
         self.name = name
         self._entries: dict[str, Entry] = {}
-        #: name of a class -> name of the rewrite
-        self._classes: dict[str, str] = {}
+        #: name of a class, alias -> name of the rewrite
+        self._others: dict[str, str] = {}
         #: how many rewrites have a tag
         self._tags: dict[str, int] = {}
         #: the databases among the rewrites
@@ -105,13 +107,14 @@ class RewriteDatabase:
 
     def __contains__(self, word: object) -> bool:
         """Whether a rewrite or a database has this name or this tag."""
-        if word in self._entries or word in self._tags or word in self._classes:
+        if word in self._entries or word in self._tags or word in self._others:
             return True
         return word == self.name or any(word in d for d in self._inner.values())
 
     def find(self, name: str) -> Entry | None:
-        """The entry with a name or a class name, inner databases included, None if missing."""
-        entry = self._entries.get(self._classes.get(name, name))
+        """The entry with a name, an alias, a class name, inner databases included, None if
+        missing."""
+        entry = self._entries.get(self._others.get(name, name))
         for database in self._inner.values() if entry is None else ():
             entry = entry or database.find(name)
         return entry
@@ -128,6 +131,10 @@ class RewriteDatabase:
         if entry is None:
             raise self.unknown(name)
         return entry
+
+    def names(self) -> list[str]:
+        """Names of the rewrites, aliases included."""
+        return [name for e in self for name in (e.name, *e.aliases)]
 
     def tags(self) -> dict[str, list[str]]:
         """Names of the rewrites having each tag."""
@@ -165,7 +172,12 @@ class RewriteDatabase:
         return rewrite
 
     def add(
-        self, name: str, rewrite: Any, tags: tuple[str, ...] = (), position: float | None = None
+        self,
+        name: str,
+        rewrite: Any,
+        tags: tuple[str, ...] = (),
+        position: float | None = None,
+        aliases: tuple[str, ...] = (),
     ) -> Entry:
         """Adds a rewrite, see :meth:`register`.
 
@@ -173,18 +185,21 @@ class RewriteDatabase:
         :param rewrite: the rewrite
         :param tags: its tags
         :param position: its position
-        :raises OptionError: the name is taken, or is a tag
+        :param aliases: other names: a query with one of them is a query with its name
+        :raises OptionError: a name is taken, or is a tag
         """
-        self.check_new(name, tags)
+        for word in (name, *aliases):
+            self.check_new(word, tags)
         if rewrite is self or any(rewrite is d for d in self._inner.values()):
             raise OptionError(f"{rewrite!r} is in the database, a ProxyDatabase repeats it.")
         if self.name:
             tags = (*tags, self.name)
-        words = frozenset((name, *tags))
+        others = {*aliases}
         if isinstance(rewrite, type):
-            words |= {rewrite.__name__}
-            self._classes[rewrite.__name__] = name
-        entry = Entry(name, rewrite, tags, position, words, _next_serial())
+            others |= {rewrite.__name__, *(f"{alias}Pattern" for alias in aliases)}
+        self._others.update(dict.fromkeys(others, name))
+        words = frozenset((name, *tags, *others))
+        entry = Entry(name, rewrite, tags, position, words, _next_serial(), aliases)
         self._entries[name] = entry
         if isinstance(rewrite, RewriteDatabase):
             self._inner[name] = rewrite
@@ -219,8 +234,8 @@ class RewriteDatabase:
         _next_serial()
         del self._entries[entry.name]
         self._inner.pop(entry.name, None)
-        if isinstance(entry.rewrite, type):
-            self._classes.pop(entry.rewrite.__name__, None)
+        for word in entry.words:
+            self._others.pop(word, None)
         for tag in entry.tags:
             self._tags[tag] -= 1
             if not self._tags[tag]:
@@ -244,7 +259,7 @@ class RewriteDatabase:
     def copy(self) -> RewriteDatabase:
         """A copy, inner databases included: registering in one leaves the other as it is."""
         other = copy(self)
-        other._classes, other._tags = dict(self._classes), dict(self._tags)
+        other._others, other._tags = dict(self._others), dict(self._tags)
         other._inner = {name: database.copy() for name, database in self._inner.items()}
         other._entries = {
             n: e._replace(rewrite=other._inner.get(n, e.rewrite)) for n, e in self._entries.items()
@@ -256,7 +271,7 @@ class RewriteDatabase:
     def unknown(self, name: str) -> OptionError:
         """The error to raise for a name, or a tag, that does not exist."""
         tags = self.tags()
-        close = closest_names(name, [*(e.name for e in self), *tags])
+        close = closest_names(name, [*self.names(), *tags])
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
         return OptionError(
             f"Unknown pattern or set of patterns {name!r}.{hint} "
@@ -443,14 +458,12 @@ class ProxyDatabase(RewriteDatabase):
     def __init__(self, database: RewriteDatabase):
         self.database = database
         self.name = database.name
-        self._entries, self._classes = database._entries, database._classes
+        self._entries, self._others = database._entries, database._others
         self._tags, self._inner = database._tags, database._inner
 
-    def add(
-        self, name: str, rewrite: Any, tags: tuple[str, ...] = (), position: float | None = None
-    ) -> Entry:
+    def add(self, *what: Any, **more: Any) -> Entry:
         """Adds a rewrite to the other database."""
-        return self.database.add(name, rewrite, tags, position)
+        return self.database.add(*what, **more)
 
     def copy(self) -> ProxyDatabase:
         """A proxy of a copy of the other database."""

@@ -31,7 +31,7 @@ def load_installed(database: RewriteDatabase) -> None:
                 _load(point)
                 rewrites = [e.rewrite for e in database if is_member(e.rewrite)]
                 order_of(rewrites)
-                check_names(rewrites, {e.name for e in database})
+                check_names(rewrites, database.names())
         except Exception as e:
             warnings.warn(
                 f"The patterns of distribution {name!r} are ignored: its entry point "

@@ -71,7 +71,7 @@ def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
     :raises OptionError: a name is neither selected nor registered
     """
     rows = list(rewrites)
-    known = {*registered, *map(_name_of, rows)}
+    known = {*registered, *(name for r in rows for name in _names_of(r))}
     for rewrite in rows:
         for attribute in ("before", "behind"):
             names = getattr(rewrite, attribute, ())
@@ -96,6 +96,10 @@ def _name_of(rewrite: Any) -> str:
     return short_name(_class_of(rewrite))
 
 
+def _names_of(rewrite: Any) -> tuple[str, ...]:
+    return _name_of(rewrite), *rewrite.aliases
+
+
 def _key(rewrite: Member | type[Member]) -> tuple[int, float, int, str]:
     """Level, phase, whose it is, name: what is equal keeps its order."""
     position = PHASES.get(rewrite.phase, PHASES[OTHERS]).position
@@ -112,7 +116,8 @@ def _edges(rewrites: Sequence[Member | type[Member]]) -> list[tuple[int, int]]:
         return []
     places: dict[str, list[int]] = {}
     for i, rewrite in enumerate(rewrites):
-        places.setdefault(_name_of(rewrite), []).append(i)
+        for name in _names_of(rewrite):
+            places.setdefault(name, []).append(i)
     found = []
     for i in declaring:
         found += [(i, j) for name in rewrites[i].before for j in places.get(name, ())]

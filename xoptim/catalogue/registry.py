@@ -45,11 +45,12 @@ def empty_database() -> RewriteDatabase:
 PATTERNS = empty_database()
 
 
-def _new_name(cls: Any, tags: Sequence[str]) -> str:
-    """The name of a class to register, checked to be free."""
+def _new_name(cls: Any, tags: Sequence[str], aliases: Sequence[str]) -> str:
+    """The name of a class to register, checked to be free, as its aliases are."""
     check_type("register_pattern", cls, type, "a class")
     name = short_name(cls)
-    PATTERNS.check_new(name, tags)
+    for word in (name, *aliases):
+        PATTERNS.check_new(word, tags)
     return name
 
 
@@ -65,6 +66,7 @@ def register_pattern(
     prepares: Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
+    aliases: str | Iterable[str] = (),
 ) -> Callable[[C], C]:
     """Decorator that adds a pattern to the database.
 
@@ -79,6 +81,7 @@ def register_pattern(
     :param prepares: likewise
     :param before: patterns of the same priority that run after this one, on the same nodes
     :param behind: patterns of the same priority that run before this one
+    :param aliases: other names of the pattern, those of patterns it does the work of
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -93,7 +96,8 @@ def register_pattern(
     names = {"roots": roots, "after": after, "reads": reads, "read_by": read_by}
 
     def register(cls: C) -> C:
-        name = _new_name(cls, tags)
+        name = _new_name(cls, tags, as_words(aliases))
+        cls.aliases = as_words(aliases)
         _check_precision(name, precision, tags)
         cls.phase = phase_of(name, cls.__module__, tags)
         sets = tuple(t for t in tags if t not in PHASES)
@@ -104,7 +108,7 @@ def register_pattern(
         for attribute, words in (*names.items(), ("prepares", prepares)):
             if words:
                 setattr(cls, attribute, tuple(words))
-        PATTERNS[cls.phase].add(name, cls, cls.tags)
+        PATTERNS[cls.phase].add(name, cls, cls.tags, aliases=cls.aliases)
         copyreg.pickle(cls, _pickled)
         return cls
 
@@ -124,10 +128,10 @@ def _pickled(pattern: PatternOptimization) -> tuple[Any, ...]:
 
 
 def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
-    cls = all_patterns().get(name)
-    if cls is None:
+    entry = pattern_database().find(name)
+    if entry is None:
         raise OptionError(f"Pattern {name!r} is not registered here, import its module first.")
-    pattern = cls.__new__(cls)
+    pattern: PatternOptimization = entry.rewrite.__new__(entry.rewrite)
     pattern.__dict__.update(state)
     return pattern
 

@@ -9,7 +9,7 @@ from ..authoring.rewrite import Rewrite, RewriteFunction
 from .registry import register_pattern
 
 #: attributes of a pattern made of words, in the order of the parameters of :func:`rewrite`
-_WORDS = ("roots", "after", "reads", "read_by", "prepares", "before", "behind")
+_WORDS = ("roots", "after", "reads", "read_by", "prepares", "before", "behind", "aliases")
 
 
 def rewrite(
@@ -21,6 +21,7 @@ def rewrite(
     prepares: str | Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
+    aliases: str | Iterable[str] = (),
     min_opset: int = 1,
     priority: int | str = "usual",
     precision: str = "exact",
@@ -43,6 +44,7 @@ def rewrite(
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
     :param before: name(s) of rewrites of the same priority that run after it, on the same nodes
     :param behind: name(s) of rewrites of the same priority that run before it
+    :param aliases: other name(s) of the pattern, those of patterns it does the work of
     :param min_opset: lowest main opset
     :param priority: `"first"`, `"usual"`, ..., see :data:`.LEVELS`, or a number, lower ones first
     :param precision: `exact`, `rounding` or `approximate`
@@ -56,7 +58,7 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    words = (root, after, reads, read_by, prepares, before, behind)
+    words = (root, after, reads, read_by, prepares, before, behind, aliases)
     declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
 

@@ -75,7 +75,7 @@ def check_declarations(members: Iterable[Member]) -> None:
     new = [m for m in rows if m.checked is not type(m) or not DECLARED.isdisjoint(m.__dict__)]
     if not new:
         return
-    check_names(rows, {entry.name for entry in pattern_database()})
+    check_names(rows, pattern_database().names())
     for member in new:
         if isinstance(member, PatternOptimization):
             _check_names(member)

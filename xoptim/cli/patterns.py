@@ -120,12 +120,12 @@ def _print_patterns(rows: list[dict[str, Any]], as_json: bool) -> None:
         print_json(rows)
         return
     columns = ["name", "sets", "phase", "precision", "what it does"]
-    keys = ("name", "sets", "phase", "precision", "summary")
-    print_list(
-        counted(len(rows), "pattern"),
-        columns,
-        [[" ".join(r[k]) if k == "sets" else r[k] for k in keys] for r in rows],
-    )
+    table = []
+    for row in rows:
+        also = [f"Also named {', '.join(row['aliases'])}."] if row["aliases"] else []
+        what = " ".join([row["summary"], *also])
+        table.append([row["name"], " ".join(row["sets"]), row["phase"], row["precision"], what])
+    print_list(counted(len(rows), "pattern"), columns, table)
 
 
 def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
@@ -163,8 +163,8 @@ def describe_patterns(
     """Describes patterns.
 
     :param selection: such as `default+onnxruntime-Cast`, or a query, None for every pattern
-    :return: rows with `name`, `sets`, `phase`, `roots`, `priority`, `min_opset`, `precision`,
-        `summary`
+    :return: rows with `name`, `aliases`, `sets`, `phase`, `roots`, `priority`, `min_opset`,
+        `precision`, `summary`
     :raises OptionError: if a name is unknown
     """
     from ..catalogue.selection import get_pattern_list
@@ -176,6 +176,7 @@ def describe_patterns(
 def _describe(member: Member) -> dict[str, Any]:
     return {
         "name": member.name,
+        "aliases": list(member.aliases),
         "sets": [tag for tag in member.tags if tag not in _PRECISIONS],
         "phase": member.phase,
         "roots": list(member.roots) if isinstance(member, PatternOptimization) else [],

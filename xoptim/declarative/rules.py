@@ -236,6 +236,7 @@ def rule(
     root: str = "",
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
+    aliases: str | Iterable[str] = (),
     min_opset: int = 1,
     priority: int | str = "usual",
     precision: str = "exact",
@@ -256,6 +257,7 @@ def rule(
         replaced by default
     :param before: see :func:`.rewrite`
     :param behind: likewise
+    :param aliases: likewise
     :param min_opset: likewise
     :param priority: likewise
     :param precision: likewise
@@ -271,7 +273,7 @@ def rule(
     """
     tags, equations = _sorted_out(texts)
     options: dict[str, Any] = {"min_opset": min_opset, "priority": priority, "precision": precision}
-    options.update(before=as_words(before), behind=as_words(behind))
+    options.update(before=as_words(before), behind=as_words(behind), aliases=as_words(aliases))
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))

@@ -154,10 +154,3 @@ def test_floats_of_an_opset(op_type: str) -> None:
         for opset in (7, 12, 13, LATEST):
             assert is_float_of(elem_type, opset) == accepts(op_type, elem_type, opset)
     assert not is_float_of(TensorProto.INT64, LATEST) and not is_float_of(0, LATEST)
-
-
-def test_activations_are_elementwise_on_floats() -> None:
-    for op_type in table.ACTIVATIONS:
-        assert op_type in ELEMENTWISE_UNARY & KEEPS_TYPE
-        assert accepts(op_type, TensorProto.FLOAT, LATEST)
-        assert not accepts(op_type, TensorProto.BOOL, LATEST)

@@ -272,14 +272,15 @@ ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]
 @pytest.mark.parametrize(("tag", "name"), ROWS)
 def test_name(tag: str, name: str) -> None:
     pattern = get_pattern(name)
-    assert pattern.name == name and get_pattern(f"{name}Pattern") == pattern
+    assert name in (pattern.name, *pattern.aliases)
+    assert get_pattern(f"{name}Pattern") == pattern
     sets = set(pattern.tags) - {"exact", "rounding", "approximate"}
     assert (tag in pattern.tags) if tag != "none" else not sets
 
 
 @pytest.mark.parametrize("tag", [tag for tag in NAMES if tag != "none"])
 def test_a_set_holds_its_names(tag: str) -> None:
-    found = {pattern.name for pattern in get_pattern_list(tag)}
+    found = {name for p in get_pattern_list(tag) for name in (p.name, *p.aliases)}
     assert set(NAMES[tag].split()) <= found
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, is_static
+from xbuilder.dims import Shape
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
 from ...analysis.arguments import other_input
@@ -80,28 +80,12 @@ def shape_based_concat_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Expand(node.input[0], g.op.Concat(*([1] if s else n for n, s in pieces), axis=0))
 
 
-@rewrite("default", root="Expand", min_opset=8)
-def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """op(Expand(x), y) -> op(x, y) when y has the shape of Expand(x), static shapes.
-
-    op is an element-wise operator of two inputs, comparisons included.
-    """
-    x, result = node.input[0], node.output[0]
-    g.known(moved_shape(g, x), "a shape is not known")
-    after = g.shape_of(result, "a shape is not known")
-    binary = g.after_or_none(result, *ELEMENTWISE_BINARY)
-    binary = g.known(binary, "its only use is not a binary operator")
-    other = other_input(binary, result)
-    static = g.shape_or_none(other) == after and is_static(after)
-    g.require(static, "the other operand does not have this static shape")
-    return {binary.output[0]: g.rewired(binary, {result: x})}
-
-
 @rewrite(
     "default",
     root=(*ELEMENTWISE_BINARY, "Max", "Min", "Where"),
     reads=("Expand", "Tile"),
     min_opset=8,
+    aliases="ExpandBroadcast",
 )
 def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x), y) -> op(x, y) when broadcasting x and y gives the same shape.

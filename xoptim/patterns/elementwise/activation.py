@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
-from xbuilder.operators.op_traits import ACTIVATIONS
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...authoring import NewNode, RewriteContext
-from ...catalogue import rewrite
+from ...authoring import RewriteContext
 from ...declarative import rule
 
 
@@ -64,30 +60,3 @@ def mish(g: RewriteContext) -> None:
     X * Tanh(Log(Exp(X) + 1)) is kept, because it was measured up to four times faster with
     onnxruntime, where Mish is a function that computes Softplus.
     """
-
-
-@rewrite(
-    "default", "uncanonicalize", root=ACTIVATIONS, after=("Reshape", "Transpose"), sole_use=True
-)
-def switch_reshape_activation(g: RewriteContext, node: NodeProto) -> NewNode:
-    """act(Reshape(MatMul(A, B))) -> Reshape(act(MatMul(A, B))), the same with a Transpose, a Gemm.
-
-    The activation is elementwise: it has no axis and no parameter by channel. Nothing else reads
-    the inner results.
-    """
-    return before_its_move(g, node, "Reshape", "Transpose")
-
-
-def before_its_move(g: RewriteContext, node: NodeProto, *moves: str) -> NewNode:
-    """An elementwise function of a product, computed before the product is moved.
-
-    :param g: the rewrite
-    :param node: the function
-    :param moves: operators that move elements
-    """
-    move = g.before(node, *moves)
-    product, *target = g.inputs(move)
-    found = g.producer_or_none(product, "MatMul", "Gemm")
-    g.require(found is not None, "what is moved is not a MatMul nor a Gemm")
-    g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
-    return g.like(move, g.like(node, product), *target)

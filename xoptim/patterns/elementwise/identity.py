@@ -125,6 +125,7 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
     "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) | Xor(x, False) -> x",
     *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
     priority="first",
+    aliases="BatchNormalization",
 )
 def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     """op(X, neutral) -> Identity(X).
@@ -136,7 +137,8 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     2. `Transpose(X)` with an identity permutation, or of rank 0 or 1 without permutation.
     3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1.
     4. `Expand(X)` to a shape made of ones, not longer than the rank of X.
-    5. `BatchNormalization(X)` with unit scale and variance, null bias, mean and epsilon.
+    5. `BatchNormalization(X)` in inference, with unit scale and variance, null bias, mean and
+       epsilon. The default epsilon, 1e-5, is not null, even for float16.
     6. `Pad(X)` whose pads are all null.
     7. `Resize(X)` whose scales are all 1, or whose sizes are those of X, and which does not crop.
 
@@ -144,16 +146,6 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     """
     node = None if y is None else g.producer_or_none(y)
     return None if node is None else _CONDITIONS[node.op_type](g, node)
-
-
-@rule("default", "y = BatchNormalization(x, *_, **_); y -> x", priority="first", min_opset=7)
-def batch_normalization(g: RewriteContext, y: str) -> None:
-    """BatchNormalization(X, 1, 0, 0, 1) -> Identity(X).
-
-    In inference, with unit scale and variance, null bias, mean and epsilon. The default epsilon,
-    1e-5, is not null, even for float16.
-    """
-    _normalizes_nothing(g, g.before(y))
 
 
 @rewrite("default", root="Slice", priority="first")

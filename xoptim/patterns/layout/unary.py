@@ -25,6 +25,7 @@ _ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
     behind="TransposeTranspose",
     priority="first",
     sole_use=True,
+    aliases="SwitchReshapeActivation",
 )
 def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose, a Reshape, Flatten.

@@ -65,26 +65,12 @@ def _matrices(g: RewriteContext, name: str) -> Shape:
     return shape
 
 
-@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape", name="ReshapeMatMulReshape")
-def reshape_matmul_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
-
-    The three Reshape keep the last two dimensions, the batch dimensions of A, B and of the result
-    are proven equal, those inside as well: nothing is broadcast. Shapes may be symbolic. Nothing
-    else reads the inner results.
-    """
-    found = [reshape for reshape in lone_reshapes(g, node) if reshape is not None]
-    g.require(len(found) == 3, "there are not three Reshape for this node only")
-    require_same_batches(g, node, found)
-    left, right, after = found
-    return {after.output[0]: g.like(node, left.input[0], right.input[0])}
-
-
 @rewrite(
     "default",
     root=("MatMul", "com.microsoft::FusedMatMul"),
     reads="Reshape",
     name="MatMulReshape2Of3",
+    aliases="ReshapeMatMulReshape",
 )
 def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
     """Two or three Reshape around a MatMul -> at most one.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, is_static, normalize_axes
+from xbuilder.dims import Shape, normalize_axes
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
@@ -91,18 +91,6 @@ def _without_wrong_zeros(
     return tuple(new)
 
 
-@rewrite("default", root="Reshape", priority="first", min_opset=5)
-def reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
-    """Reshape(x, shape) -> x when x already has this static shape."""
-    record = g.record(node)
-    before, after = g.shape_or_none(record.inputs[0]), g.shape_or_none(record.outputs[0])
-    if before is None or after is None:
-        return g.no("a shape is not known")
-    if before != after:
-        return g.no("the shape changes")
-    return record.inputs[0] if is_static(before) else g.no("the shape is not static")
-
-
 def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
     """Whether a Reshape copies every dimension, except at most one deduced from the others."""
     target = int_values(g, node.input[1])
@@ -115,7 +103,7 @@ def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bo
     return all(d in (0, -1) for d in target) and target.count(-1) <= 1
 
 
-@rewrite("default", root="Reshape", priority="first", min_opset=5)
+@rewrite("default", root="Reshape", priority="first", min_opset=5, aliases="Reshape")
 def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """Reshape(x, shape) -> x when the shape cannot change.
 

@@ -32,13 +32,14 @@ def same_known_shapes(g: RewriteContext, *names: str) -> bool:
     min_opset=5,
     sole_use=True,
     name="Reshape2Of3",
+    aliases="ReshapeReshapeBinary",
 )
 def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | NewNode:
     """Two or three Reshape around an element-wise operator of two inputs -> at most one.
 
     1. Reshape(op(Reshape(a), Reshape(b))) -> op(a, b)
     2. Reshape(op(Reshape(a), b)) -> op(a, Reshape(b)), and the same for the other operand.
-    3. op(Reshape(a), Reshape(b)) -> Reshape(op(a, b)), as ReshapeReshapeBinary.
+    3. op(Reshape(a), Reshape(b)) -> Reshape(op(a, b))
 
     Both operands have the same shape, a has the one of the result: nothing is broadcast.
     """
@@ -78,19 +79,6 @@ def _moved_after(g: RewriteContext, node: NodeProto, left: NodeProto, right: Nod
     g.require(same_known_shapes(g, a, b), "the data may have different shapes")
     g.require(same_known_shapes(g, *node.input), "the operands may have different shapes")
     return g.like(left, g.like(node, a, b), left.input[1])
-
-
-@rewrite("default", root=ELEMENTWISE_BINARY, after="Reshape", min_opset=5, sole_use=True)
-def reshape_reshape_binary(g: RewriteContext, node: NodeProto) -> NewNode:
-    """op(Reshape(a, s), Reshape(b, t)) -> Reshape(op(a, b), s).
-
-    a and b have the same shape, both reshaped ones as well: nothing is broadcast.
-    """
-    left = g.before_or_none(node, "Reshape")
-    right = None if left is None else g.before_or_none(node, "Reshape", index=1)
-    if left is None or right is None:
-        g.refuse("not two Reshape before")
-    return _moved_after(g, node, left, right)
 
 
 def _shape_without(g: RewriteContext, reshape: NodeProto, target: Ints, axes: Ints) -> Ints | None:

@@ -14,7 +14,6 @@ from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
-from ...patterns.elementwise.activation import before_its_move
 
 #: elementwise operators between two products
 _ACTIVATIONS = (
@@ -149,7 +148,11 @@ def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
     along the last axis. Nothing else reads the inner results.
     """
     g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
-    return before_its_move(g, node, "Reshape")
+    move = g.before(node, "Reshape")
+    product, *target = g.inputs(move)
+    g.require(g.producer_or_none(product, "MatMul", "Gemm"), "what is moved is not a MatMul nor a Gemm")
+    g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
+    return g.like(move, g.like(node, product), *target)
 
 
 def _meets_rows(g: RewriteContext, node: NodeProto) -> bool:

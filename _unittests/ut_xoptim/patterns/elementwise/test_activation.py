@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 F = "g (float[a, b] x) => (float[a, b] y)"
@@ -175,17 +174,11 @@ NEAR_MISSES = {
     "SwitchReshapeActivation": {
         "no Reshape": (
             f"{T} {{ m = MatMul(x, k) y = Relu(m) }}",
-            "no Reshape nor Transpose before",
+            "no Flatten nor Reshape nor Transpose before",
         ),
-        "no MatMul": (f"{T} {{ m = Add(x, k) t = Transpose(m) y = Relu(t) }}", "is not a MatMul"),
         "the moved result is an output": (
             "g (float[a, b] x, float[b, c] k) => (float[c, a] y, float[c, a] t)"
             "{ m = MatMul(x, k) t = Transpose(m) y = Relu(t) }",
-            "used elsewhere",
-        ),
-        "the product is read elsewhere": (
-            "g (float[a, b] x, float[b, c] k) => (float[c, a] y, float[a, c] z)"
-            "{ m = MatMul(x, k) t = Transpose(m) y = Relu(t) z = Neg(m) }",
             "used elsewhere",
         ),
     },
@@ -292,13 +285,6 @@ NEAR_MISSES = {
 
 
 test_rewrites = rewrite_tests(MODELS)
-
-
-@pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "PRelu"])
-def test_an_axis_or_a_parameter_by_channel_is_not_an_activation(name: str):
-    roots = all_patterns()["SwitchReshapeActivation"].roots
-    assert len(roots) == 16
-    assert name not in roots
 
 
 test_refuses = refusal_tests(NEAR_MISSES)

@@ -205,7 +205,7 @@ REFUSED = {
                 r = Reshape(x, s)
                 y = Sub(r, z)
             }""",
-            "not two Reshape before",
+            "no Reshape after",
         ),
         (
             """agraph (float[a,6] x) => (float[a,2,3] y, float[a,2,3] r) <int64[3] s = {0, 2, 3}> {
