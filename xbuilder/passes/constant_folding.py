@@ -19,7 +19,7 @@ from ..inference.refresh import refresh
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
 from ..support.rows import Row
-from .equal_constants import merge_constant_twins
+from .equal_nodes import merge_equal_nodes
 from .fold_plans import FoldPlan, growth_budget, plan_fold
 from .patterns import PatternsAhead
 from .registry import PassReport, register_pass
@@ -50,7 +50,7 @@ def constant_folding(graph: Graph) -> PassReport:
         return PassReport()
     begin = time.perf_counter()
     candidates = _candidates(graph)
-    merged = merge_constant_twins(graph, candidates)
+    merged = merge_equal_nodes(graph, candidates)
     folding = _Folding(graph)
     folding.fold(candidates)
     refresh(graph, [n for n in folding.told if graph.facts[n].value is not None])

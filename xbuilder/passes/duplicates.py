@@ -11,11 +11,9 @@ from onnx import TensorProto
 from ..constants.initializers import initializer_type_shape, is_external
 from ..files.blocks.block_tensors import BlockTensor
 from ..graph.graph import Graph
-from ..nodes.attributes import has_reference
-from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.record import NodeRecord
 from ..tensors.sizes import initializer_bytes
-from .equal_constants import merge_constant_twins
+from .equal_nodes import merge_equal_nodes
 from .registry import register_count
 
 #: bytes compared before a whole tensor is hashed
@@ -53,7 +51,7 @@ def remove_duplicated_initializer(graph: Graph) -> int:
             kept.extend(_merge(graph, names))
     readers = {record for name in set(kept) for record in graph.store.readers(name)}
     constant = [r for r in readers if not r.captured and _is_constant(graph, r)]
-    return len(kept) + merge_constant_twins(graph, sorted(constant, key=lambda r: r.order))
+    return len(kept) + merge_equal_nodes(graph, sorted(constant, key=lambda r: r.order))
 
 
 def _is_constant(graph: Graph, record: NodeRecord) -> bool:
@@ -150,22 +148,8 @@ def _digest(graph: Graph, name: str) -> Any:
 def remove_duplicated_shape(graph: Graph) -> int:
     """Keeps one of the Shape nodes that read the same result with the same bounds.
 
-    :return: number of nodes whose readers were moved
+    :return: number of nodes removed
     """
     if not graph.scope.options.remove_duplicated_shape:
         return 0
-    store = graph.store
-    first: dict[tuple[Any, ...], str] = {}
-    count = 0
-    for record in list(store.bucket("", "Shape")):
-        node = store.proto(record)
-        if has_reference(node):
-            continue
-        bounds = canonical_attributes(node, graph.main_opset)
-        result = record.outputs[0]
-        same = first.setdefault((record.inputs[0], bounds), result)
-        if same == result or result in store.outputs or not store.can_redirect(result, same):
-            continue
-        store.redirect(result, same, (record,))
-        count += 1
-    return count
+    return merge_equal_nodes(graph, list(graph.store.bucket("", "Shape")))

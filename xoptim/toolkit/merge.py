@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xbuilder.passes.duplicates import remove_duplicated_initializer
-from xbuilder.passes.equal_constants import merge_constant_twins
+from xbuilder.passes.equal_nodes import merge_equal_nodes
 
 from .rewriters import EditableGraph, GraphRewriter
 
@@ -32,7 +32,7 @@ class MergeOptimizer(GraphRewriter):
         remove_duplicated_initializer(graph.graph)
         constants = graph.graph.constants
         folded = [r for r in graph.store.nodes if r.outputs and constants.is_constant(r.outputs[0])]
-        merge_constant_twins(graph.graph, folded)
+        merge_equal_nodes(graph.graph, folded)
         search = TwinSearch(graph)
         search.search(graph.store.read_twice)
         if search.twin_of:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from onnx import FunctionProto, NodeProto
 
 from xbuilder.dims import Shape
-from xbuilder.nodes.canonical_attributes import canonical_attributes
 from xbuilder.nodes.determinism import is_deterministic
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.domains import main_domain
-from xbuilder.operators.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
 from xbuilder.operators.opsets import opsets_of
+from xbuilder.passes.equal_nodes import EqualNodes
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.placement import by_order
 from xbuilder.store.readers import Readers
 
 from ...authoring import GraphQueries, Rewrite, RewriteContext
 from ...catalogue import register_pattern
-
-#: operators whose two operands may be swapped, broadcasting included
-COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 
 #: visiting every name of the graph is cheaper than those of more than one node out of so many
 _SWEEP = 4
@@ -47,11 +43,9 @@ def _is_repeatable(
     functions: dict[tuple[str, str], FunctionProto],
     calls: tuple[tuple[str, str], ...],
 ) -> bool:
-    key = main_domain(node.domain), node.op_type
-    if any(True for _ in subgraphs_of(node)) or not is_deterministic(node, node.op_type, key[0]):
+    key = domain, op_type = main_domain(node.domain), node.op_type
+    if any(subgraphs_of(node)) or not is_deterministic(node, op_type, domain, opset):
         return False
-    if key == ("", "Dropout") and opset < 7:
-        return False  # the test mode is an attribute, off by default
     function = functions.get(key)
     if function is None:
         return True
@@ -144,24 +138,12 @@ class TwinSearch:
         return sorted(readers, key=lambda r: r.order) if len(readers) > 1 else []
 
     def _twins(self, name: str) -> Iterator[tuple[NodeRecord, NodeRecord]]:
-        groups: dict[Hashable, list[NodeRecord]] = {}
+        equal = EqualNodes(self.g.graph, self._root)
         for record in self._readers(name):
             if record.op_type != "Identity" or record.domain:
-                groups.setdefault(self._key(record), []).append(record)
-        for group in groups.values():
-            firsts: dict[frozenset[bytes], NodeRecord] = {}
-            for record in group if len(group) > 1 else ():
-                node = self.g.store.proto(record)
-                opset = self.g.opsets.get(record.domain, 1)
-                first = firsts.setdefault(canonical_attributes(node, opset), record)
-                if first is not record and is_repeatable(self.g, node):
+                first = equal.first_like(record)
+                if first is not record and is_repeatable(self.g, self.g.store.proto(record)):
                     yield first, record
-
-    def _key(self, record: NodeRecord) -> Hashable:
-        inputs = tuple(self._root(i) for i in record.inputs)
-        if record.op_type in COMMUTATIVE_BINARY and not record.domain and self.g.main_opset >= 7:
-            inputs = tuple(sorted(inputs))
-        return record.op_type, record.domain, inputs, tuple(bool(o) for o in record.outputs)
 
 
 def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:

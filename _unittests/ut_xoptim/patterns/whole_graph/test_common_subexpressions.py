@@ -269,6 +269,9 @@ def test_dropout_of_opset_6_trains():
         "g (float[8] x) => (float[8] y) { r = Abs(x) s = Dropout(r) t = Dropout(r) y = Sub(s, t) }"
     )
     check_no_match(text, "SameChildren", "do the same", opset=6)
+    tested = text.replace("Dropout", "Dropout<is_test=1>")
+    once = tested.replace("t = Dropout<is_test=1>(r) ", "").replace("(s, t)", "(s, s)")
+    check_pattern(tested, once, "SameChildren", opset=6, runtime=False, reference=False)
 
 
 @pytest.mark.parametrize("op_type", ["RandomNormalLike", "Neg"])

@@ -6,7 +6,7 @@ import pytest
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.passes.equal_constants import merge_constant_twins
+from xbuilder.passes.equal_nodes import merge_equal_nodes
 
 TWINS = {
     "same initializer": "a = Exp(s) b = Exp(s)",
@@ -14,6 +14,7 @@ TWINS = {
     "chains": "c = Exp(s) d = Exp(t) a = Neg(c) b = Neg(d)",
     "attributes": "a = ReduceSum<keepdims=1>(s) b = ReduceSum<keepdims=1>(t)",
     "a default value": "a = ReduceSum(s) b = ReduceSum<keepdims=1>(t)",
+    "swapped operands": "a = Add(s, u) b = Add(u, t)",
     "a default permutation": "a = Transpose(s) b = Transpose<perm=[0]>(t)",
 }
 OTHERS = {
@@ -39,7 +40,7 @@ def merged(body: str) -> tuple[int, GraphBuilder]:
     """Number of nodes merged."""
     builder = builder_of(body)
     records = [r for r in builder.store.nodes if r.outputs[0] in builder.constants.computed]
-    count = merge_constant_twins(builder.graph, records)
+    count = merge_equal_nodes(builder.graph, records)
     builder.store.check()
     return count, builder
 
