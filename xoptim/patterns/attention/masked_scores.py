@@ -35,7 +35,7 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     scores = where.input[side]
     g.require(g.same_shape(scores, result), "the condition may be broader")
     g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
-    largest = Magnitudes(g, _sequence(g, result)).largest(scores)
+    largest = Magnitudes(g, projected_sequence_of(g, result)).largest(scores)
     absorbed = largest is not None and largest <= ABSORBED
     g.require(absorbed, "a score may not be finite where the values are")
     condition = where.input[0]
@@ -48,25 +48,6 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     return g.op.Add(scores, mask)
 
 
-@rewrite("default", root="Max", read_by="Softmax", min_opset=13, name="LowestScores")
-def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
-    """Softmax(Max(s + mask, low)) @ V -> Softmax(s + mask) @ V, low is the lowest float.
-
-    V holds the heads of x @ W + b, x is a normalized sequence: s + mask is finite where the values
-    are, see MaskedScores. XGLM is written this way.
-    """
-    g.require(len(node.input) == 2, "there are not two operands")
-    lows = [scalar_constant(g, name, 4) for name in node.input]
-    sides = [i for i, v in enumerate(lows) if v is not None and v.item() <= HIDDEN]
-    g.require(len(sides) == 1, "no operand is the lowest float")
-    scores, result = node.input[1 - sides[0]], node.output[0]
-    g.require(g.rank_of(scores) == 4, "the scores do not have four dimensions")
-    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
-    known = Magnitudes(g, _sequence(g, result)).largest(scores)
-    g.require(known is not None, "a score may not be finite where the values are")
-    return str(scores)
-
-
 def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
     """The index of the scores in a Where that hides them, and the number that hides them."""
     for side in (1, 2):
@@ -76,9 +57,12 @@ def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
     return g.refuse("no score is hidden")
 
 
-def _sequence(g: RewriteContext, scores: str) -> str:
-    """The sequence from which the values are computed; Softmax reads the scores or a sum of
-    them."""
+def projected_sequence_of(g: RewriteContext, scores: str) -> str:
+    """The sequence from which the values of an attention are projected; refuses otherwise.
+
+    :param g: the rewrite
+    :param scores: what Softmax reads, or a term of it
+    """
     add = g.reader_or_none(scores, "Add")
     softmax = g.reader_or_none(scores if add is None else add.output[0], "Softmax")
     rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3

@@ -150,7 +150,8 @@ def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
     move = g.before(node, "Reshape")
     product, *target = g.inputs(move)
-    g.require(g.producer_or_none(product, "MatMul", "Gemm"), "what is moved is not a MatMul nor a Gemm")
+    before = g.producer_or_none(product, "MatMul", "Gemm")
+    g.require(before is not None, "what is moved is not a MatMul nor a Gemm")
     g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
     return g.like(move, g.like(node, product), *target)
 

@@ -52,15 +52,7 @@ FORMS = {
         model(HEADS + DIVIDED + SEEN + END), model(HEADS + DIVIDED + SEEN_AFTER + END),
     ),
 }  # fmt: skip
-MASK = "mask = Where(seen, zero, low) "
-SUM = "t = Add(n, mask) "
-MODELS = {
-    NAME: FORMS["what is seen"],
-    "LowestScores": (
-        model(BEFORE + MASK + SUM + "z = Max(t, low) " + END),
-        model(BEFORE + MASK + SUM.replace("t =", "z =") + END),
-    ),
-}
+MODELS = {NAME: FORMS["what is seen"]}
 #: what an element of the sequence is
 NUMBERS = [0.5, np.nan, np.inf, -np.inf, 1e30, 3e38]
 
@@ -146,37 +138,3 @@ def test_sequence_that_is_multiplied() -> None:
 def test_axis() -> None:
     body = SEEN + SOFTMAX.replace("axis = -1", "axis = 2") + BACK
     check_no_match(model(BEFORE + body), NAME, "it is not a Softmax of rows")
-
-
-LOWEST = "LowestScores"
-MAX = {"last": SUM + "z = Max(t, low) ", "first": SUM + "z = Max(low, t) "}
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("form", MAX)
-def test_lowest(form: str, number: float) -> None:
-    """No score is lower than the lowest float, unless the values are NaN."""
-    before = model(BEFORE + MASK + MAX[form] + END)
-    after = model(BEFORE + MASK + SUM.replace("t =", "z =") + END)
-    check_pattern(before, after, LOWEST, feeds=[feeds_of(before, number)], reference=False)
-
-
-LOWEST_REFUSED = {
-    "another floor": (MASK + SUM + "z = Max(t, scale) ", "no operand is the lowest float", ""),
-    "two floors": (MASK + SUM + "z = Max(t, low, low) ", "there are not two operands", ""),
-    "an infinite mask": (
-        MASK.replace("low", "minus") + MAX["last"], "a score may not be finite where", "",
-    ),
-    "a mask that is given": (
-        "t = Add(n, bias) z = Max(t, low) ", "a score may not be finite where", ROW,
-    ),
-    "read elsewhere": (
-        MASK + MAX["last"] + "again = Identity(z) ", "the scores are used elsewhere", "",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", LOWEST_REFUSED)
-def test_lowest_refuses(case: str) -> None:
-    body, reason, more = LOWEST_REFUSED[case]
-    check_no_match(model(BEFORE + body + END, more=more), LOWEST, reason)

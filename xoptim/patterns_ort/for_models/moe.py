@@ -69,7 +69,9 @@ class Gate(NamedTuple):
     options: dict[str, float]
 
 
-@register_pattern("onnxruntime", roots=("ReduceSum",), after=("Reshape",), precision="rounding")
+@register_pattern(
+    "onnxruntime", "model", roots=("ReduceSum",), after=("Reshape",), precision="rounding"
+)
 class MoEPattern(Rewrite):
     """ReduceSum(w * U[i] @ (SiLU(g) * u)), g, u = Split(G[i] @ x) -> com.microsoft.MoE(x, r, G, U).
 

@@ -22,7 +22,7 @@ _BYTES = 2**20
 
 @rewrite(
     "default",
-    "specialize",
+    "model",
     root="Gather",
     reads=OPERATORS,
     min_opset=12,

@@ -32,7 +32,14 @@ _PAST = 3
 _OPERATOR = f"{MICROSOFT}::{_NAME}"
 
 
-@rewrite("onnxruntime", root="Scan", min_opset=9, precision="rounding", name="LinearAttentionScan")
+@rewrite(
+    "onnxruntime",
+    "model",
+    root="Scan",
+    min_opset=9,
+    precision="rounding",
+    name="LinearAttentionScan",
+)
 def linear_attention_scan(g: RewriteContext, scan: NodeProto) -> dict[str, Replacement]:
     """Scan(state, x...), each step being a LinearAttention -> com.microsoft.LinearAttention.
 
@@ -143,7 +150,7 @@ def _scanned(
     return g.op.Transpose(rows, perm=[*perm[:axis], 1, *perm[axis:]])
 
 
-@rewrite("onnxruntime", root=_OPERATOR, precision="rounding", name="LinearAttentionSteps")
+@rewrite("onnxruntime", "model", root=_OPERATOR, precision="rounding", name="LinearAttentionSteps")
 def linear_attention_steps(g: RewriteContext, last: NodeProto) -> dict[str, Replacement] | Refusal:
     """LinearAttention(x1, state), LinearAttention(x2, state1), ... -> LinearAttention(x, state).
 

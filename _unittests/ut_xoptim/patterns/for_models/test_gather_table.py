@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xoptim.analysis.values import integer_functions
-from xoptim.patterns.indexing import gather_table
+from xoptim.patterns.for_models import gather_table
 from xoptim.testing import check_no_match, refusal_tests, rewrite_tests
 
 TABLE = np.arange(12, dtype=np.float32) ** 2 - 7

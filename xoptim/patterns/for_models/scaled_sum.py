@@ -12,6 +12,7 @@ from ...catalogue import rewrite
 
 @rewrite(
     "default",
+    "model",
     root="Add",
     reads="Mul",
     min_opset=7,

@@ -15,13 +15,14 @@ from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 from ...patterns.attention.attention import scaled_scores
-from .attention import grouped_queries
+from ..attention.attention import grouped_queries
 
 _ALL_BUT_LAST = "the Slice does not take the weights of the keys"
 
 
 @rewrite(
     "onnxruntime",
+    "model",
     root="Softmax",
     after="Concat",
     priority="late",
@@ -35,6 +36,8 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
     1. sinks are constants, one for each head, in the last column; a Slice drops their weights;
     2. queries, keys, values and mask as for FunctionAttention and GroupQueryAttention3D: the
        batch and the number of queries are known and not null; heads may be shared or not.
+
+    GPT-OSS is written this way.
     """
     concat = g.before(softmax, "Concat")
     shape = g.shape_of(concat.output[0])

@@ -49,7 +49,9 @@ class Update(NamedTuple):
     beta: str = ""
 
 
-@register_pattern("onnxruntime", roots=("ReduceSum",), after=("Mul",), precision="rounding")
+@register_pattern(
+    "onnxruntime", "model", roots=("ReduceSum",), after=("Mul",), precision="rounding"
+)
 class LinearAttentionPattern(Rewrite):
     """T = S * exp(g), U = T + k * (v - k @ T) * b, q @ U -> com.microsoft.LinearAttention.
 

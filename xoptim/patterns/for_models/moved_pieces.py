@@ -17,7 +17,14 @@ _LONGEST = 8
 _MOVES = ("Reshape", "Slice", "Transpose")
 
 
-@rewrite("default", root="Reshape", after=("Slice", "Transpose"), min_opset=10)
+@rewrite(
+    "default",
+    "model",
+    "canonicalize",
+    root="Reshape",
+    after=("Slice", "Transpose"),
+    min_opset=10,
+)
 def moved_pieces(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Transpose(Slice(Reshape(Concat(...), (-1, 2)), step=-1)), (-1,)) -> Concat(...).
 

@@ -23,7 +23,9 @@ from ..kernels import require_kernel
 _MAX_LENGTH = 32
 
 
-@rewrite("onnxruntime", root="Split", after="Sigmoid", priority="late", precision="rounding")
+@rewrite(
+    "onnxruntime", "model", root="Split", after="Sigmoid", priority="late", precision="rounding"
+)
 def gated_relative_position_bias(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
     """(u * (r * a - 1) + 2) * bias -> com.microsoft.GatedRelativePositionBias, on CUDA.
 

@@ -14,6 +14,7 @@ from ...catalogue import rewrite
 
 @rewrite(
     "default",
+    "model",
     root="Div",
     reads="Add",
     read_by="Softmax",

@@ -1,0 +1,1 @@
+"""Rewrites one model needs, whose docstring names it: their tag is `model`."""
