@@ -84,12 +84,17 @@ class SequenceDatabase(RewriterDatabase):
     """
 
     def add(
-        self, name: str, rewrite: Any, tags: tuple[str, ...] = (), position: float | None = None
+        self,
+        name: str,
+        rewrite: Any,
+        tags: tuple[str, ...] = (),
+        position: float | None = None,
+        aliases: tuple[str, ...] = (),
     ) -> Entry:
         """Adds a rewrite, see :meth:`RewriteDatabase.register`."""
         if position is None:
             position = max((place_of(e) for e in self.entries()), default=-1.0) + 1
-        return super().add(name, rewrite, tags, position)
+        return super().add(name, rewrite, tags, position, aliases)
 
     def build(self, query: RewriteDatabaseQuery) -> SequentialGraphRewriter:
         """Makes a :class:`SequentialGraphRewriter`, in the order of the positions."""
