@@ -204,6 +204,15 @@ def test_a_pattern_that_is_not_registered_is_not_restored() -> None:
         pickle.loads(content)
 
 
+def test_rewrites_of_one_model_stand_apart() -> None:
+    """They have the tag `model` and a folder, and no other rewrite has."""
+    tagged = {cls.name for cls in all_patterns().values() if "model" in cls.tags}
+    folder = {c.name for c in all_patterns().values() if ".for_models." in c.__module__}
+    assert tagged == folder and len(tagged) > 10
+    assert tagged <= {p.name for p in get_pattern_list("default+onnxruntime")}
+    assert not tagged & {p.name for p in get_pattern_list("default+onnxruntime-model")}
+
+
 # -- every name of a rewrite users may write is a pattern, in its set
 
 #: set -> names: what users of such a database know, "none" is what no set has
