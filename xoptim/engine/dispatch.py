@@ -66,7 +66,7 @@ class Dispatch:
         self.levels[-1] = priority, first, rank + 1
         asks = type(pattern).may_match is not PatternOptimization.may_match
         self._asks.append(asks)
-        # what a rule declares is computed when it is asked for, this would compile the rule
+        # reading what a rule declares compiles it
         declared = [] if asks else [pattern.after, pattern.reads, pattern.read_by]
         self._needs.append([set(types) for types in declared if types])
         roots = tuple(pattern.roots)
@@ -146,8 +146,8 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
 
 
 def _declarations(member: Member) -> tuple[Any, ...]:
-    """What a class and its instance declare. The operators next to the roots of a rule are left
-    out, they are computed when they are asked for."""
+    """The declarations of a class and of its instance. The operators next to the roots of a rule
+    are left out, because reading them compiles the rule."""
     if not isinstance(member, PatternOptimization):
         return type(member), member.priority, member.min_opset
     rows = type(member), member.priority, member.min_opset, member.roots, member.prepares

@@ -156,7 +156,7 @@ class WalkingGraphRewriter(CompositeRewriter):
                 if not graph.engine.left or visit.applied > most:
                     break
                 visit.try_at(record, walk)
-        visit.tell()
+        visit.notify()
         if visit.applied > most:
             text = f"{self.name} goes on for ever: its rewriters create what they replace"
             graph.engine.fail(self, text)
@@ -228,7 +228,7 @@ class Visit:
                 run.found.append(match)
                 self.applied += 1
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Notifies the observers of the run of each pattern."""
         for run in self._runs:
             if run.visited:
