@@ -58,7 +58,7 @@ class OnnxScriptRule(Rewrite):
                 if delta is None:
                     return g.no(why.reason)
         for matched in delta.match.nodes:
-            g.look_at(*(g.node_before(o.name) for o in matched.outputs if o.name))
+            g.look_at(*(g.producer_or_none(o.name) for o in matched.outputs if o.name))
         reader = _Reader()
         pairs = zip(delta.match.outputs, delta.new_outputs, strict=True)
         return {old.name: reader.replacement(new) for old, new in pairs}
