@@ -88,7 +88,7 @@ def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
                 )
 
 
-def _class_of(rewrite: Any) -> type:
+def _class_of(rewrite: Any) -> Any:
     return rewrite if isinstance(rewrite, type) else type(rewrite)
 
 
