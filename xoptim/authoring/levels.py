@@ -18,9 +18,9 @@ def priority_of(level: int | str) -> int:
     """The priority a level stands for. A number is one, lower ones come first.
 
     :param level: a name of :data:`LEVELS`, or a number, which may be between two or beyond
-    :raises OptionError: it is neither
+    :raises OptionError: no level has this name
     """
-    if isinstance(level, int):
+    if not isinstance(level, str):
         return level
     if level not in LEVELS:
         raise OptionError(f"A priority is a number or one of {list(LEVELS)}, not {level!r}.")
