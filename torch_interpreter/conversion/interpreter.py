@@ -28,7 +28,7 @@ from ..checking.missing_weights import WEIGHT
 from ..common.errors import ConversionError, FunctionNotFoundError, add_note
 from ..common.types import to_onnx_type
 from ..dispatch.convertible import CHECKS
-from ..dispatch.dispatcher import Dispatcher, LibraryForm, candidate_names, canonical_name
+from ..dispatch.dispatcher import AsLibraryConverter, Dispatcher, candidate_names, canonical_name
 from ..inputs.dynamic_shapes import DimensionNamer
 from ..writing.complex_names import COMPLEX, Complex, is_complex, real_facts, real_tensor
 from ..writing.fx_nodes import fake_value, has_complex, live_nodes, python_value, source_line
@@ -265,7 +265,7 @@ class Interpreter:
                 f"  source: {source_line(node)}"
             )
 
-        with _explained(explain, isinstance(converter, LibraryForm)):
+        with _explained(explain, isinstance(converter, AsLibraryConverter)):
             writer = KernelWriter(self.g, self.cpu_kernels) if registered else self.g
             result = call_converter(converter, writer, expected, args, kwargs)
         with _explained(explain):

@@ -65,7 +65,7 @@ def candidate_names(target: Any) -> Iterator[Any]:
         yield from (qualified_name(target), getattr(target, "__name__", None))
 
 
-class UserForm:
+class AsUserConverter:
     """Adapts a converter of the library to the signature of the users' converters.
 
     :param converter: ``fct(g, *args, **kwargs)``
@@ -89,7 +89,7 @@ class UserForm:
         return name_results(g, size, result, outputs) if outputs else result
 
 
-class LibraryForm:
+class AsLibraryConverter:
     """Adapts a converter of a user to the signature of the library.
 
     :param converter: ``fct(g, sts, outputs, *args, **kwargs)``
@@ -107,14 +107,14 @@ class LibraryForm:
         return self.converter(g, expected, list(expected.names), *args, **kwargs)
 
 
-def library_form(fct: UserConverter) -> Converter:
+def as_library_converter(fct: UserConverter) -> Converter:
     """Adapts a converter given to a dispatcher to the signature of the library.
 
     It may already be a converter of the library, registered for an equivalent operator of the user.
     """
-    if isinstance(fct, UserForm):
+    if isinstance(fct, AsUserConverter):
         return fct.converter
-    return fct if is_registered(fct) else LibraryForm(fct)
+    return fct if is_registered(fct) else AsLibraryConverter(fct)
 
 
 class Dispatcher:
@@ -181,9 +181,9 @@ class Dispatcher:
         """
         found = self.find_method(target) if is_method else self.find_function(target)
         if found is None and known is not None:
-            found = UserForm(known)
+            found = AsUserConverter(known)
         found = self.fallback(target, found, args, kwargs, g)
-        return None if found is None else library_form(found)
+        return None if found is None else as_library_converter(found)
 
     def find_function(self, name: Any) -> UserConverter | None:
         """The converter of an operator (name, OpOverload or function), or None."""

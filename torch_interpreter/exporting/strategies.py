@@ -12,11 +12,15 @@ from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError, ValidationError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
-from ..patches.dynamic_steps import steps_of_any_size
+from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
-from ..patches.kept_operators import kept_associative_scans, unchecked_distributions, unread_masks
-from ..patches.keywords import named_keywords
-from ..patches.recurrent import kept_recurrent_layers
+from ..patches.kept_operators import (
+    keep_associative_scans,
+    skip_distribution_checks,
+    skip_mask_detection,
+)
+from ..patches.keywords import name_keywords
+from ..patches.recurrent import keep_recurrent_layers
 from .decompositions import Supported, decompose
 from .tracing import check_traced, trace_module
 
@@ -161,12 +165,12 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
         if oblivious:
             stack.enter_context(config.patch(backed_size_oblivious=True))
         if not options.strict:
-            stack.enter_context(kept_recurrent_layers())
-            stack.enter_context(kept_associative_scans())
-            stack.enter_context(steps_of_any_size())
-            stack.enter_context(unread_masks())
-        stack.enter_context(unchecked_distributions())
-        stack.enter_context(named_keywords(mod, kwargs))
+            stack.enter_context(keep_recurrent_layers())
+            stack.enter_context(keep_associative_scans())
+            stack.enter_context(allow_dynamic_steps())
+            stack.enter_context(skip_mask_detection())
+        stack.enter_context(skip_distribution_checks())
+        stack.enter_context(name_keywords(mod, kwargs))
         return torch.export.export(
             mod,
             args,

@@ -28,7 +28,7 @@ class DynamicSize(NamedTuple):
     most: int | None
 
 
-def refused_size(
+def find_counterexample(
     conditions: Sequence[Any], known: Sequence[Any], sizes: Sequence[DynamicSize]
 ) -> tuple[str, int] | None:
     """A size that makes one of some conditions false while the other dimensions keep the sizes of

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .counterexamples import DynamicSize, refused_size
+from .counterexamples import DynamicSize, find_counterexample
 from .dynamic_shapes import DimensionNamer, is_symbol, spec_items
 
 _ASSERTION = "aten._assert_scalar.default"
@@ -49,7 +49,7 @@ def assumptions(
     remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
     texts.extend(remainders.values())
     others = [c for c in conditions if c not in remainders]
-    refused = refused_size(others, list(remainders), [_sizes(*pair) for pair in dims])
+    refused = find_counterexample(others, list(remainders), [_sizes(*pair) for pair in dims])
     if refused:
         texts.append(f"some sizes only (not {namer.names.get(refused[0])}={refused[1]})")
     return list(dict.fromkeys(texts))

@@ -72,7 +72,7 @@ def torch_dynamic_shapes(
 ) -> Any:
     """The dynamic shapes for torch.export, None if everything is static.
 
-    Arguments that ``**kwargs`` receives have their own name, see :func:`named_keywords`.
+    Arguments that ``**kwargs`` receives have their own name, see :func:`name_keywords`.
 
     :param specs: see :func:`flat_specifications`; a name becomes ``Dim.DYNAMIC``
     :param mod: the model

@@ -71,7 +71,7 @@ def _grid_of_any_size(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def steps_of_any_size() -> Iterator[None]:
+def allow_dynamic_steps() -> Iterator[None]:
     """Makes ``torch.linspace`` and ``affine_grid`` take a dynamic dimension in this context."""
     functions = vars(torch)
     before = {name: functions[name] for name in _NAMES}

@@ -36,7 +36,7 @@ def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any
 
 
 @contextlib.contextmanager
-def kept_associative_scans() -> Iterator[None]:
+def keep_associative_scans() -> Iterator[None]:
     """Keeps ``associative_scan(combine_mode="generic")`` as one operator in this context."""
     before = _SCANS.generic_associative_scan
     _SCANS.generic_associative_scan = _one_operator
@@ -47,7 +47,7 @@ def kept_associative_scans() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unchecked_distributions() -> Iterator[None]:
+def skip_distribution_checks() -> Iterator[None]:
     """Disables the checks of arguments of ``torch.distributions`` in this context."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)
@@ -58,7 +58,7 @@ def unchecked_distributions() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unread_masks() -> Iterator[None]:
+def skip_mask_detection() -> Iterator[None]:
     """Stops the transformer layers of torch from looking for a causal mask in this context.
 
     Knowing that a mask is causal only lets torch skip it, the results are the same.

@@ -13,7 +13,7 @@ import torch
 
 
 @contextlib.contextmanager
-def named_keywords(mod: torch.nn.Module, names: Iterable[str]) -> Iterator[None]:
+def name_keywords(mod: torch.nn.Module, names: Iterable[str]) -> Iterator[None]:
     """Makes the signature of ``forward`` name the arguments ``**kwargs`` receives in this context.
 
     A decorator that renames an argument hides its name. The decorator of transformers does so for
@@ -27,7 +27,7 @@ def named_keywords(mod: torch.nn.Module, names: Iterable[str]) -> Iterator[None]
     ...     def forward(self, x, **kwargs):
     ...         return x * kwargs["scale"]
     >>> model = Scaled()
-    >>> with named_keywords(model, ["x", "scale"]):
+    >>> with name_keywords(model, ["x", "scale"]):
     ...     print(inspect.signature(model.forward))
     (x, *, scale, **kwargs)
     >>> print(inspect.signature(model.forward))

@@ -77,7 +77,7 @@ def _kept(name: str) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def kept_recurrent_layers() -> Iterator[None]:
+def keep_recurrent_layers() -> Iterator[None]:
     """Makes each call of a recurrent layer one operator in this context."""
     functions = vars(torch._VF)
     before = {name: functions.get(name) for name in _STATES}

@@ -37,11 +37,11 @@ def _torch_to_numpy(tensor: Any) -> np.ndarray:
         if target is None:
             raise OptionError(f"No ONNX type is known for torch type {tensor.dtype}.") from None
         dtype = np.dtype(target)
-        array = tensor.view(_integer_twin(tensor, dtype.itemsize)).numpy().view(dtype)
+        array = tensor.view(_same_size_integer(tensor, dtype.itemsize)).numpy().view(dtype)
     return array
 
 
-def _integer_twin(tensor: Any, itemsize: int) -> Any:
+def _same_size_integer(tensor: Any, itemsize: int) -> Any:
     """The torch integer type of the same size, found without importing torch."""
     import sys
 

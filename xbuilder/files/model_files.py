@@ -25,7 +25,7 @@ from .external_data import check_external_data
 from .model_formats import format_of, parse
 from .name_checks import wrong_names
 from .tensor_sites import iter_tensor_sites
-from .writing.temporary_files import Leftovers, own, temporary_name
+from .writing.temporary_files import TemporaryFiles, own, temporary_name
 from .writing.write_back import WRITTEN, NewFile
 
 #: A protobuf message cannot be longer than this.
@@ -244,7 +244,7 @@ class FileTransaction:
         if not os.path.isdir(self.folder):
             raise FileNotFoundError(f"The folder {self.folder!r} does not exist, create it first.")
         self._main, self._size = main, size
-        self._leftovers = Leftovers(self.folder)
+        self._leftovers = TemporaryFiles(self.folder)
         self._files: list[_PendingFile] = []
         self._bridge: _PendingFile | None = None
 

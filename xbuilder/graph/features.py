@@ -138,7 +138,7 @@ def overrides(feature: object, base: type, *names: str) -> bool:
     return any(getattr(type(feature), n) is not getattr(base, n) for n in names)
 
 
-def heard_by(features: Iterable[T], base: type[T], name: str) -> list[Callable[..., Any]]:
+def callbacks_of(features: Iterable[T], base: type[T], name: str) -> list[Callable[..., Any]]:
     """The bound methods of this name, of the features that override it.
 
     :param features: features, those of another class are left out
@@ -210,17 +210,17 @@ def attached(graph: Graph, features: Sequence[Feature]) -> Iterator[None]:
 
 
 @contextmanager
-def telling_pass(graph: Graph, name: str) -> Iterator[None]:
+def notify_pass(graph: Graph, name: str) -> Iterator[None]:
     """Notifies the features of a graph that a pass starts, then that it ends.
 
     :param graph: the graph
     :param name: name of the pass
     """
     features = features_of(graph)
-    for tell in heard_by(features, Feature, "on_pass"):
+    for tell in callbacks_of(features, Feature, "on_pass"):
         tell(graph, name)
     try:
         yield
     finally:
-        for tell in heard_by(features, Feature, "on_pass_end"):
+        for tell in callbacks_of(features, Feature, "on_pass_end"):
             tell(graph, name)

@@ -56,7 +56,7 @@ class Graph(FactReading):
             constraints,
             self.dimensions.is_generated,
             None if parent is None else parent.facts,
-            scope.tell_wrong_declaration,
+            scope.warn_wrong_declaration,
             self.store.producers.get,
         )
         self.constants: ConstantTable = ConstantTable(
@@ -263,12 +263,12 @@ class Graph(FactReading):
             self.constants.parameter_names.add(name)
         return name
 
-    def remade_initializer(self, old: str, value: Any) -> str:
+    def derived_initializer(self, old: str, value: Any) -> str:
         """Adds a constant derived from another one, unless an equal small one exists. Returns its
         name.
 
         The pass that runs the patterns gives it the name of the old one, see
-        :func:`xbuilder.passes.derived_names.take_names`.
+        :func:`xbuilder.passes.derived_names.take_original_names`.
         """
         table = self.constants
         name = table.shared_name(value)

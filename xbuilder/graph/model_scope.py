@@ -122,7 +122,7 @@ class ModelScope:
             pending_calls=(*self.pending_calls, key),
         )
 
-    def tell_wrong_declaration(self, name: str, reason: str) -> None:
+    def warn_wrong_declaration(self, name: str, reason: str) -> None:
         """Warns the user once that the file declares something wrong about a result."""
         if name not in self.told:
             self.told.add(name)

@@ -22,7 +22,7 @@ from ..nodes.value_infos import facts_from_type, facts_to_type
 from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name
 from ..shapes.common import INT32_MAX, INT64_MAX, MAX_CONTENT
 from ..shapes.context import FactSources, ShapeContext
-from ..shapes.registry import Answer, ShapeFunction, find_shape_function
+from ..shapes.registry import RewriteResult, ShapeFunction, find_shape_function
 from .registry import NodeFacts
 
 
@@ -36,7 +36,7 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
     """
     opset = graph.scope.opsets.get(record.domain, 1)
     function, is_users = find_shape_function(record.domain, record.op_type, opset)
-    found: Answer | NodeFacts = None
+    found: RewriteResult | NodeFacts = None
     if function is not None:
         try:
             found = function(ShapeContext(record, opset, sources or graph.sources))
@@ -48,9 +48,9 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
             raise
         except ShapeResultError as error:
             found = None
-            _tell_failure(function, record, str(error))
+            _warn_failure(function, record, str(error))
         except Exception as error:
-            _tell_failure(function, record, f"it raises {type(error).__name__}: {error}")
+            _warn_failure(function, record, f"it raises {type(error).__name__}: {error}")
     if found is None:
         found = _infer_with_onnx(graph, record)
     if isinstance(found, ResultFacts):
@@ -113,7 +113,7 @@ def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> Non
             function, is_users = find_shape_function(record.domain, record.op_type, opset)
             if function is None or not is_users:
                 raise
-            _tell_failure(function, record, str(error))
+            _warn_failure(function, record, str(error))
 
 
 def _is_long(facts: ResultFacts) -> bool:
@@ -181,7 +181,7 @@ def _infer_with_onnx(graph: Graph, record: NodeRecord) -> NodeFacts:
     ]
 
 
-def _tell_failure(function: ShapeFunction, record: NodeRecord, reason: str) -> None:
+def _warn_failure(function: ShapeFunction, record: NodeRecord, reason: str) -> None:
     warnings.warn(
         f"The shape function {function_name(function)!r} of node {record!s} is ignored: {reason}",
         stacklevel=2,

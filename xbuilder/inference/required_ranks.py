@@ -36,7 +36,7 @@ _COUNTED = {
 }
 
 
-def demanded_rank(graph: Graph, name: str, needed: Set[NodeRecord]) -> int | None:
+def required_rank(graph: Graph, name: str, needed: Set[NodeRecord]) -> int | None:
     """The rank a result has in any run that does not fail, as its readers require.
 
     A reader in the same graph requires a rank (a recurrent operator, a convolution, a
@@ -57,7 +57,7 @@ def demanded_rank(graph: Graph, name: str, needed: Set[NodeRecord]) -> int | Non
         for record in graph.store.readers(current):
             if record.domain or current in record.captured or record not in needed:
                 continue
-            rank = _demanded_by(graph, record, current)
+            rank = _required_by(graph, record, current)
             if rank is not None:
                 return rank - less
             added = _added_dimensions(graph, record, current)
@@ -78,7 +78,7 @@ def must_fail(graph: Graph, record: NodeRecord) -> bool:
         return False
     for name in record.inputs:
         rank = graph.facts[name].known_rank() if name else None
-        demanded = None if rank is None else _demanded_by(graph, record, name)
+        demanded = None if rank is None else _required_by(graph, record, name)
         if demanded not in (None, rank):
             return True
     return record.op_type in ("Squeeze", "Unsqueeze") and _axes_fail(graph, record)
@@ -112,7 +112,7 @@ def needed_nodes(graph: Graph) -> Set[NodeRecord]:
     return found
 
 
-def _demanded_by(graph: Graph, record: NodeRecord, name: str) -> int | None:
+def _required_by(graph: Graph, record: NodeRecord, name: str) -> int | None:
     """The rank a node requires of one of its inputs."""
     op_type, inputs = record.op_type, record.inputs
     index = inputs.index(name)

@@ -65,7 +65,7 @@ def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> st
     that is missing.
 
     An attribute the operator does not have is refused if runtimes refuse it, see
-    :func:`tell_ignored`.
+    :func:`warn_ignored`.
 
     :return: an empty string if nothing is wrong, or if onnx does not know the operator
 
@@ -115,7 +115,7 @@ def _is_ignored(op_type: str, domain: str, opset: int, name: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def tell_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
+def warn_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
     """Warns the user, once for each form of a node, about the attributes runtimes ignore.
 
     :param op_type: operator type

@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from ..errors import InvalidModelError
 from .arity import arity_of, check_arity
-from .attribute_types import Typed, attribute_problem, attribute_types, tell_ignored
+from .attribute_types import Typed, attribute_problem, attribute_types, warn_ignored
 from .record import Key, NodeRecord
 
 #: the part of a node its schema constrains: type, domain, numbers of inputs and outputs, name and
@@ -71,7 +71,7 @@ def _check_attributes(record: NodeRecord, form: Form, opset: int) -> None:
             f"Node {record!r} of operator {record.op_type} is not valid in opset {opset}: "
             f"{problem}."
         )
-    tell_ignored(record.op_type, record.domain, opset, form[-1])
+    warn_ignored(record.op_type, record.domain, opset, form[-1])
 
 
 def node_check(

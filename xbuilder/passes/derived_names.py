@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..graph.graph import Graph
 
 
-def take_names(graph: Graph) -> int:
+def take_original_names(graph: Graph) -> int:
     """Gives the names of weights nothing reads to the constants rewrites derived from them.
 
     The first derived constant takes the name, because a scaled weight is still the weight. The

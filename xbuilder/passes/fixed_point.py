@@ -12,7 +12,7 @@ from .registry import PassReport, run_pass
 MAX_ROUNDS = 10
 
 
-class Settling:
+class FixedPoint:
     """Runs the patterns near what the passes after them changed, until a run changes nothing.
 
     Folding a constant or merging two initializers makes nodes equal, or gives a pattern the value
@@ -28,7 +28,7 @@ class Settling:
         self._passes: list[str] | None = None
         self._events: list[StoreEvent] = []
 
-    def __enter__(self) -> Settling:
+    def __enter__(self) -> FixedPoint:
         """Starts without subscription, :meth:`ran` subscribes after the patterns."""
         return self
 

@@ -10,7 +10,7 @@ from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
 from ..tensors.sizes import initializer_bytes
-from .rewritten_weights import why_in_its_file
+from .rewritten_weights import why_not_rewritten
 
 #: a shared parameter of more bytes is never written twice
 _COPIED_BYTES = 1024
@@ -48,7 +48,7 @@ def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
             return plan
         size += predicted
     if not plan.reason:
-        plan.reason = why_in_its_file(graph, record, size)
+        plan.reason = why_not_rewritten(graph, record, size)
     if not plan.reason:
         _note_freed(graph, plan)
         plan.growth = size - _freed_bytes(graph, plan.weights)

@@ -13,7 +13,7 @@ from ..inference.node_inference import refine_results
 from ..nested.bodies import children_of, write_back
 from ..nodes.determinism import is_deterministic
 from ..nodes.record import NodeRecord
-from .speculatable import cannot_fail
+from .speculatable import is_speculatable
 
 #: domains whose operators have no state
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
@@ -25,7 +25,7 @@ def move_invariants(
     """Hoists the loop-invariant nodes of a body, which only read outer results, before the loop.
 
     1. if the loop runs at least once, any of them;
-    2. if it may run zero times, those that are speculatable, see :mod:`.cannot_fail`.
+    2. if it may run zero times, those that are speculatable, see :mod:`.is_speculatable`.
 
     The initializers and the Constant nodes they read follow them. Random nodes, nodes that own a
     graph and results of the body are not hoisted.
@@ -80,7 +80,7 @@ class _Mover:
             return False
         if any(a.ref_attr_name for a in node.attribute) or self._is_second_cast(inner):
             return False
-        return self.runs or cannot_fail(inner, node, self._facts, child)
+        return self.runs or is_speculatable(inner, node, self._facts, child)
 
     def _is_second_cast(self, inner: NodeRecord) -> bool:
         """Whether a Cast would read a Cast of the outer graph.

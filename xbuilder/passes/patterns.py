@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ..graph.features import Feature, telling_pass
+from ..graph.features import Feature, notify_pass
 from ..graph.graph import Graph
 from ..store.events import StoreEvent
-from .derived_names import take_names
+from .derived_names import take_original_names
 from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass, run_checked
 
@@ -64,7 +64,7 @@ def patterns(graph: Graph) -> PassReport:
         return PassReport()
     before, private = graph.store.generation, private_operators(graph)
     rows = [*_engine("optimize")(graph), *announcements(graph, private)]
-    take_names(graph)
+    take_original_names(graph)
     return PassReport(graph.store.generation != before, rows)
 
 
@@ -78,8 +78,8 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> PassReport:
 
     def near(graph: Graph) -> PassReport:
         rows = _engine("optimize")(graph, events)
-        take_names(graph)
+        take_original_names(graph)
         return PassReport(rows=rows)
 
-    with telling_pass(graph, "patterns"):
+    with notify_pass(graph, "patterns"):
         return run_checked(graph, "patterns", near)

@@ -8,7 +8,7 @@ from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
 from ..options import PassOptions
 from ..support.rows import Row
-from .fixed_point import Settling
+from .fixed_point import FixedPoint
 from .patterns import PatternsAhead
 from .registry import run_pass
 
@@ -79,7 +79,7 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
     late = False
     ahead = graph.notes[PatternsAhead]
     ahead.expected = "patterns" in options.passes and is_enabled(options, "patterns")
-    with Settling(graph) as settling:
+    with FixedPoint(graph) as settling:
         for name in (*options.passes, "end"):
             if inside and name in ("patterns", "end"):
                 rows.extend(_optimize_inside(graph, again))

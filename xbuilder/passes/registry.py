@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import OptionError
 from ..graph.feature_checks import FeatureChecks
-from ..graph.features import features_of, telling_pass
+from ..graph.features import features_of, notify_pass
 from ..graph.graph import Graph
 from ..graph.snapshot import Snapshot
 from ..support.close_names import closest_names
@@ -127,7 +127,7 @@ def _run(graph: Graph, name: str) -> PassReport:
     function = get_pass(name)
     if not features_of(graph):
         return function(graph)
-    with telling_pass(graph, name):
+    with notify_pass(graph, name):
         return run_checked(graph, name, function)
 
 

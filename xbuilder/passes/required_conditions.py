@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Set
 
 from ..graph.graph import Graph
-from ..inference.required_ranks import demanded_rank, must_fail, needed_nodes
+from ..inference.required_ranks import must_fail, needed_nodes, required_rank
 from ..nested.bodies import children_of
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.record import NodeRecord
@@ -56,7 +56,7 @@ class DecidedConditions:
         children = children_of(self.graph, record)
         if set(children) != set(_BRANCHES.values()):
             return None
-        demanded = [demanded_rank(self.graph, o, needed) if o else None for o in record.outputs]
+        demanded = [required_rank(self.graph, o, needed) if o else None for o in record.outputs]
         possible = []
         for value, name in _BRANCHES.items():
             body = children[name]

@@ -21,7 +21,7 @@ def largest_rewritten(graph: Graph) -> int:
     return max(DEFERRED_BYTES, graph.scope.options.constant_size)
 
 
-def why_in_its_file(graph: Graph, record: NodeRecord, size: int) -> str:
+def why_not_rewritten(graph: Graph, record: NodeRecord, size: int) -> str:
     """Why a fold would rewrite a weight of another file without saving time.
 
     A runtime computes the nodes that depend on constants only when it loads the model, and they

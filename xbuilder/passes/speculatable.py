@@ -23,7 +23,7 @@ _UNARY = ELEMENTWISE_UNARY - {"Cast", "Clip"} | {"Shape", "Size"}
 _BROADCASTING = BROADCASTING - DIVISIONS - {"BitShift", "PRelu"}
 
 
-def cannot_fail(
+def is_speculatable(
     record: NodeRecord,
     node: NodeProto,
     facts: Callable[[str], ResultFacts],

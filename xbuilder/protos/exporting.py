@@ -125,13 +125,13 @@ def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
     info.name = spec.name
     if proto is not None:
         info.type.CopyFrom(proto)
-        _keep_label(info.type, declared)
+        _keep_declared_shape(info.type, declared)
     if spec.doc_string:
         info.doc_string = spec.doc_string
     return info
 
 
-def _keep_label(proto: TypeProto, declared: ValueInfoProto | None) -> None:
+def _keep_declared_shape(proto: TypeProto, declared: ValueInfoProto | None) -> None:
     """Gives a tensor of unknown rank the declared shape, which no fact contradicts."""
     if declared is None or not proto.HasField("tensor_type"):
         return

@@ -12,10 +12,10 @@ from onnx import TensorProto
 from ..dims import Dim, DimensionError, Shape, broadcast_shapes, is_plain, is_static
 from ..facts.facts import MAX_RANK, ResultFacts
 from .context import ShapeContext
-from .registry import Answer
+from .registry import RewriteResult
 
 #: the result of a shape function
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=RewriteResult)
 
 FLOAT = TensorProto.FLOAT
 UINT8 = TensorProto.UINT8

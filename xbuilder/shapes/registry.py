@@ -11,8 +11,8 @@ from ..errors import OptionError
 from ..facts.facts import ResultFacts
 from .context import ShapeContext
 
-Answer = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None
-ShapeFunction = Callable[[ShapeContext], Answer]
+RewriteResult = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None
+ShapeFunction = Callable[[ShapeContext], RewriteResult]
 #: a shape function, decorators do not change its type
 F = TypeVar("F", bound=ShapeFunction)
 

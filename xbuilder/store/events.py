@@ -65,7 +65,7 @@ class StoreEvent:
         self.order = order
 
 
-class StoreListener(Protocol):
+class StoreSubscriber(Protocol):
     """Interface of a subscriber, notified of every change of a store.
 
     It must not change the store during a notification.

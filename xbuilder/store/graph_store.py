@@ -9,7 +9,7 @@ from onnx import NodeProto
 from ..errors import PatternError
 from ..nodes.record import Key, NodeRecord
 from ..nodes.subgraphs import may_own_graph
-from .events import StoreEvent, StoreListener
+from .events import StoreEvent, StoreSubscriber
 from .placement import by_order, choose_anchor, fits, is_out_of_order
 from .readers import NO_READERS, Readers, as_readers, with_reader, without_reader
 from .replacement_check import check_new_results, check_replacement
@@ -42,7 +42,7 @@ class GraphStore:
         self.captures: dict[str, int] = {}
         self.outputs: dict[str, None] = dict.fromkeys(outputs)
         self.pinned: set[str] = set()
-        self._listeners: tuple[StoreListener, ...] = ()
+        self._listeners: tuple[StoreSubscriber, ...] = ()
         self.generation = 0
         self.order_violated = False
         self._nodes: list[NodeRecord] = []
@@ -283,12 +283,12 @@ class GraphStore:
 
     # -- subscribers
 
-    def subscribe(self, listener: StoreListener) -> None:
+    def subscribe(self, listener: StoreSubscriber) -> None:
         """Notifies a subscriber of every change from now on, after the earlier subscribers."""
         if not any(known is listener for known in self._listeners):
             self._listeners = (*self._listeners, listener)
 
-    def unsubscribe(self, listener: StoreListener) -> None:
+    def unsubscribe(self, listener: StoreSubscriber) -> None:
         """Stops notifying a subscriber."""
         self._listeners = tuple(known for known in self._listeners if known is not listener)
 

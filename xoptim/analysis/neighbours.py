@@ -10,7 +10,7 @@ from ..authoring.context import RewriteContext
 from ..authoring.queries import GraphQueries
 
 
-def before_any(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
+def producer_among(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
     """The first node, among some operators, that produces an input of a node; refuses if there is
     none."""
     found = next((n for n in g.before_each(node, *op_types) if n is not None), None)

@@ -13,7 +13,7 @@ from ..authoring.queries import GraphQueries
 from .arguments import int_attribute
 from .axes import axes_of
 from .constants import Ints
-from .shapes import equal_dims, ones_difference, positive
+from .shapes import dims_are_equal, ones_difference, positive
 
 
 def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
@@ -42,7 +42,7 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
     if len(nullable) > 1 or -1 in content:
         return None
     total = prod(s if d == 0 else d for d, s in zip_longest(content, source[: len(content)]))
-    return shape if equal_dims(g)(total, prod(source)) else None
+    return shape if dims_are_equal(g)(total, prod(source)) else None
 
 
 def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
@@ -59,7 +59,7 @@ def moved_shape(g: GraphQueries, name: str) -> Shape | None:
     return g.shape_or_none(name) if node is None else reshaped(g, node)
 
 
-def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
+def squeeze_or_unsqueeze(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
     """The dimensions 1 a Reshape or an Expand only adds, or only removes; refuses if it may do
     more.
 
@@ -70,7 +70,7 @@ def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
     unknown = "a shape is not known for every size"
     before, after = (g.shape_of(name, unknown) for name in (node.input[0], node.output[0]))
     g.require(len(before) != len(after), "the rank does not change")  # true for most
-    found = ones_difference(before, after, equal_dims(g))
+    found = ones_difference(before, after, dims_are_equal(g))
     change = g.known(found, "more than dimensions 1 are added or removed")
     g.require(node.op_type != "Reshape" or reshaped(g, node) is not None, unknown)
     return change
@@ -86,6 +86,6 @@ def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
     if node.op_type == "Unsqueeze":
         axes = normalize_axes(axes_of(g, node) or (), g.rank_of(node.output[0]))
         return g.known(axes or None, "the axes are not known")
-    op_type, axes = ones_change(g, node)
+    op_type, axes = squeeze_or_unsqueeze(g, node)
     g.require(op_type == "Unsqueeze", "dimensions 1 are removed")
     return axes

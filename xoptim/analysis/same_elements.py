@@ -10,7 +10,7 @@ from xbuilder.operators.op_traits import RESHAPES
 from ..authoring.context import RewriteContext
 
 
-def before_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
+def source_of_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
     """The first result of a chain of nodes that keep the order of the elements.
 
     :param g: the optimizer

@@ -35,7 +35,7 @@ def positive(g: GraphQueries, dim: Dim) -> bool:
     return prove_ge(dim, 1, g.get_registered_constraints()) is True
 
 
-def equal_dims(g: GraphQueries) -> Callable[[Dim, Dim], bool]:
+def dims_are_equal(g: GraphQueries) -> Callable[[Dim, Dim], bool]:
     """A predicate: whether two dimensions are proven equal."""
     constraints = g.get_registered_constraints()
     return lambda a, b: a == b or prove_equal(a, b, constraints) is True
@@ -43,7 +43,7 @@ def equal_dims(g: GraphQueries) -> Callable[[Dim, Dim], bool]:
 
 def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
     """Whether two shapes are proven equal."""
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     return len(a) == len(b) and all(map(same, a, b))
 
 
@@ -64,7 +64,7 @@ def keeps_shape(g: GraphQueries, name: str, shape: Shape) -> bool:
     dims = g.shape_or_none(name)
     if dims is None:
         return False
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     return all(b == 1 or same(a, b) for a, b in zip(dims[-len(shape) :], shape, strict=True))
 
 

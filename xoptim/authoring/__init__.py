@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from .context import Answer, RewriteContext
+from .context import RewriteContext, RewriteResult
 from .deduction import Refusal
 from .patterns import MatchResult, PatternOptimization
 from .queries import GraphQueries
 from .rewrite import Rewrite
-from .right_side import NewNode, NewResult, Remade
+from .right_side import DerivedConstant, NewNode, NewResult
 
 __all__ = [
-    "Answer",
+    "DerivedConstant",
     "GraphQueries",
     "MatchResult",
     "NewNode",
     "NewResult",
     "PatternOptimization",
     "Refusal",
-    "Remade",
     "Rewrite",
     "RewriteContext",
+    "RewriteResult",
 ]

@@ -28,7 +28,7 @@ T = TypeVar("T")
 _SMALL = 64
 _ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
 #: everything a rewrite may return
-Answer: TypeAlias = (
+RewriteResult: TypeAlias = (
     "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement] | Refusal"
 )
 
@@ -53,7 +53,7 @@ class RewriteContext(SeedQueries):
         #: main opset of the graph
         self.opset = queries.main_opset
         #: nodes the rewrite visited, its root first
-        self.looked_at: list[NodeRecord] = []
+        self.visited: list[NodeRecord] = []
 
     @classmethod
     def of(cls, queries: GraphQueries) -> RewriteContext:
@@ -105,7 +105,7 @@ class RewriteContext(SeedQueries):
         rewrite are removed."""
         for node in nodes:
             if node is not None:
-                self.looked_at.append(self.record(node))
+                self.visited.append(self.record(node))
 
     def before_or_none(
         self, source: NodeProto | str, *op_types: str, index: int = 0
@@ -138,20 +138,20 @@ class RewriteContext(SeedQueries):
             name = inputs[index] if index < len(inputs) else ""
         record = self._producer_record(name, op_types)
         if record is not None:
-            self.looked_at.append(record)
+            self.visited.append(record)
         return record
 
     def before_each(self, node: NodeProto, *op_types: str) -> list[NodeProto | None]:
         """For each input of a node, the node producing it; None unless it is one of *op_types*."""
         store = self.store
-        producers, looked_at = store.producers, self.looked_at
+        producers, visited = store.producers, self.visited
         found: list[NodeProto | None] = []
         for name in (store.index.get(id(node)) or self.record(node)).inputs:
             record = producers.get(name)
             if record is None or (op_types and not is_one_of(record, op_types)):
                 found.append(None)
                 continue
-            looked_at.append(record)
+            visited.append(record)
             found.append(store.proto(record) if record.stale else record._proto)
         return found
 
@@ -182,7 +182,7 @@ class RewriteContext(SeedQueries):
         record = self._reader_record(name, op_types)
         if record is None:
             return None
-        self.looked_at.append(record)
+        self.visited.append(record)
         return self.store.proto(record)
 
     def after(self, source: NodeProto | str, *op_types: str) -> NodeProto:
@@ -282,7 +282,7 @@ class RewriteContext(SeedQueries):
         """
         if results[0] in self.graph.notes[InlinedBack]:
             raise Refusal("no other rewrite takes the function")
-        body = body_of(self.store, self.looked_at, inputs, results)
+        body = body_of(self.store, self.visited, inputs, results)
         function, others = function_of(self.graph, name, body, inputs, list(results))
         operands = [*inputs, *others]
         call = NewNode(name, operands, attributes, INTERMEDIATE, len(results), function=function)
@@ -291,23 +291,23 @@ class RewriteContext(SeedQueries):
     # -- called by the engine
 
     def conclude(
-        self, pattern: Member, root: NodeRecord, answer: Answer, sole_use: bool
+        self, pattern: Member, root: NodeRecord, answer: RewriteResult, sole_use: bool
     ) -> MatchResult | str:
         """Turns the answer of a rewrite into a match, or returns the reason for refusing it.
 
         :raises PatternError: the answer is not a valid one
         """
-        store, looked_at = self.store, self.looked_at
+        store, visited = self.store, self.visited
         replacements = _as_replacements(pattern, root.outputs, answer)
         others = [name for name in replacements if name not in root.outputs]
-        known = set(looked_at) if others else ()  # a rewrite may replace thousands of results
+        known = set(visited) if others else ()  # a rewrite may replace thousands of results
         for name in others:
             if store.producers.get(name) not in known:
                 raise PatternError(
                     f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
                     "node it looked at; g.before, g.after and g.look_at tell the engine."
                 )
-        removed, still_read, refusal = deduce(store, looked_at, replacements, store.pinned)
+        removed, still_read, refusal = deduce(store, visited, replacements, store.pinned)
         if sole_use and still_read is not None:
             return "an inner result is used elsewhere"
         if refusal:
@@ -327,11 +327,11 @@ class RewriteContext(SeedQueries):
         :param root: the node whose result is replaced
         :param value: its replacement
         """
-        store, looked_at = self.store, self.looked_at
+        store, visited = self.store, self.visited
         result = root.outputs[0]
         if store.pinned or not _replaces(result, value):
             return self.conclude(pattern, root, value, True)
-        removed = sorted(looked_at, key=order_of)
+        removed = sorted(visited, key=order_of)
         nodes = []
         for record in removed:
             if len(record.outputs) != 1:
@@ -341,7 +341,7 @@ class RewriteContext(SeedQueries):
 
 
 def _as_replacements(
-    pattern: Member, results: tuple[str, ...], answer: Answer
+    pattern: Member, results: tuple[str, ...], answer: RewriteResult
 ) -> Mapping[str, Replacement]:
     """The answer of a rewrite in one form: a replacement for each result of its root."""
     if type(answer) is NewNode and answer.outputs == 1:

@@ -34,7 +34,7 @@ Deduction: TypeAlias = tuple[list[NodeRecord], NodeRecord | None, str]
 
 def deduce(
     store: GraphStore,
-    looked_at: Sequence[NodeRecord],
+    visited: Sequence[NodeRecord],
     replacements: Mapping[str, Replacement],
     stays: Container[str] = (),
 ) -> Deduction:
@@ -46,18 +46,18 @@ def deduce(
     results. Cost: O(edges of these nodes).
 
     :param store: the graph
-    :param looked_at: nodes the rewrite visited
+    :param visited: nodes the rewrite visited
     :param replacements: replacement of each result
     :param stays: results whose node must be kept
     """
-    if len(looked_at) == 1 and replacements.keys() == {*looked_at[0].outputs}:
-        return [looked_at[0]], None, ""
+    if len(visited) == 1 and replacements.keys() == {*visited[0].outputs}:
+        return [visited[0]], None, ""
     consumers, outputs = store.consumers, store.outputs
     needed = read = read_names(replacements)
     gone: set[NodeRecord] = set()
     removed: list[NodeRecord] = []
     still_read, refusal = None, ""
-    for record in _last_first(looked_at):
+    for record in _last_first(visited):
         replaced, goes = False, True
         for name in record.outputs:
             if name in replacements:

@@ -29,7 +29,7 @@ class InlinedBack(LiveNames):
 
 def body_of(
     store: GraphStore,
-    looked_at: Collection[NodeRecord],
+    visited: Collection[NodeRecord],
     inputs: Collection[str],
     results: Sequence[str],
 ) -> list[NodeRecord]:
@@ -42,7 +42,7 @@ def body_of(
     while stack:
         name = stack.pop()
         record = None if name in inputs else store.producers.get(name)
-        if record is not None and record not in body and record in looked_at:
+        if record is not None and record not in body and record in visited:
             body.add(record)
             stack.extend(record.inputs)
     for record in body:

@@ -126,9 +126,9 @@ class PatternOptimization(Member):
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
     #: the engine passes nodes to it, which it must not modify
-    is_given_nodes: ClassVar[bool] = True
+    receives_nodes: ClassVar[bool] = True
     #: `roots`, `after`, `reads` and `read_by` are computed on first access, and need no check
-    declared_late: ClassVar[bool] = False
+    has_lazy_declarations: ClassVar[bool] = False
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 
@@ -150,7 +150,7 @@ class PatternOptimization(Member):
         return True
 
     @staticmethod
-    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """Filters the roots before :meth:`match` is called: for patterns that start from any node.
 
         :param store: the graph

@@ -305,11 +305,11 @@ class GraphQueries:
         """Name of an initializer equal to a small constant, or of a new one called as *prefix*."""
         return self.graph.constants.shared_name(value) or self.make_initializer(prefix, value)
 
-    def remade_initializer(self, old: str, value: Any) -> str:
+    def derived_initializer(self, old: str, value: Any) -> str:
         """Name of a constant derived from another one. It is an existing equal small constant, or a
         new one, which takes the name of the old one when nothing reads that any more, and a similar
         one until then."""
-        return self.graph.remade_initializer(old, value)
+        return self.graph.derived_initializer(old, value)
 
     def make_node(
         self,

@@ -18,7 +18,7 @@ from .right_side import Replacement
 Removed = NodeProto | str
 
 
-def match_replacing(
+def match_of_replacements(
     context: RewriteContext,
     member: Member,
     replacements: Mapping[str, Replacement],
@@ -42,7 +42,7 @@ def match_replacing(
     gone = [
         _producer(context, member, r) if isinstance(r, str) else context.record(r) for r in remove
     ]
-    context.looked_at.extend((*replaced, *gone))
+    context.visited.extend((*replaced, *gone))
     found = context.conclude(member, replaced[0], changed, False)
     if isinstance(found, str):  # a node has other live results
         staying = [record for record in replaced if record not in gone]

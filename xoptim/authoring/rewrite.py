@@ -23,12 +23,12 @@ from onnx import NodeProto
 
 from xbuilder.nodes.record import NodeRecord
 
-from .context import Answer, RewriteContext
+from .context import RewriteContext, RewriteResult
 from .patterns import MatchResult
 from .root_rewrite import RootRewrite
 
 #: a function that checks the conditions around a root and returns the right-hand side
-RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], Answer | None]"
+RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], RewriteResult | None]"
 
 
 class Rewrite(RootRewrite):
@@ -49,7 +49,7 @@ class Rewrite(RootRewrite):
 
     sole_use: ClassVar[bool] = False
 
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> RewriteResult | None:
         """Checks the conditions and returns the replacement of each result of the root.
 
         :param g: queries, refusals, new operators
@@ -64,7 +64,7 @@ class Rewrite(RootRewrite):
         return self.rewrite
 
     def _concluded(
-        self, context: RewriteContext, record: NodeRecord, answer: Answer | None
+        self, context: RewriteContext, record: NodeRecord, answer: RewriteResult | None
     ) -> MatchResult | str:
         if answer is None:
             return "it gives no reason"

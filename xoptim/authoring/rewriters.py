@@ -22,14 +22,14 @@ class Member:
     Attributes: lower `priority` first, a number or a level of :data:`.LEVELS`; `before`, `behind`,
     names of those of the same level that run after it, before it; `aliases`, its other names;
     `min_opset`, lowest main opset it is valid for; `tags`, sets it belongs to; `phase`;
-    `precision`, `exact`, `rounding` or `approximate`; `for_other_build`, what it writes is for
+    `precision`, `exact`, `rounding` or `approximate`; `for_training_build`, what it writes is for
     another build of onnxruntime than the one whose kernels are known.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
     phase: ClassVar[str] = ""
-    for_other_build: ClassVar[bool] = False
+    for_training_build: ClassVar[bool] = False
     before: ClassVar[tuple[str, ...]] = ()
     behind: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()

@@ -20,13 +20,15 @@ from xbuilder.nodes.subgraphs import captured_names
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 
 #: input of an operator: a result, a new operator, a constant, or nothing
-Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Remade | Sequence[int] | None"
+Operand: TypeAlias = (
+    "str | NewNode | NewResult | np.ndarray | DerivedConstant | Sequence[int] | None"
+)
 #: replacement of a result: another one, a new operator, a constant
 Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray | TensorProto"
 _CONSTANTS = (np.ndarray, TensorProto)
 
 
-class Remade:
+class DerivedConstant:
     """A constant derived from another one, whose name it takes if nothing else reads that one.
 
     :param value: an array, or a tensor computed by blocks when the model is written
@@ -110,10 +112,10 @@ class NewResult:
         self.index = index
 
 
-def _operand(op_type: str, value: Any) -> str | NewNode | NewResult | np.ndarray | Remade:
+def _operand(op_type: str, value: Any) -> str | NewNode | NewResult | np.ndarray | DerivedConstant:
     if value is None:
         return ""
-    if isinstance(value, (str, NewNode, NewResult, np.ndarray, Remade)):
+    if isinstance(value, (str, NewNode, NewResult, np.ndarray, DerivedConstant)):
         return value
     if isinstance(value, np.generic):
         return np.asarray(value)
@@ -276,17 +278,17 @@ class Writer:
             return value
         if isinstance(value, np.ndarray):
             return str(self._g.make_initializer("", value))
-        if isinstance(value, Remade):
+        if isinstance(value, DerivedConstant):
             return self._remade(value)
         node, index = (value.node, value.index) if isinstance(value, NewResult) else (value, 0)
         if id(node) not in self._names:
             self._write(node)
         return self._names[id(node)][index]
 
-    def _remade(self, value: Remade) -> str:
+    def _remade(self, value: DerivedConstant) -> str:
         """Name of a derived constant, written once even if several new nodes read it."""
         if id(value) not in self._names:
-            name = str(self._g.remade_initializer(value.name, value.value))
+            name = str(self._g.derived_initializer(value.name, value.value))
             self._names[id(value)] = [name]
         return self._names[id(value)][0]
 

@@ -58,27 +58,27 @@ class _Analysis:
     :param g: the optimizer
     """
 
-    __slots__ = ("_analysis", "_context", "_is_heard", "_pattern")
+    __slots__ = ("_analysis", "_context", "_has_listener", "_pattern")
 
     def __init__(self, pattern: RootRewrite, g: GraphQueries):
         self._pattern = pattern
         self._context = RewriteContext.of(g)
         self._analysis = pattern._analysis()
-        self._is_heard = pattern.listener is not None
+        self._has_listener = pattern.listener is not None
 
     def look(self, record: NodeRecord) -> MatchResult | None:
         """Runs the analysis on a root."""
         context = self._context
         node = context.store.proto(record) if record.stale else record._proto
-        context.looked_at = [record]
+        context.visited = [record]
         try:
             answer = self._analysis(context, node)
         except Refusal as refusal:
-            if not self._is_heard:
+            if not self._has_listener:
                 return None
             return self._pattern.none(node, _line(refusal.__traceback__), refusal.reason)
         if isinstance(answer, Refusal):
-            return self._refused(node, answer.reason) if self._is_heard else None
+            return self._refused(node, answer.reason) if self._has_listener else None
         found = self._pattern._concluded(context, record, answer)
         return self._refused(node, found) if isinstance(found, str) else found
 

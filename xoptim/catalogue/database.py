@@ -350,7 +350,7 @@ class RewriteDatabase:
 
     def entries_of(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """The entries of a query, inner databases opened, extra rewrites included."""
-        return self.with_extra(self._opened(query), query)
+        return self.add_extra(self._opened(query), query)
 
     def _opened(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """The entries a query finds, inner databases opened, extra rewrites left out."""
@@ -376,7 +376,7 @@ class RewriteDatabase:
                 rows.append(entry)
         return rows
 
-    def with_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
+    def add_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
         """Adds the extra rewrites of a query to what it found; each name once, in the order of the
         registrations, those that are not registered come last."""
         rows = {e.name: e for e in found}

@@ -27,7 +27,7 @@ def load_installed(database: RewriteDatabase) -> None:
     rows = [(p.dist.name if p.dist else "", p) for p in entry_points(group=GROUP)]
     for name, point in sorted(rows, key=lambda row: (row[0], row[1].name)):
         try:
-            with all_or_nothing(database):
+            with rollback_on_failure(database):
                 _load(point)
                 rewrites = [e.rewrite for e in database if is_member(e.rewrite)]
                 order_of(rewrites)
@@ -41,7 +41,7 @@ def load_installed(database: RewriteDatabase) -> None:
 
 
 @contextlib.contextmanager
-def all_or_nothing(database: RewriteDatabase) -> Iterator[None]:
+def rollback_on_failure(database: RewriteDatabase) -> Iterator[None]:
     """Undoes every registration made in the block if it fails."""
     known = {e.serial for e in database}
     try:

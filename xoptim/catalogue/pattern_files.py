@@ -14,7 +14,7 @@ from types import ModuleType
 from xbuilder.errors import OptionError
 
 from ..authoring.patterns import PatternOptimization
-from .installed import all_or_nothing
+from .installed import rollback_on_failure
 from .registry import PatternClass, pattern_database, register_pattern
 
 
@@ -38,7 +38,7 @@ def load_pattern_file(path: str | Path) -> list[str]:
         if entry.rewrite.__module__ == name:
             database.remove(entry.name)
     try:
-        with all_or_nothing(database):
+        with rollback_on_failure(database):
             module = _run(str(path), name)
             for cls in _patterns_of(module):
                 if not any(e.rewrite is cls for e in database):

@@ -87,7 +87,7 @@ def _check_names(pattern: PatternOptimization) -> None:
     """Checks that a pattern declares tuples: a string would be read letter by letter. Each class is
     checked once, and so is an instance that declares something on its own."""
     declares_nothing = DECLARED.isdisjoint(pattern.__dict__)
-    if declares_nothing and pattern.declared_late:
+    if declares_nothing and pattern.has_lazy_declarations:
         type(pattern).checked = type(pattern)
         return
     for attribute in sorted(DECLARED):
@@ -165,7 +165,7 @@ def _unique(patterns: list[Member]) -> list[Member]:
     return list(dict.fromkeys(patterns))
 
 
-def one_pattern(what: Any) -> PatternOptimization:
+def single_pattern(what: Any) -> PatternOptimization:
     """The only pattern of a selection.
 
     :raises OptionError: the selection has none or several, or is a graph rewriter

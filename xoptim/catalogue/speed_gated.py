@@ -8,10 +8,10 @@ from xbuilder.runtimes.processors import processors_of
 
 from ..authoring.context import RewriteContext
 from ..authoring.rewrite import Rewrite
-from .speed_gates import find_gate
+from .speed_gates import find_speed_gate
 
 
-class GatedRewrite(Rewrite):
+class SpeedGatedRewrite(Rewrite):
     """A rewrite with a case that speed gates close on a processor where it was measured slower. A
     subclass gives `lift`, the parameter that opens the gate whatever was measured.
 
@@ -33,24 +33,24 @@ class GatedRewrite(Rewrite):
         """Name of the pattern in the measures: its text in a selection, with the gate lifted."""
         return f"{self.name}({self.lift}=True)"
 
-    def lifted(self) -> GatedRewrite:
+    def lifted(self) -> SpeedGatedRewrite:
         """The same pattern, with its gate open whatever was measured."""
         options: dict[str, Any] = {self.lift: True}
         return type(self)(**options)
 
-    def closed(self) -> GatedRewrite:
+    def closed(self) -> SpeedGatedRewrite:
         """The same pattern, with its gate closed whatever was measured."""
         made = type(self)()
         made.is_closed = True
         return made
 
-    def require_gate(self, g: RewriteContext) -> None:
+    def require_open_gate(self, g: RewriteContext) -> None:
         """Refuses the case if the gate is closed."""
         if self.is_closed:
             g.refuse("it is measured without it")
         if self.is_lifted:
             return
         for processor in processors_of(g.processor):
-            gate = find_gate(self.gate_name, processor, g.processor)
+            gate = find_speed_gate(self.gate_name, processor, g.processor)
             if gate is not None and not gate.kept:
                 g.refuse(f"it is slower on {processor}")

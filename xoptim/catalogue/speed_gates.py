@@ -87,8 +87,8 @@ def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
 
 
 @cache
-def find_gate(pattern: str, processor: str, target: str) -> Gate | None:
-    """The measure that applies to a model, see :func:`chosen_gate`.
+def find_speed_gate(pattern: str, processor: str, target: str) -> Gate | None:
+    """The measure that applies to a model, see :func:`closest_gate`.
 
     :param pattern: as in :class:`Gate`
     :param processor: idem
@@ -96,10 +96,10 @@ def find_gate(pattern: str, processor: str, target: str) -> Gate | None:
     :return: None if nothing was measured
     """
     version, features = installed_version(), features_of(target)
-    return chosen_gate(read_gates(), pattern, processor, version, features)
+    return closest_gate(read_gates(), pattern, processor, version, features)
 
 
-def chosen_gate(
+def closest_gate(
     gates: Iterable[Gate], pattern: str, processor: str, version: str, features: str
 ) -> Gate | None:
     """The measure made on the closest processor; among those, the latest one whose version of

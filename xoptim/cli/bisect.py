@@ -14,7 +14,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.bisection import Bisection, bisect_rewrites
 from .optimize_options import (
-    copied_beside_its_data,
+    copy_next_to_data,
     data_root_option,
     keep_functions_option,
     trust_shapes_option,
@@ -63,7 +63,7 @@ def bisect(
     load_model(model, data_roots)
     with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
         done = bisect_rewrites(
-            copied_beside_its_data(model, data_roots, Path(folder)),
+            copy_next_to_data(model, data_roots, Path(folder)),
             patterns,
             sizes=sizes,
             rtol=rtol,

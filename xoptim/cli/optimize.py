@@ -19,7 +19,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.verification import VerificationReport, verify_models
 from .optimize_options import (
-    copied_beside_its_data,
+    copy_next_to_data,
     data_root_option,
     keep_functions_option,
     public_operators_option,
@@ -338,7 +338,7 @@ def _verify(
         output = target_of(request.output)
     with temporary_folder(str(output.parent), output.name) as folder:
         after: ModelProto | Path
-        before = copied_beside_its_data(request.model, request.data_roots, Path(folder))
+        before = copy_next_to_data(request.model, request.data_roots, Path(folder))
         if isinstance(result, ModelContainer):
             after = Path(result.save(Path(folder) / "after.onnx")[-1])
         else:

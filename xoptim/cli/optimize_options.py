@@ -34,7 +34,7 @@ data_root_option = click.option(
 )
 
 
-def copied_beside_its_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:
+def copy_next_to_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:
     """A model file for onnxruntime, without links out of the folder of the model.
 
     :param model: the file of the model

@@ -12,7 +12,7 @@ from xbuilder.store.graph_store import GraphStore
 from ..authoring.patterns import PatternOptimization
 from ..authoring.queries import GraphQueries
 from .function_writer import Step, compiled
-from .matcher_writer import SearchMaker, SearchWriter
+from .matcher_writer import MatcherFactory, MatcherWriter
 from .small_graph import Operation, Result, SmallGraph, operands_of
 
 #: the depth of a condition, deeper than any step of a search
@@ -77,7 +77,7 @@ class CompiledGraph:
         self.results = tuple(f"<{i}>" for i in range(len(graph.results)))
         #: number of nodes if only the graph reads its inner results: all of them are removed
         self.whole = len(graph.sources()) if sole_use and self._is_tree() else 0
-        self._loud: dict[int, SearchMaker] = {}
+        self._loud: dict[int, MatcherFactory] = {}
 
     def _is_tree(self) -> bool:
         """Whether each node but the root has one result, read once. A search refuses any other use
@@ -106,19 +106,19 @@ class CompiledGraph:
         :param reasons: receives the reason when nothing is found
         """
         if reasons is None:
-            (make,) = searches_of((self,), g.main_opset)
+            (make,) = matchers_of((self,), g.main_opset)
             search = make(g, quiet)
         else:
             search = self._loud_search(g.main_opset)(g, reasons.say)
         for records, bound, _ in search(record):
             yield records, bound
 
-    def _loud_search(self, opset: int) -> SearchMaker:
+    def _loud_search(self, opset: int) -> MatcherFactory:
         """A compiled search that reports the reason when nothing is found."""
         found = self._loud.get(opset)
         if found is None:
             namespace: dict[str, Any] = {}
-            writer = SearchWriter(self.graph, opset, self.sole_use, True, 0, namespace)
+            writer = MatcherWriter(self.graph, opset, self.sole_use, True, 0, namespace)
             found = self._loud[opset] = compiled("search", [writer.steps()], namespace)
         return found
 
@@ -151,7 +151,7 @@ class CompiledGraph:
 
 
 @lru_cache(maxsize=4096)
-def searches_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[SearchMaker]:
+def matchers_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[MatcherFactory]:
     """Compiled searches for graphs; graphs with a common prefix share one function.
 
     :param graphs: the graphs; a match gives the position of its graph among them
@@ -160,9 +160,9 @@ def searches_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[SearchMak
     namespace: dict[str, Any] = {}
     groups: dict[object, list[list[Step]]] = {}
     for place, graph in enumerate(graphs):
-        writer = SearchWriter(graph.graph, opset, graph.sole_use, False, place, namespace)
+        writer = MatcherWriter(graph.graph, opset, graph.sole_use, False, place, namespace)
         steps = writer.steps()
-        groups.setdefault(steps[0] if writer.may_share else graph, []).append(steps)
+        groups.setdefault(steps[0] if writer.has_shareable_prefix else graph, []).append(steps)
     return [compiled("search", texts, namespace) for texts in groups.values()]
 
 
@@ -182,20 +182,20 @@ def quiet(*_: object) -> None:
 PossibleRoots = Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]]
 
 
-def where_to_look(
+def roots_and_filters(
     graphs: Sequence[CompiledGraph],
 ) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
     """The roots of several graphs, and cheap tests that refuse most of them.
 
     :param graphs: the graphs
-    :return: `roots`, `after` and `possible_roots` of a pattern
+    :return: `roots`, `after` and `candidate_roots` of a pattern
     """
     roots = tuple(dict.fromkeys(c.root for c in graphs))
     first = [c.first for c in graphs]
     if all(first):
-        return roots, _union(first), PatternOptimization.possible_roots
+        return roots, _union(first), PatternOptimization.candidate_roots
     alone = all(len(c.keys) == 1 for c in graphs)
-    return roots, (), PatternOptimization.possible_roots if alone else _possible_roots(graphs)
+    return roots, (), PatternOptimization.candidate_roots if alone else _possible_roots(graphs)
 
 
 def _union(rows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -15,13 +15,13 @@ from xbuilder.operators.opsets import newest_opset
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.queries import GraphQueries
 from .attributes import same_attributes
-from .compiled import AFTER_SEARCH, PossibleRoots, Reasons, where_to_look
-from .pattern_sources import check_same_inputs, input_types, why_not_matchable
+from .compiled import AFTER_SEARCH, PossibleRoots, Reasons, roots_and_filters
+from .pattern_sources import check_same_inputs, input_types, matchability_error
 from .written_graphs import (
-    WrittenGraph,
-    WrittenPattern,
+    CompiledTemplate,
+    GraphTemplate,
     compiled_pattern,
-    written_by_function,
+    template_from_function,
 )
 
 
@@ -57,8 +57,8 @@ class EasyPatternOptimization(PatternOptimization):
         self, verbose: int = 0, priority: int | str | None = None, min_opset: int | None = None
     ):
         super().__init__(verbose, priority, min_opset)
-        self._patterns: dict[int, WrittenPattern] = {}
-        self._applied: dict[int, WrittenGraph] = {}
+        self._patterns: dict[int, CompiledTemplate] = {}
+        self._applied: dict[int, GraphTemplate] = {}
         self._places: tuple[tuple[str, ...], tuple[str, ...], PossibleRoots] | None = None
         self._params: dict[str, Any] = {}
 
@@ -119,15 +119,15 @@ class EasyPatternOptimization(PatternOptimization):
         """The roots and the filters; the graph is written when they are first needed."""
         if self._places is None:
             pattern = self._pattern(max(self.min_opset, newest_opset() - 1))
-            self._places = where_to_look([pattern.compiled])
+            self._places = roots_and_filters([pattern.compiled])
         return self._places
 
     #: the operator of the node producing the first result
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[0]))
     after: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[1]))
-    possible_roots: ClassVar[Any] = property(lambda self: self._where()[2])
+    candidate_roots: ClassVar[Any] = property(lambda self: self._where()[2])
 
-    def _pattern(self, opset: int) -> WrittenPattern:
+    def _pattern(self, opset: int) -> CompiledTemplate:
         """The compiled graph to match, for an opset."""
         if opset not in self._patterns:
             graph = self._written("match", opset)
@@ -135,7 +135,7 @@ class EasyPatternOptimization(PatternOptimization):
             self._patterns[opset] = compiled_pattern(graph)
         return self._patterns[opset]
 
-    def _apply_graph(self, opset: int) -> WrittenGraph:
+    def _apply_graph(self, opset: int) -> GraphTemplate:
         """The replacement, written again for each match if it may depend on values found by the
         validation."""
         if opset not in self._applied:
@@ -151,9 +151,9 @@ class EasyPatternOptimization(PatternOptimization):
         hooks = ("validate_mapping", "validate_attribute_mapping")
         return any(getattr(cls, h) is not getattr(base, h) for h in hooks)
 
-    def _written(self, kind: str, opset: int) -> WrittenGraph:
+    def _written(self, kind: str, opset: int) -> GraphTemplate:
         what = f"{type(self).__name__}.{kind}_pattern"
-        return written_by_function(self._method(kind), opset, what)
+        return template_from_function(self._method(kind), opset, what)
 
     def _method(self, kind: str) -> Callable[..., Any]:
         name = f"{kind}_pattern"
@@ -162,10 +162,10 @@ class EasyPatternOptimization(PatternOptimization):
         method: Callable[..., Any] = getattr(self, name)
         return method
 
-    def _check_match_graph(self, graph: WrittenGraph) -> None:
+    def _check_match_graph(self, graph: GraphTemplate) -> None:
         """Checks that `match_pattern` can match and that `apply_pattern` has its inputs."""
         name = type(self).__name__
-        reason = why_not_matchable(graph.nodes, graph.inputs, graph.outputs)
+        reason = matchability_error(graph.nodes, graph.inputs, graph.outputs)
         if reason:
             raise OptionError(f"The graph of {name}.match_pattern cannot be looked for: {reason}.")
         applied, _ = input_types(self._method("apply"), f"{name}.apply_pattern")
@@ -209,7 +209,7 @@ class EasyPatternOptimization(PatternOptimization):
     def _refusal(
         self,
         g: GraphQueries,
-        graph: WrittenGraph,
+        graph: GraphTemplate,
         bound: dict[str, str],
         nodes: list[NodeProto],
     ) -> str:
@@ -229,7 +229,7 @@ class EasyPatternOptimization(PatternOptimization):
     def _result(
         self,
         g: GraphQueries,
-        graph: WrittenGraph,
+        graph: GraphTemplate,
         bound: dict[str, str],
         nodes: list[NodeProto],
     ) -> MatchResult:
@@ -249,7 +249,7 @@ class EasyPatternOptimization(PatternOptimization):
     def _new_nodes(
         self,
         g: GraphQueries,
-        graph: WrittenGraph,
+        graph: GraphTemplate,
         bound: dict[str, str],
         nodes: list[NodeProto],
     ) -> list[NodeProto]:

@@ -72,7 +72,7 @@ class FunctionText:
         return [tuple(self._lines[a:b]) for a, b in pairwise(cuts)]
 
     @property
-    def may_share(self) -> bool:
+    def has_shareable_prefix(self) -> bool:
         """Whether another function may share the first steps. The code after a loop runs whatever
         the loop finds."""
         return self._loops > 0 and not self._parts and not self._loud

@@ -40,7 +40,7 @@ def output_at(record: NodeRecord, index: int) -> str:
     return record.outputs[index] if index < len(record.outputs) else ""
 
 
-def what_gives(record: NodeRecord | None, name: str) -> str:
+def producer_text(record: NodeRecord | None, name: str) -> str:
     """The producer of a result, as text for a reason."""
     if record is None:
         return f"{name!r}, which is not the result of a node,"
@@ -96,7 +96,7 @@ class NumberCheck:
         found = g.graph.constants.uniform_value(name)
         if found is None or not self._is_value(found):
             return False
-        return keeps_one(g, name, others)
+        return is_shape_neutral(g, name, others)
 
     def _is_value(self, found: Any) -> bool:
         if found == self._value:
@@ -131,7 +131,7 @@ def number_check(value: float) -> NumberCheck:
     return NumberCheck(value)
 
 
-def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
+def is_shape_neutral(g: GraphQueries, name: str, others: Names) -> bool:
     """Whether a constant leaves the shape of the operand it is combined with unchanged."""
     shape = g.shape_or_none(name)
     return not shape or any(keeps_shape(g, other, shape) for other in others)
@@ -143,16 +143,16 @@ def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
     shape = g.shape_or_none(name)
     if found is None or found.dtype.kind == "c" or shape is None:
         return None
-    if shape and (any(d != 1 for d in shape) or not keeps_one(g, name, others)):
+    if shape and (any(d != 1 for d in shape) or not is_shape_neutral(g, name, others)):
         return None
     number = float(found)
     return number if math.isfinite(number) else None
 
 
-def why_not_scalar(g: GraphQueries, name: str, others: Names, variable: str) -> str:
+def scalar_refusal(g: GraphQueries, name: str, others: Names, variable: str) -> str:
     """The reason why :func:`scalar_value` returned None."""
     shape = g.get_constant_shape(name)
-    if shape is None or any(d != 1 for d in shape) or not keeps_one(g, name, others):
+    if shape is None or any(d != 1 for d in shape) or not is_shape_neutral(g, name, others):
         return f"{variable} is not a scalar constant or may change the shape"
     return f"{variable} is not finite"
 
@@ -270,7 +270,7 @@ def keeps_shape_of_factor(g: GraphQueries, tree: Product) -> bool:
 
 def scalar_factor(tree: Product) -> float | None:
     """The value of the only constant factor, None if there is none, several or a division by 0."""
-    return None if why_no_factor(tree) else _factor(tree)
+    return None if factor_refusal(tree) else _factor(tree)
 
 
 def _factor(tree: Product) -> float:
@@ -278,7 +278,7 @@ def _factor(tree: Product) -> float:
     return 1 / float(value.item()) if divides else float(value.item())
 
 
-def why_no_factor(tree: Product) -> str:
+def factor_refusal(tree: Product) -> str:
     """The reason why :func:`scalar_factor` returned None."""
     if len(tree.scalars) != 1 or tree.divisors:
         return "the product does not have one scalar factor"
@@ -287,20 +287,20 @@ def why_no_factor(tree: Product) -> str:
 
 
 __all__ = [
+    "factor_refusal",
     "in_order",
     "is_convex",
     "is_tensor",
     "keeps_shape_of_factor",
     "output_at",
+    "producer_text",
     "products_above",
     "read_product",
     "resized",
     "scalar_factor",
+    "scalar_refusal",
     "scalar_value",
     "shown",
     "tree_records",
-    "what_gives",
-    "why_no_factor",
-    "why_not_scalar",
     "without_power",
 ]

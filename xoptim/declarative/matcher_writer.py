@@ -54,13 +54,13 @@ Found: TypeAlias = tuple[list[NodeRecord], dict[str, Any], int]
 #: finds the matches whose root is a record
 Search: TypeAlias = Callable[[NodeRecord], Iterable[Found]]
 #: makes a search for a graph; `say(step, text, *arguments)` receives the reasons of failure
-SearchMaker: TypeAlias = Callable[[GraphQueries, Callable[..., None]], Search]
+MatcherFactory: TypeAlias = Callable[[GraphQueries, Callable[..., None]], Search]
 
 _COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
 _HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": permutations}
 
 
-class SearchWriter(FunctionText):
+class MatcherWriter(FunctionText):
     """Writes the matching function, for one opset.
 
     :param graph: the graph to match
@@ -210,7 +210,7 @@ class SearchWriter(FunctionText):
         self._refuse_if(
             f"{record} is None or {_is_not(record, source)}",
             "no {} before {}, {} was found",
-            *(repr(expected), consumer, f"what_gives({record}, {name})"),
+            *(repr(expected), consumer, f"producer_text({record}, {name})"),
             less=f" - ({record} is None) / 2",
         )
         self._records[id(source)] = record
@@ -285,7 +285,7 @@ class SearchWriter(FunctionText):
             self._refuse_if(
                 f"{value} is None",
                 "{}",
-                f"why_not_scalar(g, {local}, {beside}, {variable.name!r})",
+                f"scalar_refusal(g, {local}, {beside}, {variable.name!r})",
             )
 
     # -- products
@@ -336,7 +336,7 @@ class SearchWriter(FunctionText):
         elif scalars:
             local = self._assign(self._new("s"), f"scalar_factor({tree})")
             self._bound[scalars[0].name] = local
-            self._refuse_if(f"{local} is None", "{}", f"why_no_factor({tree})")
+            self._refuse_if(f"{local} is None", "{}", f"factor_refusal({tree})")
         else:
             another = f"there is another factor{where}"
             self._refuse_if(f"{tree}.scalars or {tree}.divisors", another)
@@ -371,7 +371,7 @@ class SearchWriter(FunctionText):
         self._refuse_if(
             _is_not(record, source),
             "{} was expected, {} was found",
-            *(repr(name), f"what_gives({record}, '')"),
+            *(repr(name), f"producer_text({record}, '')"),
         )
         if alone:
             self._refuse_if(f"many({anchor})", "an inner result is used elsewhere")
@@ -430,4 +430,4 @@ def _is_not(record: str, source: Operation | Product) -> str:
     return f"{record}.op_type != {source.op_type!r} or {other}"
 
 
-__all__ = ["Found", "Search", "SearchMaker", "SearchWriter"]
+__all__ = ["Found", "MatcherFactory", "MatcherWriter", "Search"]

@@ -16,8 +16,8 @@ from xbuilder.support.argument_types import check_type
 from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from .easy_patterns import EasyPatternOptimization
-from .pattern_sources import check_pattern_model, why_not_matchable
-from .written_graphs import WrittenGraph, copy_graph, written_by_model
+from .pattern_sources import check_pattern_model, matchability_error
+from .written_graphs import GraphTemplate, copy_graph, template_from_model
 
 
 def changed_operator(model: ModelProto, opset: int) -> str:
@@ -85,7 +85,7 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
         self.apply_model = remove_constants_for_initializers(apply_model)
         graph = self.match_model.graph
         names = [[i.name for i in values] for values in (graph.input, graph.output)]
-        reason = why_not_matchable(graph.node, *names)
+        reason = matchability_error(graph.node, *names)
         if reason:
             raise OptionError(f"The first model of a pattern cannot be looked for: {reason}.")
         self._changed: dict[int, str] = {}
@@ -115,12 +115,12 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
     def _depends_on_match(self) -> bool:
         return False
 
-    def _check_match_graph(self, graph: WrittenGraph) -> None:
+    def _check_match_graph(self, graph: GraphTemplate) -> None:
         """Does nothing, because the models were checked when they were given."""
 
-    def _written(self, kind: str, opset: int) -> WrittenGraph:
+    def _written(self, kind: str, opset: int) -> GraphTemplate:
         model = self.match_model if kind == "match" else self.apply_model
-        return written_by_model(model, opset)
+        return template_from_model(model, opset)
 
     def match_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
         """Writes the first model."""

@@ -93,7 +93,7 @@ def input_types(function: Callable[..., Any], what: str) -> tuple[dict[str, int]
             )
         if i > 0:
             try:
-                annotation, may_be_missing = without_none(parameter.annotation)
+                annotation, may_be_missing = strip_optional(parameter.annotation)
                 types[parameter.name] = element_type_of(annotation)
             except OptionError as e:
                 raise OptionError(f"{what}, argument {parameter.name!r}: {e}") from e
@@ -104,12 +104,12 @@ def input_types(function: Callable[..., Any], what: str) -> tuple[dict[str, int]
     return types, frozenset(optional)
 
 
-def without_none(annotation: Any) -> tuple[Any, bool]:
+def strip_optional(annotation: Any) -> tuple[Any, bool]:
     """An annotation without the part that lets an input be missing, and whether it had one.
 
     ::
 
-        without_none("str | None")  # ("str", True)
+        strip_optional("str | None")  # ("str", True)
     """
     if isinstance(annotation, str):
         text, bar, none = annotation.strip("'\" ").rpartition("|")
@@ -156,7 +156,7 @@ def check_results(outputs: Any, what: str) -> list[str]:
     return list(names)
 
 
-def why_not_matchable(
+def matchability_error(
     nodes: Iterable[NodeProto], inputs: Sequence[str], outputs: Sequence[str]
 ) -> str:
     """The reason why a graph cannot be matched.
@@ -180,7 +180,7 @@ def why_not_matchable(
     return ""
 
 
-def captured_by(nodes: Iterable[NodeProto]) -> str:
+def capturing_subgraph(nodes: Iterable[NodeProto]) -> str:
     """The name of a subgraph that reads a result of the graph around it: no pattern supports it.
 
     :param nodes: nodes of a pattern
@@ -218,7 +218,12 @@ def check_pattern_model(model: Any, what: str) -> ModelProto:
         reason = "it has local functions, onnx.inliner.inline_local_functions removes them"
     elif graph.sparse_initializer:
         reason = "it has sparse initializers"
-    reason = reason or _why_not_a_graph(graph) or captured_by(graph.node) or _why_no_content(graph)
+    reason = (
+        reason
+        or _why_not_a_graph(graph)
+        or capturing_subgraph(graph.node)
+        or _why_no_content(graph)
+    )
     if reason:
         raise OptionError(f"The {what} of a pattern cannot be used: {reason}.")
     return model

@@ -37,9 +37,9 @@ from .compiled import (
     CompiledGraph,
     Reasons,
     best_of,
+    matchers_of,
     quiet,
-    searches_of,
-    where_to_look,
+    roots_and_filters,
 )
 from .matcher_writer import Search
 from .outlines import Outline, outline_of
@@ -85,8 +85,8 @@ class RulePattern(PatternOptimization):
     arguments: ClassVar[tuple[str, ...]] = ()
     outlines: ClassVar[tuple[Outline, ...]] = ()
     line: ClassVar[int] = 0
-    declared_late = True
-    is_given_nodes = False  # the search reads records, a condition receives names and values
+    has_lazy_declarations = True
+    receives_nodes = False  # the search reads records, a condition receives names and values
 
     def may_match(self, keys: Set[Key]) -> bool:
         """Whether the graph has all operators of one equation. The rule is compiled only then."""
@@ -144,7 +144,7 @@ class _RuleSearch:
             if first and not _comes_after(context, record, first):
                 continue
             for records, bound, place in search(record):
-                context.looked_at = records
+                context.visited = records
                 try:
                     found = self._concluded(record, bound, sides[place])
                 except Refusal:
@@ -166,7 +166,7 @@ class _RuleSearch:
         return [
             (() if alone else first, make(context, quiet), rows)
             for (_, first), rows in groups.items()
-            for make in searches_of(tuple(side.left for side in rows), context.opset)
+            for make in matchers_of(tuple(side.left for side in rows), context.opset)
         ]
 
     def _told(self, record: NodeRecord) -> MatchResult | None:
@@ -178,7 +178,7 @@ class _RuleSearch:
                 continue
             best = reasons.setdefault(side.text, Reasons())
             for records, bound in side.left.matches(context, record, best):
-                context.looked_at = records
+                context.visited = records
                 try:
                     found = self._concluded(record, bound, side)
                 except Refusal as refusal:
@@ -215,7 +215,7 @@ class _RuleSearch:
                 "them, {name: value}."
             ) from None
         # the condition may have looked at other nodes, or given names the right-hand side reads
-        if side.whole == len(context.looked_at) and given is None:
+        if side.whole == len(context.visited) and given is None:
             return context.conclude_whole(self._pattern, record, values[0])
         answer = {bound[name]: value for name, value in zip(side.left.results, values, strict=True)}
         return context.conclude(self._pattern, record, answer, self._sole_use)
@@ -355,8 +355,8 @@ def make_rule(
         cls.outlines = tuple(outlines)
         cls.roots = tuple(dict.fromkeys(r for o in outlines for r in o.roots))
 
-    members.update((attribute, OnDemand(attribute, outline)) for attribute in _OUTLINED)
-    members.update((attribute, OnDemand(attribute, read)) for attribute in _READ)
+    members.update((attribute, LazyClassAttribute(attribute, outline)) for attribute in _OUTLINED)
+    members.update((attribute, LazyClassAttribute(attribute, read)) for attribute in _READ)
     cls: type[RulePattern] = type(f"{name}Pattern", (RulePattern,), members)
     if tags:
         return register_pattern(*tags, **options)(cls)
@@ -366,10 +366,10 @@ def make_rule(
 
 #: attributes read from the outline, and attributes read once the equations are compiled
 _OUTLINED = ("outlines", "roots")
-_READ = ("sides", "after", "possible_roots", "arguments")
+_READ = ("sides", "after", "candidate_roots", "arguments")
 
 
-class OnDemand:
+class LazyClassAttribute:
     """A class attribute computed when it is first read.
 
     :param name: its name
@@ -393,11 +393,11 @@ def _read(
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
     if root and not any(s.left.graph.start for s in sides):
         raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
-    _, after, possible = where_to_look([s.left for s in sides])
+    _, after, possible = roots_and_filters([s.left for s in sides])
     return {
         "sides": sides,
         "after": after,
-        "possible_roots": staticmethod(possible),
+        "candidate_roots": staticmethod(possible),
         "arguments": () if condition is None else _arguments(name, condition, sides),
     }
 

@@ -17,12 +17,12 @@ from xbuilder.nodes.tensors import tensor_array
 from xbuilder.operators.domains import main_domain
 
 from .compiled import CompiledGraph
-from .pattern_sources import captured_by, check_results, input_types
+from .pattern_sources import capturing_subgraph, check_results, input_types
 from .small_graph import Operand, Operation, Result, SmallGraph, Tensor, Variable
 
 
 @dataclass
-class WrittenGraph:
+class GraphTemplate:
     """A graph to find or to write.
 
     :param nodes: nodes in topological order
@@ -45,7 +45,7 @@ class WrittenGraph:
     @classmethod
     def of(
         cls, builder: GraphBuilder, inputs: Sequence[str], outputs: Sequence[str], **kwargs: Any
-    ) -> WrittenGraph:
+    ) -> GraphTemplate:
         """The graph in a builder."""
         values = {n: builder.constants.value(n) for n in builder.constants.initializers}
         constants = {n: v for n, v in values.items() if v is not None}
@@ -63,7 +63,7 @@ def empty_builder(opset: int, inputs: Sequence[str]) -> GraphBuilder:
     return builder
 
 
-def written_by_function(function: Callable[..., Any], opset: int, what: str) -> WrittenGraph:
+def template_from_function(function: Callable[..., Any], opset: int, what: str) -> GraphTemplate:
     """Runs `match_pattern` or `apply_pattern` on an empty builder, returns the graph it wrote.
 
     :param function: the method
@@ -75,14 +75,14 @@ def written_by_function(function: Callable[..., Any], opset: int, what: str) -> 
     builder = empty_builder(opset, list(types))
     outputs = check_results(function(builder, *types), what)
     builder.make_tensor_output(outputs, allow_untyped_output=True)
-    graph = WrittenGraph.of(builder, list(types), outputs, types=types, optional=optional)
-    reason = captured_by(graph.nodes)
+    graph = GraphTemplate.of(builder, list(types), outputs, types=types, optional=optional)
+    reason = capturing_subgraph(graph.nodes)
     if reason:
         raise OptionError(f"The graph {what} writes cannot be used: {reason}.")
     return graph
 
 
-def written_by_model(model: ModelProto, opset: int) -> WrittenGraph:
+def template_from_model(model: ModelProto, opset: int) -> GraphTemplate:
     """The graph of a model, in another opset.
 
     :param model: the model
@@ -92,7 +92,7 @@ def written_by_model(model: ModelProto, opset: int) -> WrittenGraph:
     builder = empty_builder(opset, names)
     outputs = copy_graph(builder, model, names)
     types = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
-    return WrittenGraph.of(builder, names, outputs, types=types)
+    return GraphTemplate.of(builder, names, outputs, types=types)
 
 
 def copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> list[str]:
@@ -116,7 +116,7 @@ def copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> lis
 
 
 @dataclass
-class WrittenPattern:
+class CompiledTemplate:
     """A written graph, compiled.
 
     :param graph: the graph
@@ -124,12 +124,12 @@ class WrittenPattern:
     :param order: for each node of the graph, its position among the nodes of a match
     """
 
-    graph: WrittenGraph
+    graph: GraphTemplate
     compiled: CompiledGraph
     order: list[int]
 
 
-def compiled_pattern(graph: WrittenGraph) -> WrittenPattern:
+def compiled_pattern(graph: GraphTemplate) -> CompiledTemplate:
     """Compiles a written graph. Attributes are not compared, additional results are refused.
 
     :param graph: the graph to match
@@ -158,6 +158,6 @@ def compiled_pattern(graph: WrittenGraph) -> WrittenPattern:
         producers.update({o: (operation, i) for i, o in enumerate(node.output) if o})
     small = SmallGraph([Result(*producers[o]) for o in graph.outputs], operations)
     places = {id(o): i for i, o in enumerate(small.operations())}
-    return WrittenPattern(
+    return CompiledTemplate(
         graph, CompiledGraph(small, sole_use=False), [places[id(o)] for o in operations]
     )

@@ -19,14 +19,14 @@ from ..authoring.patterns import MatchResult
 from ..authoring.rewriters import Member
 from ..authoring.right_side import RightSide
 from .engine import Engine
-from .guards.contradictions import contradicts_itself
+from .guards.contradictions import nodes_contradict_facts
 from .guards.edges import check_edges
-from .guards.mutation_guard import call_watched
-from .guards.packed_identities import packed_identity
-from .guards.result_facts import ResultFactsGuard, UnprovenShape
+from .guards.mutation_guard import call_guarded
+from .guards.packed_identities import packed_identity_output
+from .guards.result_facts import ResultFactsGuard, UnprovenShapeError
 from .guards.runtime_nodes import check_kernel
 from .guards.valid_nodes import check_new_node
-from .node_metadata import keep_documentation
+from .node_metadata import copy_metadata
 from .outcomes import Application, refusal_key
 from .redirection import can_redirect, is_same
 from .undo import undo
@@ -68,7 +68,7 @@ class Applier:
             self.done.append(outcome)
             return outcome
         nodes = self._new_nodes(match, removed)
-        keep_documentation(removed, nodes)
+        copy_metadata(removed, nodes)
         records = [NodeRecord(proto, 0, 0) for proto in nodes]
         if self.engine.checks:
             self._check(match.pattern, records, removed)
@@ -85,7 +85,7 @@ class Applier:
         graph, processor, name = self.engine.graph, self.engine.processor, pattern.name
         for record in records:
             check_new_node(graph, record, name, removed)
-            if not pattern.for_other_build:
+            if not pattern.for_training_build:
                 check_kernel(graph, record, name, processor, removed)
 
     def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
@@ -111,7 +111,7 @@ class Applier:
             if isinstance(match.apply, RightSide):
                 return match.apply(self.engine)  # no code of the pattern runs
             apply = partial(match.apply, self.engine, *match.nodes)
-            nodes = call_watched(pattern, removed, apply) if self.engine.checks else apply()
+            nodes = call_guarded(pattern, removed, apply) if self.engine.checks else apply()
         except (InvalidModelError, PatternError):
             raise  # reported already, or not the fault of the pattern
         except Exception as e:
@@ -139,7 +139,7 @@ class Applier:
         outcome: Application,
     ) -> None:
         store = self.engine.store
-        packed = packed_identity(self.engine.graph, records)
+        packed = packed_identity_output(self.engine.graph, records)
         if packed:
             outcome.refusal = f"no runtime has the Identity output {packed!r} would need"
             outcome.is_final = True
@@ -159,12 +159,12 @@ class Applier:
         begin = time.perf_counter()
         try:
             self._infer(added, removed, known)
-        except UnprovenShape as e:
+        except UnprovenShapeError as e:
             undo(self.engine.graph, added, removed, known)
             outcome.refusal, outcome.is_final = f"{e}, which is not proven equal", True
             return
         except FactError as e:
-            impossible = contradicts_itself(self.engine.graph, removed, known)
+            impossible = nodes_contradict_facts(self.engine.graph, removed, known)
             undo(self.engine.graph, added, removed, known)
             if impossible and not self.engine.verifies:
                 outcome.refusal, outcome.is_final = f"the model contradicts itself, {e}", True

@@ -41,7 +41,7 @@ class Dispatch:
         patterns = [p for p in rewrites if isinstance(p, PatternOptimization)]
         #: classes of the patterns that may change a node they are given: no test of this project
         #: calls them
-        self.watched = {type(p) for p in patterns if p.is_given_nodes and not is_shipped(p)}
+        self.watched = {type(p) for p in patterns if p.receives_nodes and not is_shipped(p)}
         allowed = [p for p in patterns if p.min_opset <= opset]
         kept = {id(p) for p in (allowed if prepares else useful(allowed))}
         #: places among the patterns of those that run, by rank
@@ -151,6 +151,6 @@ def _declarations(member: Member) -> tuple[Any, ...]:
     if not isinstance(member, PatternOptimization):
         return type(member), member.priority, member.min_opset
     rows = type(member), member.priority, member.min_opset, member.roots, member.prepares
-    if member.declared_late and DECLARED.isdisjoint(member.__dict__):
+    if member.has_lazy_declarations and DECLARED.isdisjoint(member.__dict__):
         return rows
     return *rows, member.after, member.reads, member.read_by

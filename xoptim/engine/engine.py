@@ -11,7 +11,7 @@ from ..authoring.rewriters import Member
 from ..authoring.seed_queries import SeedQueries
 from .cleaning import Cleaning
 from .failures import OnFailure
-from .guards.mutation_guard import NodeGuard
+from .guards.mutation_guard import MutationGuard
 from .outcomes import RefusalKey
 
 
@@ -25,7 +25,7 @@ class Engine(SeedQueries):
     #: whether the nodes a pattern writes or receives are checked
     checks: bool
     #: the nodes given to patterns, with their content
-    guard: NodeGuard
+    guard: MutationGuard
     verifies: bool
     #: what the engine simplifies by itself
     cleaning: Cleaning

@@ -17,7 +17,7 @@ from xbuilder.store.events import StoreEvent
 
 from ..authoring.context import RewriteContext
 from ..authoring.patterns import MatchResult
-from ..authoring.replacements import Removed, match_replacing
+from ..authoring.replacements import Removed, match_of_replacements
 from ..authoring.rewriters import DistinctMember
 from ..authoring.right_side import Replacement
 from ..authoring.roots import Sweep, order_of
@@ -110,8 +110,8 @@ class EditableGraph(RewriteContext):
         :return: why nothing was done, empty if it was
         :raises PatternError: the graph would be wrong; it is as it was before
         """
-        self.looked_at = []
-        match = match_replacing(self, self.rewriter, replacements, remove)
+        self.visited = []
+        match = match_of_replacements(self, self.rewriter, replacements, remove)
         return match if isinstance(match, str) else self.runner.apply(match).refusal
 
 

@@ -45,7 +45,7 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
         return 0
     names = {(domain, name.split(":")[0]) for domain, name in made}
     calls = [graph.store.proto(r) for r in graph.store.nodes if r.key in names]
-    _give_names_back(graph, made, calls)
+    _release_names(graph, made, calls)
     results = inline_calls(graph, made)
     inlined_back = graph.notes[InlinedBack]
     inlined_back.update(results)
@@ -57,9 +57,7 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
     return len(calls)
 
 
-def _give_names_back(
-    graph: Graph, made: Collection[FunctionKey], calls: Sequence[NodeProto]
-) -> None:
+def _release_names(graph: Graph, made: Collection[FunctionKey], calls: Sequence[NodeProto]) -> None:
     """Releases the names of the nodes inlined back and of their inner results. These nodes take
     them again, so a second run of the patterns writes the same model."""
     scope = graph.scope

@@ -15,7 +15,7 @@ from xbuilder.nodes.record import NodeRecord
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Roots
 from .engine import Engine
-from .guards.mutation_guard import call_watched
+from .guards.mutation_guard import call_guarded
 from .outcomes import PatternRun, refusal_key
 
 #: a pattern called on a root
@@ -56,7 +56,7 @@ def match_pattern(
     roots: Roots,
     claims: Claims,
     matched: list[MatchResult],
-    is_watched: bool = False,
+    is_guarded: bool = False,
 ) -> PatternRun:
     """Runs one pattern where it may match. The first match to claim a node keeps it.
 
@@ -65,13 +65,13 @@ def match_pattern(
     :param roots: the candidate roots
     :param claims: nodes of the matches found before, completed
     :param matched: these matches, completed
-    :param is_watched: checks after each call that nodes are not modified
+    :param is_guarded: checks after each call that nodes are not modified
     :return: statistics and matches
     """
     begin = time.perf_counter()
     run = PatternRun(pattern, roots.count(pattern.roots))
-    records = possible_roots(roots, pattern)
-    look = _look_of(engine, pattern, matched, is_watched) if records else _nothing
+    records = candidate_roots(roots, pattern)
+    look = _look_of(engine, pattern, matched, is_guarded) if records else _nothing
     claimed = claims.taken
     for record in records:
         if record in claimed:
@@ -115,11 +115,11 @@ def _look_of(
     engine: Engine,
     pattern: PatternOptimization,
     matched: list[MatchResult],
-    is_watched: bool,
+    is_guarded: bool,
 ) -> Look:
     """The function called on each root."""
     look = pattern.matcher(engine, matched)
-    if engine.verifies or is_watched:
+    if engine.verifies or is_guarded:
         look = partial(_watched, engine, pattern, look)
     return look
 
@@ -128,7 +128,7 @@ def _watched(
     engine: Engine, pattern: PatternOptimization, look: Look, record: NodeRecord
 ) -> MatchResult | None:
     """Calls a pattern and checks that it does not modify nodes."""
-    return call_watched(pattern, _with_producers(engine, record), partial(look, record))
+    return call_guarded(pattern, _with_producers(engine, record), partial(look, record))
 
 
 def _with_producers(engine: Engine, record: NodeRecord) -> list[NodeRecord]:
@@ -137,7 +137,7 @@ def _with_producers(engine: Engine, record: NodeRecord) -> list[NodeRecord]:
     return [record, *{p: None for n in record.inputs if (p := producers.get(n)) is not None}]
 
 
-def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
+def candidate_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
     """Roots a pattern does not refuse at once; all of them when a subscriber wants the reasons
     of the refusals."""
     if pattern.listener is not None:
@@ -149,7 +149,7 @@ def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecor
     elif pattern.reads:
         rows = roots.reading(pattern.roots, pattern.reads)
     else:
-        rows = pattern.possible_roots(roots.store, roots.of(pattern.roots))
+        rows = pattern.candidate_roots(roots.store, roots.of(pattern.roots))
     return roots.read_by(rows, pattern.read_by) if pattern.read_by else rows
 
 

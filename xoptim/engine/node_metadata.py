@@ -10,7 +10,7 @@ from xbuilder.nodes.attributes import readable
 from xbuilder.nodes.record import NodeRecord
 
 
-def keep_documentation(removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:
+def copy_metadata(removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:
     """Copies the documentation and the metadata of removed nodes to those that replace them.
 
     A new node takes them from the node that produced its result, then the missing ones from the

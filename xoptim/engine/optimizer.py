@@ -13,7 +13,7 @@ from onnx import NodeProto
 
 from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.errors import PatternError, UnknownAttributeError
-from xbuilder.graph.features import Feature, attached, features_of, heard_by
+from xbuilder.graph.features import Feature, attached, callbacks_of, features_of
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.nodes.functions import FunctionKey
@@ -27,14 +27,14 @@ from xbuilder.support.gc_pause import without_gc
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Sweep
 from ..authoring.seed_queries import NodeFactory
-from ..catalogue.selection import as_selection, one_pattern
+from ..catalogue.selection import as_selection, single_pattern
 from .applying import Applier
 from .cleaning import Cleaning
 from .dispatch import dispatch_of
 from .engine import Engine
 from .failures import OnFailure, failure_callback
 from .graph_rewriters import Rewriter, RewriterRunner
-from .guards.mutation_guard import NodeGuard, what_changed
+from .guards.mutation_guard import MutationGuard, mutation_message
 from .intermediate_functions import put_back
 from .matching import Claims, match_pattern
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
@@ -118,7 +118,7 @@ class GraphBuilderPatternOptimization(Engine):
         self.left = -1
         self._failures = 0
         self.refused = set()
-        self.guard = NodeGuard()
+        self.guard = MutationGuard()
         self.worklist = Worklist(self.store)
         self._runner = RewriterRunner(self, self.worklist)
         self.statistics = Statistics()
@@ -147,7 +147,7 @@ class GraphBuilderPatternOptimization(Engine):
         :param node: a node of the graph
         :return: a reason, or the match as text
         """
-        pattern = one_pattern(pattern)
+        pattern = single_pattern(pattern)
         record = self.record(node)
         if record not in Sweep(self.store).of(pattern.roots):
             return f"{node.op_type} is not a root of {pattern.name}: {list(pattern.roots)}"
@@ -276,7 +276,7 @@ class GraphBuilderPatternOptimization(Engine):
     def _callbacks(self, event: str) -> list[Callable[..., Any]]:
         """The callbacks of the attached features for an event."""
         if event not in self._known_callbacks:
-            self._known_callbacks[event] = heard_by(features_of(self.graph), Observer, event)
+            self._known_callbacks[event] = callbacks_of(features_of(self.graph), Observer, event)
         return self._known_callbacks[event]
 
     def notify(self, event: str, *args: Any) -> None:
@@ -372,10 +372,12 @@ class GraphBuilderPatternOptimization(Engine):
         matched = self._look(i, schedule)
         changed = self.guard.changed(schedule.records()) if matched else []
         if changed:
-            return self._name_guilty(changed, partial(self._look, i, schedule, is_watched=True))
+            return self._find_mutating_pattern(
+                changed, partial(self._look, i, schedule, is_guarded=True)
+            )
         return matched
 
-    def _look(self, i: int, schedule: Schedule, is_watched: bool = False) -> list[MatchResult]:
+    def _look(self, i: int, schedule: Schedule, is_guarded: bool = False) -> list[MatchResult]:
         claims = Claims()
         matched: list[MatchResult] = []
         callbacks = self._callbacks("matched")
@@ -384,13 +386,13 @@ class GraphBuilderPatternOptimization(Engine):
         if watched and any(type(pattern) in watched for pattern, _ in looking):
             self.guard.note(schedule.records(), self.store.producers)
         for pattern, roots in looking:
-            run = match_pattern(self, pattern, roots, claims, matched, is_watched)
+            run = match_pattern(self, pattern, roots, claims, matched, is_guarded)
             self._failures += run.failures
             for callback in callbacks:
                 callback(i, run)
         return matched
 
-    def _name_guilty(self, changed: list[NodeRecord], again: Callable[[], T]) -> T:
+    def _find_mutating_pattern(self, changed: list[NodeRecord], again: Callable[[], T]) -> T:
         """Finds the pattern that modified nodes in place, once they are restored. It calls the
         patterns again and checks the nodes after each call.
 
@@ -402,7 +404,7 @@ class GraphBuilderPatternOptimization(Engine):
         result = again()
         if self._failures == before:
             names = ", ".join(p.name for p in self.patterns)
-            self.fail(self.patterns[0], what_changed(f"one of {names}", changed[0]))
+            self.fail(self.patterns[0], mutation_message(f"one of {names}", changed[0]))
         return result
 
     def _check_nodes(self) -> None:
@@ -411,12 +413,12 @@ class GraphBuilderPatternOptimization(Engine):
         def again() -> None:
             whole = Sweep(self.store)
             for pattern in self.patterns:
-                run = match_pattern(self, pattern, whole, Claims(), [], is_watched=True)
+                run = match_pattern(self, pattern, whole, Claims(), [], is_guarded=True)
                 self._failures += run.failures
 
         changed = self.guard.changed()
         if changed:
-            self._name_guilty(changed, again)
+            self._find_mutating_pattern(changed, again)
 
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
         applier = Applier(self)

@@ -12,8 +12,8 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 
 from ..analysis.arguments import int_attribute, other_input
 from ..analysis.permutations import perm_of
-from ..analysis.shapes import equal_dims, positive, proven_equal
-from ..authoring import Answer, NewNode, RewriteContext
+from ..analysis.shapes import dims_are_equal, positive, proven_equal
+from ..authoring import NewNode, RewriteContext, RewriteResult
 from ..authoring.rewrite import RewriteFunction
 from ..catalogue import rewrite
 from .cuda import require_cuda
@@ -66,7 +66,7 @@ def _repeated(g: RewriteContext, shapes: Sequence[Shape], result: Shape) -> bool
     """
     if not all(positive(g, d) for d in result):
         return False
-    same = equal_dims(g)
+    same = dims_are_equal(g)
 
     def is_end(shape: Shape) -> bool:
         ones = next((i for i, d in enumerate(shape) if d != 1), len(shape))
@@ -99,7 +99,7 @@ def _require_shapes(g: RewriteContext, names: Sequence[str], result: str, fits: 
 def _fused(pairs: Sequence[Pair], fits: Fits) -> RewriteFunction:
     """The rewrite of an operator and the one before into one."""
 
-    def function(g: RewriteContext, node: NodeProto) -> Answer:
+    def function(g: RewriteContext, node: NodeProto) -> RewriteResult:
         before = [inner for outer, inner in pairs if outer == node.op_type]
         found = [n for n in g.before_each(node, *before) if n is not None]
         if not found:
@@ -134,7 +134,7 @@ def _siblings(g: RewriteContext, node: NodeProto) -> Iterator[tuple[str, NodePro
 def _shared(fits: Fits) -> RewriteFunction:
     """The rewrite of two operators sharing an operand into one with two results."""
 
-    def function(g: RewriteContext, node: NodeProto) -> Answer:
+    def function(g: RewriteContext, node: NodeProto) -> RewriteResult:
         require_cuda(g, node.output[0])
         order, first = g.record(node).order, node.output[0]
         for name, sibling in _siblings(g, node):
@@ -188,7 +188,7 @@ for _end, (_fits, _where, _priority) in _SHAPES.items():
     root=(f"{CUDA_DOMAIN}::AddMul", f"{CUDA_DOMAIN}::MulAdd"),
     read_by="Transpose",
 )
-def add_mul_transpose(g: RewriteContext, node: NodeProto) -> Answer:
+def add_mul_transpose(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Transpose(AddMul(a, b, c), (0, 2, 1, 3)) -> AddMul(a, b, c, transposeMiddle=1), on CUDA.
 
     The same with MulAdd; the transposed result has no other use.

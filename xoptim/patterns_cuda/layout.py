@@ -10,11 +10,11 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import prove_ge
 from xbuilder.operators.domains import CUDA_DOMAIN
 
-from ..analysis.attention.rotated_halves import exchanged_halves
+from ..analysis.attention.rotated_halves import rotated_halves
 from ..analysis.axes import axes_of
 from ..analysis.constants import int_values, scalar_index, scalar_value
 from ..analysis.permutations import perm_of
-from ..authoring import Answer, NewNode, Refusal, RewriteContext
+from ..authoring import NewNode, Refusal, RewriteContext, RewriteResult
 from ..authoring.right_side import Operand
 from ..catalogue import rewrite
 from ..patterns.elementwise.cast import target_type
@@ -116,13 +116,13 @@ def simple_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     2. Both halves have the same size, which is known, on the last axis.
     """
     require_cuda(g, node.input[0])
-    found = exchanged_halves(g, node)
+    found = rotated_halves(g, node)
     new = g.op.Rotary(node.input[0], found.sizes, side=found.side, domain=CUDA_DOMAIN)
     return {found.result: new}
 
 
 @rewrite("experimental", root="Transpose", priority="later")
-def transpose_cast(g: RewriteContext, node: NodeProto) -> Answer:
+def transpose_cast(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Cast(Transpose(x)) -> Transpose2DCastFP16(x), or Transpose2DCastFP32(x), on CUDA.
 
     1. x is a matrix, float or float16, the Cast goes from one to the other.

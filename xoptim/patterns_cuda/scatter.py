@@ -10,7 +10,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 from ..analysis.arguments import other_input
 from ..analysis.axes import axes_of
 from ..analysis.constants import is_filled_with, scalar_index
-from ..analysis.values.zeros import gives_zeros
+from ..analysis.values.zeros import is_zero_filled
 from ..authoring import NewNode, Refusal, RewriteContext
 from ..catalogue import rewrite
 from .cuda import require_cuda
@@ -35,7 +35,7 @@ def constant_of_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode 
         return g.no("there is no reduction")
     require_cuda(g, node.output[0])
     zeros = g.before(node, "ConstantOfShape")
-    g.require(gives_zeros(g, zeros), "the data is not made of zeros")
+    g.require(is_zero_filled(g, zeros), "the data is not made of zeros")
     shape, indices, updates = zeros.input[0], node.input[1], node.input[2]
     return g.op.ScatterNDOfShape(shape, indices, updates, reduction=reduction, domain=CUDA_DOMAIN)
 

@@ -13,7 +13,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph.graph_check import check_graph
 
 from ..authoring.patterns import PatternOptimization
-from ..catalogue.selection import get_pattern_list, one_pattern
+from ..catalogue.selection import get_pattern_list, single_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .graphs import canonical_graph
 from .models import PatternTestError, model_from_text
@@ -115,7 +115,7 @@ def reasons_of(
     model: ModelProto, pattern: PatternOptimization | str, **options: Any
 ) -> list[tuple[str, str]]:
     """The answers of a pattern at its roots: `(operator, reason of the rejection or "match")`."""
-    instance = one_pattern(pattern)
+    instance = single_pattern(pattern)
     optimizer = optimizer_of(model, [instance], **options)
     return [(n.op_type, optimizer.explain(instance, n)) for n in optimizer.iter_roots(instance)]
 

@@ -45,7 +45,7 @@ class RewriterDatabase(RewriteDatabase):
     def found_here(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """The entries of a query, where inner databases are replaced by their rewriters."""
         rows = []
-        for entry in self.with_extra(self.found_in(query), query):
+        for entry in self.add_extra(self.found_in(query), query):
             if isinstance(entry.rewrite, RewriteDatabase):
                 inner = query.inner(entry.name)
                 if not entry.rewrite.entries_of(inner):

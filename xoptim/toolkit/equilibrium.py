@@ -10,7 +10,7 @@ from ..engine.failures import OnFailure
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .composite import CompositeRewriter
 from .rewriters import EditableGraph
-from .walking import on_graphs
+from .walking import as_graph_rewriter
 
 
 class EquilibriumGraphRewriter(CompositeRewriter):
@@ -45,12 +45,14 @@ class EquilibriumGraphRewriter(CompositeRewriter):
     ):
         super().__init__(rewriters, name, on_failure)
         self.max_use_ratio = max_use_ratio
-        self.final = [on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
+        self.final = [as_graph_rewriter(r) for r in CompositeRewriter(final_rewriters).rewriters]
         #: rewriters of whole graphs, which search their nodes themselves
         self.follows_changes = not self.final and all(
             isinstance(r, PatternOptimization) for r in self.rewriters
         )
-        self.cleanup = [on_graphs(r) for r in CompositeRewriter(cleanup_rewriters).rewriters]
+        self.cleanup = [
+            as_graph_rewriter(r) for r in CompositeRewriter(cleanup_rewriters).rewriters
+        ]
 
     def apply(self, graph: EditableGraph) -> None:
         """Runs the rewriters."""

@@ -98,10 +98,12 @@ class PatternNodeRewriter(NodeRewriter):
     after: ClassVar[tuple[str, ...]] = cast(
         Any, property(lambda self: self._rule.after if self._get_nodes is None else ())
     )
-    possible_roots: ClassVar[Any] = property(lambda self: self._possible_roots)
+    candidate_roots: ClassVar[Any] = property(lambda self: self._possible_roots)
 
     def _possible_roots(self, store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        return records if self._get_nodes is not None else self._rule.possible_roots(store, records)
+        return (
+            records if self._get_nodes is not None else self._rule.candidate_roots(store, records)
+        )
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]

@@ -16,7 +16,7 @@ from xbuilder.support.rows import Row
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
 from ..authoring.patterns import MatchResult
-from ..authoring.replacements import Removed, match_replacing
+from ..authoring.replacements import Removed, match_of_replacements
 from ..authoring.rewriters import DistinctMember
 from ..authoring.right_side import NewNode, Replacement
 from ..authoring.root_rewrite import RootRewrite
@@ -110,7 +110,7 @@ class NodeRewriter(DistinctMember, RootRewrite):
                 remove = list(rows.pop("remove"))
         else:
             rows = _by_result(self.name, record.outputs, answer)
-        return match_replacing(context, self, rows, remove)
+        return match_of_replacements(context, self, rows, remove)
 
 
 def _by_result(name: str, results: tuple[str, ...], answer: Any) -> dict[str, Replacement]:

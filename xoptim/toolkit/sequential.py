@@ -7,7 +7,7 @@ from typing import Any
 from ..engine.failures import OnFailure
 from .composite import CompositeRewriter
 from .rewriters import EditableGraph
-from .walking import on_graphs
+from .walking import as_graph_rewriter
 
 
 class SequentialGraphRewriter(CompositeRewriter):
@@ -27,7 +27,7 @@ class SequentialGraphRewriter(CompositeRewriter):
 
     def __init__(self, *rewriters: Any, name: str = "", on_failure: str | OnFailure | None = None):
         super().__init__(rewriters, name, on_failure)
-        self._steps = [on_graphs(rewriter) for rewriter in self.rewriters]
+        self._steps = [as_graph_rewriter(rewriter) for rewriter in self.rewriters]
 
     def apply(self, graph: EditableGraph) -> None:
         """Runs the rewriters."""

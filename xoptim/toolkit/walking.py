@@ -173,7 +173,7 @@ class WalkingGraphRewriter(CompositeRewriter):
         return Walk(graph.store, records, backwards, self._ignore_newtrees)
 
 
-def on_graphs(rewriter: Member) -> Rewriter:
+def as_graph_rewriter(rewriter: Member) -> Rewriter:
     """A rewriter of whole graphs: the rewriter itself, or a walk that tries it at every node."""
     return rewriter if isinstance(rewriter, Rewriter) else WalkingGraphRewriter(rewriter)
 

@@ -20,7 +20,7 @@ from xbuilder.nodes.functions import all_nodes
 from ..toolkit.features.provenance import REWRITES, SOURCES
 from .node_runner import NodeError, NodeRunner, reads
 from .ort_values import Result, to_python, to_result
-from .random_inputs import attempted_sizes, fed_inputs, random_inputs
+from .random_inputs import candidate_sizes, random_inputs, required_inputs
 from .verification import Model, OutputDifference, VerificationError, compare_outputs, is_random
 
 
@@ -124,7 +124,7 @@ def compare_layers(
     if inputs is not None:
         return _Comparison(runners, dict(inputs), rtol, stop).run()
     error: VerificationError | None = None
-    for chosen, high in attempted_sizes(first.proto, sizes):
+    for chosen, high in candidate_sizes(first.proto, sizes):
         feeds = random_inputs(first.proto, chosen, seed, integer_high=high)
         try:
             report = _Comparison(runners, feeds, rtol, stop).run()
@@ -283,7 +283,7 @@ def _result(name: str, value: Any) -> Result:
 
 def _check_inputs(runners: tuple[NodeRunner, NodeRunner], feeds: Mapping[str, Any]) -> None:
     for which, runner in zip(("first", "second"), runners, strict=True):
-        names = [i.name for i in fed_inputs(runner.container.proto)]
+        names = [i.name for i in required_inputs(runner.container.proto)]
         missing = [name for name in names if name not in feeds]
         if missing:
             raise VerificationError(f"the inputs {missing} of the {which} model are not given")

@@ -27,7 +27,7 @@ _SMALL_INTEGERS = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, Tenso
 _INTEGERS = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64}
 
 
-def fed_inputs(model: ModelProto) -> list[ValueInfoProto]:
+def required_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """The inputs a user has to give: those without an initializer as default value.
 
     :param model: any model
@@ -48,7 +48,7 @@ def open_dimensions(model: ModelProto) -> list[str]:
     :return: names, each of them once
     """
     names: dict[str, None] = {}
-    for value in fed_inputs(model):
+    for value in required_inputs(model):
         for dim in _dimensions(value):
             if not isinstance(dim, int):
                 names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
@@ -63,7 +63,7 @@ def lengths(model: ModelProto) -> list[str]:
     :return: names, each of them once
     """
     names: dict[str, None] = {}
-    for value in fed_inputs(model):
+    for value in required_inputs(model):
         tensor = _tensor_type(value.type)
         last = list(_dimensions(value))[-1:]
         if tensor is not None and tensor.elem_type in _FLOATS:
@@ -102,7 +102,7 @@ def complete_sizes(
     return {**chosen, **given}
 
 
-def attempted_sizes(
+def candidate_sizes(
     model: ModelProto, sizes: Mapping[str, int] | None
 ) -> Iterator[tuple[dict[str, int], int]]:
     """Enumerates the sizes a model may accept, the most likely first.
@@ -148,7 +148,7 @@ def random_inputs(
     chosen = complete_sizes(model, sizes)
     rng = np.random.default_rng(seed)
     feeds: dict[str, Any] = {}
-    for value in fed_inputs(model):
+    for value in required_inputs(model):
         kind = value.type.WhichOneof("value")
         if kind == "sequence_type":
             element = value.type.sequence_type.elem_type

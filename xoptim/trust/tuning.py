@@ -18,7 +18,7 @@ from xbuilder.runtimes.processors import processor_features
 
 from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
-from ..catalogue.speed_gated import GatedRewrite
+from ..catalogue.speed_gated import SpeedGatedRewrite
 from ..catalogue.speed_gates import Gate
 from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
@@ -139,13 +139,13 @@ def _variants(how: Tuning) -> list[_Variant]:
     found = []
     for pattern in get_pattern_list(how.patterns):
         name = pattern.name
-        asked = isinstance(pattern, GatedRewrite) and pattern.is_lifted
+        asked = isinstance(pattern, SpeedGatedRewrite) and pattern.is_lifted
         known = any(p.name == name for p in base)
         plain = base if known or asked else [*base, pattern]
         if not asked:
             without = [p for p in base if p.name != name]
             found.append(_Variant(name, name, without, plain))
-        if isinstance(pattern, GatedRewrite):
+        if isinstance(pattern, SpeedGatedRewrite):
             lifted, closed = pattern.lifted(), pattern.closed()
             opened = [lifted if p.name == name else p for p in plain]
             opened = opened if known or not asked else [*base, lifted]

@@ -22,7 +22,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.operators.op_traits import RANDOM
 
 from ..reports.model_summary import iterate_nodes
-from .random_inputs import attempted_sizes, open_dimensions, random_inputs
+from .random_inputs import candidate_sizes, open_dimensions, random_inputs
 from .session_child import names_of, open_session
 from .session_process import SessionProcess
 
@@ -188,11 +188,11 @@ def _verify(
         for name, a, b, c in zip(names, expected, got, again, strict=True)
     ]
     other.close()
-    _tell_rounding(opener, before, feeds, dict(zip(names, expected, strict=True)), rows)
+    _add_rounding_remark(opener, before, feeds, dict(zip(names, expected, strict=True)), rows)
     return VerificationReport(rows, rtol, chosen, seed if inputs is None else None)
 
 
-def _tell_rounding(
+def _add_rounding_remark(
     opener: _Opener,
     before: Model,
     feeds: Mapping[str, Any],
@@ -428,7 +428,7 @@ def _first_run(
     :return: inputs, outputs, sizes
     """
     first_error: VerificationError | None = None
-    for chosen, high in attempted_sizes(model, sizes):
+    for chosen, high in candidate_sizes(model, sizes):
         feeds = random_inputs(model, chosen, seed, integer_high=high)
         try:
             return feeds, _run(session, feeds, "first"), chosen

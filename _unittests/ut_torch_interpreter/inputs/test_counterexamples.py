@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from torch_interpreter.inputs.counterexamples import DynamicSize, refused_size
+from torch_interpreter.inputs.counterexamples import DynamicSize, find_counterexample
 
 S, B = sympy.symbols("s50 s33", integer=True, positive=True)
 
@@ -12,33 +12,36 @@ S, B = sympy.symbols("s50 s33", integer=True, positive=True)
 def test_the_nearest_size():
     even = sympy.Eq(2 * (S // 2), S)
     seq = DynamicSize("s50", 8, 2, None)
-    assert refused_size([even], [], [seq]) == ("s50", 9)
-    assert refused_size([even, even], [], [seq._replace(most=8)]) == ("s50", 7)
-    assert refused_size([even], [], [seq._replace(most=8, least=8)]) is None
+    assert find_counterexample([even], [], [seq]) == ("s50", 9)
+    assert find_counterexample([even, even], [], [seq._replace(most=8)]) == ("s50", 7)
+    assert find_counterexample([even], [], [seq._replace(most=8, least=8)]) is None
 
 
 def test_a_size_follows_what_is_known():
     seq = DynamicSize("s50", 8, 2, None)
-    assert refused_size([S < 11], [sympy.Eq(sympy.Mod(S, 4), 0)], [seq]) == ("s50", 12)
+    assert find_counterexample([S < 11], [sympy.Eq(sympy.Mod(S, 4), 0)], [seq]) == ("s50", 12)
 
 
 def test_the_second_dimension():
     sizes = [DynamicSize("s33", 2, 2, None), DynamicSize("s50", 8, 2, None)]
-    assert refused_size([S < 10], [], sizes) == ("s50", 10)
-    assert refused_size([B * S < 20], [], sizes) == ("s33", 3)
+    assert find_counterexample([S < 10], [], sizes) == ("s50", 10)
+    assert find_counterexample([B * S < 20], [], sizes) == ("s33", 3)
 
 
 def test_what_cannot_be_checked():
     seq = DynamicSize("s50", 8, 2, None)
     unknown = sympy.Function("unknown")(S) > 0
-    assert refused_size([sympy.Symbol("u0") > 3, unknown, S > 8], [], [seq]) is None
-    assert refused_size([S < 9], [], [seq._replace(hint=None)]) is None
+    assert find_counterexample([sympy.Symbol("u0") > 3, unknown, S > 8], [], [seq]) is None
+    assert find_counterexample([S < 9], [], [seq._replace(hint=None)]) is None
 
 
 def test_dimensions_of_0_or_1_are_not_told():
     seq = DynamicSize("s50", 8, 2, None)
     usual = [sympy.Ne(B * (S // 4), B), sympy.Ge(S // 4, 2), sympy.Le(2, S // 3)]
     sizes = [seq, DynamicSize("s33", 2, 2, None)]
-    assert refused_size(usual, [], sizes) is None
+    assert find_counterexample(usual, [], sizes) is None
     # 7 is nearer than 13, its quarter is 1
-    assert refused_size([*usual, sympy.Eq(sympy.Mod(S // 4, 3), 2)], [], sizes) == ("s50", 12)
+    assert find_counterexample([*usual, sympy.Eq(sympy.Mod(S // 4, 3), 2)], [], sizes) == (
+        "s50",
+        12,
+    )

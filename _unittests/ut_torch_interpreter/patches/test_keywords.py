@@ -10,7 +10,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct, assert_same, run_ort
 
 from torch_interpreter import ExportOptions, to_onnx
-from torch_interpreter.patches.keywords import named_keywords
+from torch_interpreter.patches.keywords import name_keywords
 from xbuilder import OptimizationOptions
 
 X = torch.randn(5, 6)
@@ -86,9 +86,9 @@ def test_renamed_argument():
 
 def test_named_keywords():
     model = Keywords()
-    with named_keywords(model, ["scale", "y"]):
+    with name_keywords(model, ["scale", "y"]):
         assert names(model) == ["x", "scale", "y", "others"]
-        with named_keywords(model, ["pair", "x"]):
+        with name_keywords(model, ["pair", "x"]):
             assert names(model) == ["x", "scale", "y", "pair", "others"]
         assert names(model) == ["x", "scale", "y", "others"]
     assert names(model) == ["x", "scale", "others"]
@@ -99,12 +99,12 @@ def test_forward_put_back_after_an_error():
     model = Keywords()
     own = Fct(torch.neg).forward
     model.forward = own
-    with pytest.raises(ValueError, match="stop"), named_keywords(model, ["y"]):
+    with pytest.raises(ValueError, match="stop"), name_keywords(model, ["y"]):
         raise ValueError("stop")
     assert model.__dict__["forward"] is own
 
 
 def test_nothing_hidden():
     model = Keywords()
-    with named_keywords(model, ["x", "scale"]):
+    with name_keywords(model, ["x", "scale"]):
         assert "forward" not in model.__dict__

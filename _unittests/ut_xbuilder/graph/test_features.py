@@ -13,9 +13,9 @@ from xbuilder.graph.features import (
     Feature,
     attach,
     attached,
+    callbacks_of,
     detach,
     features_of,
-    heard_by,
 )
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
@@ -119,8 +119,8 @@ def test_a_feature_that_hears_nothing_costs_nothing() -> None:
     assert graph.store._listeners == before
     attach(graph, Diary())
     assert isinstance(graph.store._listeners[-1], Attachment)
-    assert len(heard_by(features_of(graph), Feature, "on_pass")) == 1
-    assert heard_by(features_of(graph), Feature, "validate") == []
+    assert len(callbacks_of(features_of(graph), Feature, "on_pass")) == 1
+    assert callbacks_of(features_of(graph), Feature, "validate") == []
     assert [f.validate(graph) for f in features_of(graph)] == ["", ""]
 
 

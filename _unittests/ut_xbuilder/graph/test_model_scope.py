@@ -38,6 +38,6 @@ def test_the_body_of_a_call() -> None:
 def test_a_wrong_declaration_is_told_once() -> None:
     scope = ModelScope()
     with pytest.warns(UserWarning, match="'x': rank 1") as caught:
-        scope.tell_wrong_declaration("x", "rank 1")
-        scope.tell_wrong_declaration("x", "rank 2")
+        scope.warn_wrong_declaration("x", "rank 1")
+        scope.warn_wrong_declaration("x", "rank 2")
     assert len(caught) == 1 and scope.told == {"x"}

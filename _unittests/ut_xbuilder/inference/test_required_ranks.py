@@ -11,7 +11,7 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder
 from xbuilder.inference import required_ranks as demanded_ranks
-from xbuilder.inference.required_ranks import demanded_rank, needed_nodes
+from xbuilder.inference.required_ranks import needed_nodes, required_rank
 
 #: operator -> shapes of its inputs, attributes
 NODES = {
@@ -84,7 +84,7 @@ def runs(builder: GraphBuilder, unknown: int, shape: tuple[int, ...]) -> bool:
 def test_the_runtime_refuses_another_rank(op_type: str, index: int) -> None:
     builder = builder_of(op_type, index)
     shape = NODES[op_type][0][index]
-    found = demanded_rank(builder.graph, f"i{index}", needed_nodes(builder.graph))
+    found = required_rank(builder.graph, f"i{index}", needed_nodes(builder.graph))
     assert found == len(shape)
     assert runs(builder, index, shape)
     assert not runs(builder, index, (1, *shape)) and not runs(builder, index, (*shape, 1))
@@ -94,7 +94,7 @@ def test_the_runtime_refuses_another_rank(op_type: str, index: int) -> None:
 def test_a_vector_is_the_first_operand_of_gemm() -> None:
     """The specification forbids it, a runtime takes it: it is not demanded."""
     builder = builder_of("Gemm", 0)
-    assert demanded_rank(builder.graph, "i0", needed_nodes(builder.graph)) is None
+    assert required_rank(builder.graph, "i0", needed_nodes(builder.graph)) is None
 
 
 def test_every_operator_is_tested() -> None:
@@ -145,7 +145,7 @@ def test_what_demands_a_rank(name: str) -> None:
     for value in (model.graph.input[0], model.graph.input[1], model.graph.output[0]):
         value.type.tensor_type.ClearField("shape")
     graph = GraphBuilder(model).graph
-    assert demanded_rank(graph, "x", needed_nodes(graph)) == expected
+    assert required_rank(graph, "x", needed_nodes(graph)) == expected
 
 
 def test_an_attribute_of_a_function_is_unknown() -> None:
@@ -154,7 +154,7 @@ def test_an_attribute_of_a_function_is_unknown() -> None:
     opsets = [oh.make_opsetid("", 18)]
     function = oh.make_function("local", "f", ["x"], ["y"], [node], opsets, ["perm"])
     graph = GraphBuilder(function).graph
-    assert demanded_rank(graph, "x", needed_nodes(graph)) is None
+    assert required_rank(graph, "x", needed_nodes(graph)) is None
 
 
 def test_a_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +164,6 @@ def test_a_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
         f"g (float[p, q] x) => (float[p, q] y) {{ a0 = Neg(x) {steps} y = Transpose <perm = [1, 0]> (a6) }}"
     )
     graph = GraphBuilder(model).graph
-    assert demanded_rank(graph, "a0", needed_nodes(graph)) == 2
+    assert required_rank(graph, "a0", needed_nodes(graph)) == 2
     monkeypatch.setattr(demanded_ranks, "_MAX_RESULTS", 4)
-    assert demanded_rank(graph, "a0", needed_nodes(graph)) is None
+    assert required_rank(graph, "a0", needed_nodes(graph)) is None

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from xbuilder import GraphBuilder
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.passes.speculatable import cannot_fail
+from xbuilder.passes.speculatable import is_speculatable
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
@@ -31,7 +31,7 @@ def proven(op_type, inputs, opset=18, domain="", **attributes):
         builder.facts.refine(names[-1], facts, "a test")
     # not in the graph: what a node supposes of its inputs is no proof
     node = oh.make_node(op_type, names, ["y"], domain=domain, **attributes)
-    return cannot_fail(NodeRecord(node, 0, 0), node, builder.facts.get, builder.graph)
+    return is_speculatable(NodeRecord(node, 0, 0), node, builder.facts.get, builder.graph)
 
 
 def ints(*values):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.analysis.same_elements import before_reshapes
+from xoptim.analysis.same_elements import source_of_reshapes
 from xoptim.authoring.context import RewriteContext
 from xoptim.testing import optimizer_of
 
@@ -25,10 +25,10 @@ def test_first_of_the_same_elements(last: int | None, expected: str, seen: set[s
         optimizer_of(f"""g (float[m, 2, 3] x) => (float[n, 6] y)
             <int64[2] rows = {{-1, 6}}, int64[1] first = {{0}}> {{ {BODY} }}""")
     )
-    assert before_reshapes(g, "y", last) == expected
-    assert {r.op_type for r in g.looked_at} == seen
+    assert source_of_reshapes(g, "y", last) == expected
+    assert {r.op_type for r in g.visited} == seen
 
 
 def test_nothing_moves() -> None:
     g = RewriteContext.of(optimizer_of("g (float[m] x) => (float[m] y) { y = Neg(x) }"))
-    assert before_reshapes(g, "y") == "y" and not g.looked_at
+    assert source_of_reshapes(g, "y") == "y" and not g.visited

@@ -12,7 +12,7 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization, RewriteContext
 from xoptim.authoring.deduction import Refusal
-from xoptim.catalogue.selection import one_pattern
+from xoptim.catalogue.selection import single_pattern
 from xoptim.testing import model_from_text
 
 TEXT = """agraph (float[a, 2] X, T, bool c) => (float[a, 2] Y, float[a, 2] Z, float[2, a] W, o)
@@ -31,7 +31,7 @@ TEXT = """agraph (float[a, 2] X, T, bool c) => (float[a, 2] Y, float[a, 2] Z, fl
 def g() -> RewriteContext:
     builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
     context = RewriteContext.of(GraphBuilderPatternOptimization(builder, None, processor="CUDA"))
-    context.looked_at = [builder.store.producers["Y"]]
+    context.visited = [builder.store.producers["Y"]]
     return context
 
 
@@ -125,15 +125,15 @@ def test_what_is_known(g: Any) -> None:
 
 
 def test_nodes_that_are_not_visited(g: Any) -> None:
-    visited = list(g.looked_at)
+    visited = list(g.visited)
     assert g.producer_of("m", "Mul") is node(g, "m") is g.producer_of("m")
     assert g.reader_of("n", "Mul") is node(g, "m") is g.reader_of("n")
     refused("no Add nor Sub before", g.producer_of, "m", "Add", "Sub")
     refused("Add is not the only use", g.reader_of, "n", "Add")
     refused("why", partial(g.producer_of, "X", reason="why"))
     refused("why", partial(g.reader_of, "X", reason="why"))
-    assert g.looked_at == visited
-    assert g.before("m", "Mul") is node(g, "m") and g.looked_at == [
+    assert g.visited == visited
+    assert g.before("m", "Mul") is node(g, "m") and g.visited == [
         *visited,
         g.record(node(g, "m")),
     ]
@@ -187,7 +187,7 @@ def test_what_was_looked_at(g: Any) -> None:
     root = g.record(node(g, "Y"))
     match = g.conclude(None, root, "X", True)
     assert [n.op_type for n in match.nodes] == ["Neg", "Mul", "Abs"]
-    g.looked_at = [root]
+    g.visited = [root]
     assert [n.op_type for n in g.conclude(None, root, "m", True).nodes] == ["Abs"]
 
 
@@ -200,6 +200,6 @@ class Unsearched(list[Any]):
 
 def test_concluding_is_linear(g: Any) -> None:
     records = [g.store.producers[name] for name in ("Y", "m", "n")]
-    g.looked_at = Unsearched(records)
-    match = g.conclude(one_pattern("NotNot"), records[0], {"Y": "X", "m": "X", "n": "X"}, False)
+    g.visited = Unsearched(records)
+    match = g.conclude(single_pattern("NotNot"), records[0], {"Y": "X", "m": "X", "n": "X"}, False)
     assert match.records == records[::-1]

@@ -21,17 +21,17 @@ TEXT = """agraph (float[4] X, bool c) => (float[4] Y, float[2] s1, float[4] o, f
                 else_branch = e () => (float[4] E) { E = Abs(X) } > }"""
 
 
-def removed(looked_at: str, replacements: dict[str, Any], stays: Any = ()) -> Any:
+def removed(visited: str, replacements: dict[str, Any], stays: Any = ()) -> Any:
     """Operators that go, the one that is still read, the refusal."""
     store = GraphBuilder(model_from_text(TEXT)).store
-    records = [store.producers[name] for name in looked_at.split()]
+    records = [store.producers[name] for name in visited.split()]
     gone, still_read, refusal = deduce(store, records, replacements, stays)
     still = still_read and still_read.op_type
     return " ".join(r.op_type for r in gone), still, refusal
 
 
 @pytest.mark.parametrize(
-    "looked_at, replacements, stays, expected",
+    "visited, replacements, stays, expected",
     [
         ("Y", {"Y": "X"}, (), ("Neg", None, "")),
         ("Y r", {"Y": "q"}, (), ("Tan Neg", None, "")),
@@ -49,8 +49,8 @@ def removed(looked_at: str, replacements: dict[str, Any], stays: Any = ()) -> An
         ("Y i", {"Y": "X"}, (), ("Neg", "Exp", "")),
     ],
 )
-def test_deduce(looked_at: str, replacements: Any, stays: Any, expected: Any) -> None:
-    assert removed(looked_at, replacements, stays) == expected
+def test_deduce(visited: str, replacements: Any, stays: Any, expected: Any) -> None:
+    assert removed(visited, replacements, stays) == expected
 
 
 def test_the_reason_of_a_refusal() -> None:

@@ -11,14 +11,14 @@ from onnx import NodeProto
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.authoring import RewriteContext
 from xoptim.catalogue import speed_gated as gated
-from xoptim.catalogue.speed_gated import GatedRewrite
+from xoptim.catalogue.speed_gated import SpeedGatedRewrite
 from xoptim.catalogue.speed_gates import Gate
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[a] x) => (float[a] y) { n = Neg (x) y = Abs (n) }"""
 
 
-class AbsNegPattern(GatedRewrite):
+class AbsNegPattern(SpeedGatedRewrite):
     """Abs(-x) -> Abs(x)."""
 
     roots: ClassVar[tuple[str, ...]] = ("Abs",)
@@ -29,11 +29,11 @@ class AbsNegPattern(GatedRewrite):
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Any:
         """Asks, then writes."""
-        self.require_gate(g)
+        self.require_open_gate(g)
         return g.op.Abs(g.before(node, "Neg").input[0])
 
 
-def nodes(pattern: GatedRewrite, processor: str) -> list[str]:
+def nodes(pattern: SpeedGatedRewrite, processor: str) -> list[str]:
     options = OptimizationOptions(patterns=[pattern], processor=processor)
     builder = GraphBuilder(onnx.parser.parse_model(MODEL), optimization_options=options)
     return [n.op_type for n in builder.to_onnx().graph.node]
@@ -56,14 +56,14 @@ def test_measures_decide(monkeypatch, processor, ratio, is_written):
         assert pattern == "AbsNeg(anyway=True)"
         return Gate(pattern, where, "1.20.0", "", ratio) if ratio and where == "CPU" else None
 
-    monkeypatch.setattr(gated, "find_gate", find)
+    monkeypatch.setattr(gated, "find_speed_gate", find)
     assert (nodes(AbsNegPattern(), processor) == ["Abs"]) is is_written
     assert nodes(AbsNegPattern(anyway=True), processor) == ["Abs"]
     assert nodes(AbsNegPattern().lifted(), processor) == ["Abs"]
 
 
 def test_reason(monkeypatch):
-    monkeypatch.setattr(gated, "find_gate", lambda p, c, t: Gate(p, c, "1.20.0", "", 1.2))
+    monkeypatch.setattr(gated, "find_speed_gate", lambda p, c, t: Gate(p, c, "1.20.0", "", 1.2))
     reasons = []
     pattern = AbsNegPattern()
     pattern.listener = lambda reason: reasons.append(reason[3])

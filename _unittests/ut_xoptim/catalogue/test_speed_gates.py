@@ -9,7 +9,13 @@ import pytest
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xoptim import get_pattern_list
-from xoptim.catalogue.speed_gates import Gate, chosen_gate, find_gate, merged_gates, read_gates
+from xoptim.catalogue.speed_gates import (
+    Gate,
+    closest_gate,
+    find_speed_gate,
+    merged_gates,
+    read_gates,
+)
 
 HEAD = "pattern,processor,onnxruntime,features,ratio,kept\n"
 
@@ -32,7 +38,7 @@ def gate(
 )
 def test_the_closest_older_version(installed, expected):
     gates = [gate("1.31.1"), gate("1.20.0")]
-    found = chosen_gate(gates, "P", "CPU", installed, "f")
+    found = closest_gate(gates, "P", "CPU", installed, "f")
     assert found is not None and found.onnxruntime == expected
 
 
@@ -51,7 +57,7 @@ def test_the_closest_instructions(features: str, expected: str) -> None:
     """They decide before the version."""
     gates = [gate("1.20.0", features="x86 V3"), gate("1.31.1", features="x86 V3 V4 ICL")]
     for version in ("1.19.2", "1.32.0"):
-        found = chosen_gate(gates, "P", "CPU", version, features)
+        found = closest_gate(gates, "P", "CPU", version, features)
         assert found is not None and found.features == expected
 
 
@@ -60,13 +66,13 @@ def test_who_makes_it():
     amd = gate(features="x86 AuthenticAMD V3")
     intel = gate(features="x86 GenuineIntel V3 V4")
     for features, expected in (("x86 AuthenticAMD V3 V4", amd), ("x86 GenuineIntel V3", intel)):
-        assert chosen_gate([amd, intel], "P", "CPU", "1.20.0", features) == expected
+        assert closest_gate([amd, intel], "P", "CPU", "1.20.0", features) == expected
 
 
 def test_nothing_was_measured():
-    assert chosen_gate([gate()], "P", "CUDA", "1.20.0", "f") is None
-    assert chosen_gate([gate()], "Q", "CPU", "1.20.0", "f") is None
-    assert find_gate("Transpose", "CPU", "CPU") is None
+    assert closest_gate([gate()], "P", "CUDA", "1.20.0", "f") is None
+    assert closest_gate([gate()], "Q", "CPU", "1.20.0", "f") is None
+    assert find_speed_gate("Transpose", "CPU", "CPU") is None
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_nothing_was_measured():
 )
 def test_the_target(target: str, kept: bool):
     """Processors of Intel are slow with tiny numbers, wherever the model is optimized."""
-    found = find_gate("CausalAttention(measured=True)", "CPU", f"CPU:{target}")
+    found = find_speed_gate("CausalAttention(measured=True)", "CPU", f"CPU:{target}")
     assert found is not None and found.kept is kept
 
 

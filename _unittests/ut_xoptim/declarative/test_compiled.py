@@ -9,7 +9,7 @@ import pytest
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.declarative import rule
-from xoptim.declarative.compiled import CompiledGraph, quiet, searches_of
+from xoptim.declarative.compiled import CompiledGraph, matchers_of, quiet
 from xoptim.declarative.function_writer import compiled
 from xoptim.declarative.rules import compile_equation
 from xoptim.patterns.normalization.instance_norm import instance_normalization
@@ -28,7 +28,7 @@ def found(text: str, body: str, name: str = "Y", root: str = "") -> list[tuple[i
     builder = GraphBuilder(model_from_text(TEXT + f"{{ {body} }}"), infer_shapes_options=True)
     g = GraphBuilderPatternOptimization(builder, None)
     rows = []
-    for make in searches_of(graphs(text, root), g.main_opset):
+    for make in matchers_of(graphs(text, root), g.main_opset):
         for records, _, place in make(g, quiet)(g.store.producers[name]):
             rows.append((place, [r.op_type for r in records]))
     return rows
@@ -45,7 +45,7 @@ def found(text: str, body: str, name: str = "Y", root: str = "") -> list[tuple[i
 )
 def test_one_function(body: str, expected: Any) -> None:
     text = "Neg(Exp(x) | Abs(x)) * z + 1 -> x"
-    assert len(graphs(text)) == 2 and len(searches_of(graphs(text), 18)) == 1
+    assert len(graphs(text)) == 2 and len(matchers_of(graphs(text), 18)) == 1
     assert found(text, body) == ([] if expected is None else [expected])
 
 
@@ -65,9 +65,9 @@ def test_every_graph_is_found() -> None:
 def test_several_functions() -> None:
     """The first steps differ, or there is no loop: what comes after a test that fails is not
     reached."""
-    assert len(searches_of(graphs("Neg(x) | Abs(x) | Exp(x) -> x"), 18)) == 3
-    assert len(searches_of(graphs("Neg(Exp(x) | Abs(x)) -> x"), 18)) == 2
-    assert len(searches_of(graphs("Neg(x + Exp(x) | x * Abs(x)) -> x"), 18)) == 2
+    assert len(matchers_of(graphs("Neg(x) | Abs(x) | Exp(x) -> x"), 18)) == 3
+    assert len(matchers_of(graphs("Neg(Exp(x) | Abs(x)) -> x"), 18)) == 2
+    assert len(matchers_of(graphs("Neg(x + Exp(x) | x * Abs(x)) -> x"), 18)) == 2
 
 
 def test_a_reader_of_another_type() -> None:
@@ -90,7 +90,7 @@ def test_steps_are_merged_once() -> None:
     """Fourteen ways to write one normalization: one function, whose first steps are there once."""
     sides = instance_normalization.sides
     assert len(sides) == 14
-    assert len(searches_of(tuple(s.left for s in sides), 18)) == 1
+    assert len(matchers_of(tuple(s.left for s in sides), 18)) == 1
 
 
 def test_text() -> None:

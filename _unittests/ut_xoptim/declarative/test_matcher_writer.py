@@ -12,7 +12,7 @@ from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.declarative.compiled import Reasons
 from xoptim.declarative.matcher_checks import is_convex, is_tensor
-from xoptim.declarative.written_graphs import WrittenGraph, WrittenPattern, compiled_pattern
+from xoptim.declarative.written_graphs import CompiledTemplate, GraphTemplate, compiled_pattern
 from xoptim.testing import model_from_text
 
 
@@ -25,15 +25,15 @@ def optimizer(body: str, inits: str = "float one = {1}, float[1] ones = {1}") ->
 
 def pattern(
     rows: list[tuple[str, list[str], list[str]]], inputs: list[str], **kwargs: Any
-) -> WrittenPattern:
+) -> CompiledTemplate:
     """A pattern whose last node gives the first result."""
     nodes = [oh.make_node(*row) for row in rows]
     kwargs.setdefault("constants", {})
     kwargs.setdefault("outputs", [nodes[-1].output[0]])
-    return compiled_pattern(WrittenGraph(nodes, inputs, **kwargs))
+    return compiled_pattern(GraphTemplate(nodes, inputs, **kwargs))
 
 
-def find(g: Any, graph: WrittenPattern, name: str) -> list[dict[str, str]]:
+def find(g: Any, graph: CompiledTemplate, name: str) -> list[dict[str, str]]:
     """Every way to bind the inputs of a pattern ending at a result."""
     root = g.record(g.node_before(name))
     if graph.compiled.graph.results[0].source.op_type != root.op_type:
@@ -42,7 +42,7 @@ def find(g: Any, graph: WrittenPattern, name: str) -> list[dict[str, str]]:
     return [{i: b.get(i, "") for i in graph.graph.inputs} for b in found]
 
 
-def reason(g: Any, graph: WrittenPattern, name: str) -> str:
+def reason(g: Any, graph: CompiledTemplate, name: str) -> str:
     """Why there is none."""
     reasons = Reasons()
     assert not list(graph.compiled.matches(g, g.record(g.node_before(name)), reasons))
@@ -203,7 +203,7 @@ def test_is_convex() -> None:
 def test_root() -> None:
     for domain, root in (("", "Neg"), ("ai.onnx", "Neg"), ("d", "d::Neg")):
         node = oh.make_node("Neg", ["x"], ["y"], domain=domain)
-        graph = compiled_pattern(WrittenGraph([node], ["x"], ["y"], {}))
+        graph = compiled_pattern(GraphTemplate([node], ["x"], ["y"], {}))
         assert graph.compiled.root == root
 
 

@@ -19,7 +19,7 @@ from xoptim.authoring import Rewrite, RewriteContext
 from xoptim.catalogue.registry import all_patterns, pattern_database
 from xoptim.catalogue.selection import get_pattern_list
 from xoptim.declarative import RulePattern, equation, rule
-from xoptim.declarative.rules import OnDemand, compile_equation
+from xoptim.declarative.rules import LazyClassAttribute, compile_equation
 from xoptim.testing import (
     canonical_graph,
     check_no_match,
@@ -291,7 +291,7 @@ def test_powers_in_a_product(body: str) -> None:
 def test_nothing_is_called_when_an_operator_is_missing() -> None:
     """An operator of the equation is nowhere in the graph: no root is looked at."""
     cls = equation("Rare", "x * Erf(x) -> Sin(x)")
-    assert cls.possible_roots is not None
+    assert cls.candidate_roots is not None
     model = model_from_text(graph("a = Mul(X, Z) Y = Mul(a, X)"))
     _, rows, _ = optimize_with(model, [cls()])
     assert sum(r.get("instances", 0) for r in rows) == 0
@@ -342,7 +342,7 @@ def test_a_rule_of_a_set_is_read_when_it_may_match(other_registry) -> None:
     cls = equation("ReadLater", "tests-of-rules", "Neg(Exp(x)) -> neg(x)")
     for body in ("Y = Neg(X)", "Y = Exp(X)"):
         optimize_with(model_from_text(graph(body)), get_pattern_list("ReadLater"))
-    assert cls.roots == ("Neg",) and isinstance(vars(cls)["sides"], OnDemand)
+    assert cls.roots == ("Neg",) and isinstance(vars(cls)["sides"], LazyClassAttribute)
     for _ in range(2):
         with pytest.raises(OptionError, match="cannot be written"):
             optimize_with(model_from_text(graph("e = Exp(X) Y = Neg(e)")), [cls()])
@@ -352,9 +352,9 @@ def test_a_rule_of_a_set_is_read_when_it_may_match(other_registry) -> None:
 
 def test_what_the_equations_tell_is_read_once(other_registry) -> None:
     cls = equation("ReadOnce", "tests-of-rules", "Neg(Neg(x)) -> x")
-    assert isinstance(vars(cls)["roots"], OnDemand)
+    assert isinstance(vars(cls)["roots"], LazyClassAttribute)
     assert not cls().may_match(set()) and cls().may_match({("", "Neg"), ("", "Abs")})
-    assert vars(cls)["roots"] == ("Neg",) and isinstance(vars(cls)["sides"], OnDemand)
+    assert vars(cls)["roots"] == ("Neg",) and isinstance(vars(cls)["sides"], LazyClassAttribute)
     assert (cls.roots, cls().after, cls.arguments) == (("Neg",), ("Neg",), ())
     assert vars(cls)["roots"] == ("Neg",) and len(vars(cls)["sides"]) == 1
 

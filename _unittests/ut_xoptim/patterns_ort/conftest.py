@@ -10,4 +10,4 @@ from xoptim.catalogue import speed_gated as gated
 @pytest.fixture
 def open_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgets all measures: the gates do not depend on the processor of the tests."""
-    monkeypatch.setattr(gated, "find_gate", lambda pattern, processor, target: None)
+    monkeypatch.setattr(gated, "find_speed_gate", lambda pattern, processor, target: None)

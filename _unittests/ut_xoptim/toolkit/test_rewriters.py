@@ -11,7 +11,7 @@ from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized
 
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError, PatternError
-from xoptim.catalogue.selection import get_pattern, one_pattern
+from xoptim.catalogue.selection import get_pattern, single_pattern
 from xoptim.testing import canonical_graph, check_no_match, check_pattern, model_from_text
 from xoptim.toolkit import GraphRewriter, NodeRewriter, graph_rewriter, node_rewriter
 
@@ -261,7 +261,7 @@ def test_must_be_written() -> None:
 def test_a_graph_rewriter_is_not_a_pattern() -> None:
     assert get_pattern(drop_neg_neg_everywhere) is drop_neg_neg_everywhere
     with pytest.raises(OptionError, match="works on a whole graph"):
-        one_pattern(drop_neg_neg_everywhere)
+        single_pattern(drop_neg_neg_everywhere)
 
 
 def test_rewrite_runs_once() -> None:

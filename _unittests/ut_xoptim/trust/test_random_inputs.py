@@ -9,7 +9,12 @@ import pytest
 from onnx import TensorProto
 
 from xbuilder.errors import OptionError, XoptimError
-from xoptim.trust.random_inputs import complete_sizes, fed_inputs, open_dimensions, random_inputs
+from xoptim.trust.random_inputs import (
+    complete_sizes,
+    open_dimensions,
+    random_inputs,
+    required_inputs,
+)
 
 
 def model_with(inputs: str):
@@ -93,7 +98,7 @@ def test_seed():
 def test_an_input_with_a_default_value_is_not_fed():
     model = model_with("float[2] x, float[2] w")
     model.graph.initializer.append(oh.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0]))
-    assert [i.name for i in fed_inputs(model)] == ["x"]
+    assert [i.name for i in required_inputs(model)] == ["x"]
     assert set(random_inputs(model)) == {"x"}
 
 

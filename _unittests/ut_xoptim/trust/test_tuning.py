@@ -76,7 +76,7 @@ def test_a_pattern_that_is_not_in_the_base(model, compared):
 
 def test_a_case_measures_left_open(model, compared, monkeypatch):
     """It is measured again: the models differ by it."""
-    monkeypatch.setattr(gated, "find_gate", lambda pattern, processor, target: None)
+    monkeypatch.setattr(gated, "find_speed_gate", lambda pattern, processor, target: None)
     (row,) = tune([model], Tuning("SkipLayerNormalization(on_cpu=True)", threads=(1,)))
     assert row.pattern == "SkipLayerNormalization(on_cpu=True)" and row.rewrites == 1
     ((before, after),) = compared

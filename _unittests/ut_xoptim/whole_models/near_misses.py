@@ -60,7 +60,7 @@ def sources() -> list[tuple[str, ModelProto]]:
         from pattern_models import test_modules
     finally:
         sys.path.remove(str(DOC))
-    names = {name for name, cls in all_patterns().items() if not cls.for_other_build}
+    names = {name for name, cls in all_patterns().items() if not cls.for_training_build}
     names.remove(_OTHER_RESULTS)
     return [
         (name, model)

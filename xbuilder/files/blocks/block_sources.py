@@ -39,7 +39,7 @@ _reading = _Reading()
 
 
 @contextlib.contextmanager
-def read_apart() -> Iterator[None]:
+def separate_memory() -> Iterator[None]:
     """Gives memory of its own to every block this thread reads meanwhile, so that the blocks it
     already has are not overwritten."""
     before, _reading.apart = _reading.apart, True

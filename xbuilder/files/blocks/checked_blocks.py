@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import LateCheckError
 from ...tensors.amplitude import largest_along, loses_digits
-from .block_sources import Bounds, FileBlocks, part_of, read_apart
+from .block_sources import Bounds, FileBlocks, part_of, separate_memory
 from .scaled_blocks import ScaledBlocks
 
 
@@ -59,7 +59,7 @@ class CheckedProduct:
         self, bounds: Bounds, factor: np.ndarray, after: np.ndarray, small: np.ndarray
     ) -> bool:
         """Whether the small elements were larger before the multiplication."""
-        with read_apart():
+        with separate_memory():
             operand = self.product.operand.block(bounds)
         before = largest_along(operand, axes_of(factor, operand.ndim))
         return bool((small & (after < before)).any())

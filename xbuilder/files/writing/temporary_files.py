@@ -74,7 +74,7 @@ def is_being_replaced(path: str, status: os.stat_result) -> bool:
     return len(names) == status.st_nlink
 
 
-class Leftovers:
+class TemporaryFiles:
     """Temporary files and folders found in a folder, those of living processes included.
 
     :param folder: an existing folder, it is listed once
@@ -150,7 +150,7 @@ def temporary_folder(folder: str, name: str) -> Iterator[str]:
         with temporary_folder("models", "model.onnx") as work:
             print(os.listdir(work))
     """
-    Leftovers(folder).remove(name, name)
+    TemporaryFiles(folder).remove(name, name)
     path = os.path.join(folder, temporary_name(name))
     os.mkdir(path, 0o700)
     with contextlib.ExitStack() as stack:

@@ -14,7 +14,7 @@ from ...authoring.right_side import NewNode, NewResult, Operand, Replacement
 from ..axes import axes_of, axis_of
 from ..constants import scalar_value
 from ..neighbours import consumers_of, depends_on
-from ..shapes import equal_dims, proven_equal
+from ..shapes import dims_are_equal, proven_equal
 from ..values.repeated import repetition
 from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
 from .rotary import is_turned
@@ -24,7 +24,7 @@ LOCAL = "LocalAttention"
 GROUPED = "LocalAttentionGQA"
 
 
-def weights_read(g: RewriteContext, weights: str) -> tuple[bool, NodeProto]:
+def weighted_product(g: RewriteContext, weights: str) -> tuple[bool, NodeProto]:
     """Whether zeros replace the NaN of the weights, and the product of the weights by the
     values."""
     weighted = g.after_or_none(weights, "MatMul")
@@ -44,7 +44,7 @@ def weights_read(g: RewriteContext, weights: str) -> tuple[bool, NodeProto]:
     return guarded, weighted
 
 
-def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> bool:
+def have_same_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> bool:
     """Whether (B, N, S, D), (B, N, D, T) and (B, N, T, E) are shapes of queries, keys and values of
     the same heads."""
     if not len(queries) == len(keys) == len(values) == 4:
@@ -55,7 +55,7 @@ def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> 
         (queries[3], keys[2]),
         (keys[3], values[2]),
     ]
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     return all(same(a, b) for a, b in pairs)
 
 
@@ -124,7 +124,7 @@ class Attention(NamedTuple):
     def masks_each_score(self, g: RewriteContext, ranks: tuple[int, ...]) -> bool:
         """Whether the last two dimensions of the mask are those of the scores."""
         shape = g.shape_of(self.mask)
-        same = equal_dims(g)
+        same = dims_are_equal(g)
         last = len(shape) >= 2 and same(shape[-2], self.steps) and same(shape[-1], self.total)
         return last and len(shape) in ranks
 
@@ -206,7 +206,7 @@ def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
         pasts.append(node.input[0])
         news.append(heads_of(g, node.input[1]))
     lengths = [g.shape_of(name)[2] for name in pasts]
-    if not equal_dims(g)(*lengths):
+    if not dims_are_equal(g)(*lengths):
         return None
     read = [attention.queries.name, attention.mask, *(name for n in found if n for name in n.input)]
     if depends_on(g, read, (keys, values)):

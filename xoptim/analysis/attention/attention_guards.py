@@ -17,7 +17,7 @@ from ...authoring.right_side import NewNode, NewResult, Operand
 from .attention import Attention
 
 
-def guarded_result(
+def with_nan_guard(
     g: RewriteContext,
     found: Attention,
     result: NewNode | NewResult,
@@ -37,7 +37,7 @@ def guarded_result(
     if not found.guarded:
         return result
     heads, read = found.queries.count, found.values
-    zero = unweighted(g, found, values, flat)
+    zero = zero_product(g, found, values, flat)
     shape = [0, heads, 1, read.length] if split else [0, 1, heads * read.length]
     if heads != read.count:
         pair = g.op.Reshape(zero, [0, read.count, 1, read.length]) if flat else zero
@@ -52,7 +52,9 @@ def with_zeros(g: RewriteContext, result: Operand, zero: Operand) -> NewNode:
     return g.op.Where(g.op.IsNaN(result), zero, result)
 
 
-def unweighted(g: RewriteContext, found: Attention, source: Operand, flat: bool = True) -> NewNode:
+def zero_product(
+    g: RewriteContext, found: Attention, source: Operand, flat: bool = True
+) -> NewNode:
     """`0 @ source`, one row for every query: 0, or NaN where a value is not finite.
 
     :param g: the rewrite

@@ -14,7 +14,7 @@ from ...authoring.right_side import NewNode, Operand
 from ..arguments import optional_input
 from ..axes import axis_of
 from ..permutations import perm_of
-from ..shapes import equal_dims, padded
+from ..shapes import dims_are_equal, padded
 from .heads import SWAPPED
 from .rotary_tables import half_of
 
@@ -101,7 +101,7 @@ def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
 
 def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
     """The axis of the heads, 1 or 2, and the batch; there is one cosine per position."""
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     axes = [
         a for a in (1, 2) if len(dims) == 4 and dims[a] == 1 and same(dims[3 - a], shape[3 - a])
     ]

@@ -11,7 +11,7 @@ from ...authoring import RewriteContext
 from ..axes import axis_of
 
 
-class Exchanged(NamedTuple):
+class RotatedHalves(NamedTuple):
     """Halves `a, b` along the last axis, turned into `(-b, a)` or `(b, -a)`.
 
     :param result: the result that holds them
@@ -24,7 +24,7 @@ class Exchanged(NamedTuple):
     sizes: np.ndarray
 
 
-def exchanged_halves(g: RewriteContext, split: NodeProto) -> Exchanged:
+def rotated_halves(g: RewriteContext, split: NodeProto) -> RotatedHalves:
     """Reads the nodes after a Split in two halves; refuses any other use.
 
     :param g: the optimizer
@@ -44,4 +44,4 @@ def exchanged_halves(g: RewriteContext, split: NodeProto) -> Exchanged:
     expected = [b, neg.output[0]] if side == "left" else [neg.output[0], a]
     g.require(list(concat.input) == expected, "Concat does not exchange the halves")
     g.require(axis_of(g, concat, rank, None) == rank - 1, "the axis is not the last one")
-    return Exchanged(concat.output[0], side, np.array(sizes, np.int64))
+    return RotatedHalves(concat.output[0], side, np.array(sizes, np.int64))

@@ -13,7 +13,7 @@ from xbuilder.dims import is_static
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
 
-from ...authoring import Remade, RewriteContext
+from ...authoring import DerivedConstant, RewriteContext
 from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import Operand, Replacement
 from ..arguments import other_input
@@ -185,7 +185,8 @@ def _times(g: RewriteContext, names: Sequence[str], factor: float) -> list[Opera
     g.require(cheap, "the scale or the bias is not a small constant")
     values = [g.constant_of(name) for name in names]
     return [
-        Remade(rounded(g, wide(v) * factor, v.dtype), n) for v, n in zip(values, names, strict=True)
+        DerivedConstant(rounded(g, wide(v) * factor, v.dtype), n)
+        for v, n in zip(values, names, strict=True)
     ]
 
 

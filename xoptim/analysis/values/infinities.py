@@ -15,7 +15,7 @@ _MOVES = RESHAPES | {"Cast", "Expand", "Transpose"}
 _MAX_DEPTH = 6
 
 
-def seen_infinite(g: RewriteContext, name: str, narrow: int = 0) -> bool:
+def may_hold_infinities(g: RewriteContext, name: str, narrow: int = 0) -> bool:
     """Whether a result is known to hold infinities, NaN, or huge numbers such as those of masks,
     whose square overflows.
 

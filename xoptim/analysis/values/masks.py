@@ -37,7 +37,7 @@ def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
     return node.input[0], float(value.item())
 
 
-def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
+def attention_operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
     """The mask to pass to the operator Attention, which hides a score whose mask is the lowest
     float, and returns zeros for a query whose keys are all hidden. Refuses if the result could
     differ.
@@ -54,13 +54,13 @@ def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
     condition, hidden = g.known(boolean_mask(g, mask), "the mask may hide everything from a query")
     if np.float32(hidden) > HIDDEN:
         g.refuse("the mask may not hide what it lowers")
-    if sees_something(g, condition) or (guarded and np.isneginf(hidden)):
+    if sees_a_key(g, condition) or (guarded and np.isneginf(hidden)):
         return condition
     g.require(np.isfinite(hidden), "the weights of a query that sees nothing are NaN")
     return g.op.Where(condition, np.float32(0), HIDDEN / np.float32(2))
 
 
-def sees_something(g: RewriteContext, condition: str) -> bool:
+def sees_a_key(g: RewriteContext, condition: str) -> bool:
     """Whether a condition is proven true for one key of each query: a causal mask, or a window of
     it.
 

@@ -14,7 +14,7 @@ from ...authoring.context import RewriteContext
 from ..arguments import optional_input
 from ..axes import axes_of, axis_of, slice_axes
 from ..constants import int_values, scalar_dim, scalar_index, scalar_value
-from ..shapes import equal_dims
+from ..shapes import dims_are_equal
 
 #: most nodes between positions and the Range that produces them
 _STEPS = 12
@@ -61,7 +61,7 @@ def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
         return None
     if left.axis != right.axis or len(one) != len(other):
         return None
-    same = equal_dims(g)(one[left.axis], other[right.axis])
+    same = dims_are_equal(g)(one[left.axis], other[right.axis])
     difference = sub(left.first, right.first)
     return difference if same and isinstance(difference, int) else None
 
@@ -95,7 +95,7 @@ def _expand(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     if found is None or before is None or after is None:
         return None
     axis = found.axis + len(after) - len(before)
-    same = axis >= 0 and equal_dims(g)(before[found.axis], after[axis])
+    same = axis >= 0 and dims_are_equal(g)(before[found.axis], after[axis])
     return found._replace(axis=axis) if same else None
 
 
@@ -152,7 +152,7 @@ def _concat(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
             return None
         first, length = first or found, part[found.axis]
         gap = sub(add(first.first, before), found.first)
-        if not equal_dims(g)(mul(gap, length), 0):
+        if not dims_are_equal(g)(mul(gap, length), 0):
             return None
         before = add(before, length)
     return first

@@ -12,7 +12,7 @@ from xbuilder.dims import Dim, Shape
 from ...authoring import NewNode, RewriteContext
 from ..axes import axis_of
 from ..constants import Ints
-from ..shapes import equal_dims, padded
+from ..shapes import dims_are_equal, padded
 
 #: operators that repeat what they read
 REPEATS = ("ConstantOfShape", "Expand", "Tile")
@@ -119,7 +119,7 @@ def repeated_shape(g: RewriteContext, found: Repeated, shape: Shape, axis: int) 
     :return: the vector *found* reads, if it holds the same dimensions; otherwise a Concat
     """
     content = g.value_as_shape(found.sizes)
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     if isinstance(content, tuple) and len(content) == len(shape) and all(map(same, content, shape)):
         return found.sizes
     times, ones = _times(g, found.sizes, found.place), once(shape)

@@ -21,7 +21,7 @@ _MOVED = ("Expand", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 _STEPS = 6
 
 
-def makes_tiny_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> bool:
+def has_subnormal_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> bool:
     """Whether scores, or a mask, are lowered somewhere by -100, or a number close to it.
 
     1. a constant, one element out of 32 at least;
@@ -43,7 +43,7 @@ def makes_tiny_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> b
     if node.op_type == "Where":
         return any(_is_tiny(g, name) for name in node.input[1:])
     terms = node.input if node.op_type == "Add" else node.input[:1]
-    return any(makes_tiny_weights(g, term, depth - 1) for term in terms)
+    return any(has_subnormal_weights(g, term, depth - 1) for term in terms)
 
 
 def _part(g: RewriteContext, name: str) -> float:

@@ -14,7 +14,7 @@ from ..axes import axis_of
 from ..constants import is_filled_with
 
 
-def gives_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
+def is_zero_filled(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
     """Whether a ConstantOfShape returns zeros."""
     value = g.get_attribute_with_default(constant_of_shape, "value", np.zeros(1))
     return not np.asarray(value).any()
@@ -23,7 +23,7 @@ def gives_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
 def is_zeros(g: RewriteContext, name: str) -> bool:
     """Whether every element of a result is 0: a constant, or the result of ConstantOfShape."""
     made = g.producer_or_none(name, "ConstantOfShape")
-    return is_filled_with(g, name, 0) if made is None else gives_zeros(g, made)
+    return is_filled_with(g, name, 0) if made is None else is_zero_filled(g, made)
 
 
 class Part(NamedTuple):

@@ -13,7 +13,7 @@ from xbuilder.files.blocks.block_sources import Blocks
 from xbuilder.files.blocks.block_tensors import BlockTensor
 from xbuilder.files.blocks.summed_blocks import DiagonalBlocks, SummedBlocks, Term
 
-from ...authoring import Remade, RewriteContext
+from ...authoring import DerivedConstant, RewriteContext
 from ..arguments import optional_input
 from ..constants import Ints
 from .affine import Channels, normalization_of
@@ -21,7 +21,7 @@ from .scaled_convs import NOT_STATIC
 from .weights import bias_of, largest, require_weight, weight_blocks
 
 
-class ConvTerm(NamedTuple):
+class MergeableConv(NamedTuple):
     """A convolution, or a term that can be written as a convolution of the same input.
 
     :param weight: its weight
@@ -62,7 +62,7 @@ def place_of(g: RewriteContext, conv: NodeProto) -> ConvPlace:
     return ConvPlace(strides, dilations, g.get_attribute_with_default(conv, "group", 1))
 
 
-def term_of(g: RewriteContext, conv: NodeProto) -> ConvTerm:
+def term_of(g: RewriteContext, conv: NodeProto) -> MergeableConv:
     """A convolution whose weight can be replaced; refuses if it cannot."""
     require_weight(g, conv.input[1])
     weight = weight_blocks(g, conv.input[1])
@@ -70,10 +70,12 @@ def term_of(g: RewriteContext, conv: NodeProto) -> ConvTerm:
     pads = tuple(g.get_attribute_with_default(conv, "pads", (0,) * (2 * rank)))
     g.require(all(p >= 0 for p in pads), "the padding removes elements")
     named = optional_input(conv, 2)
-    return ConvTerm(weight, bias_of(g, conv, 2), pads[:rank], pads[rank:], named)
+    return MergeableConv(weight, bias_of(g, conv, 2), pads[:rank], pads[rank:], named)
 
 
-def pointwise_term(g: RewriteContext, name: str, conv: NodeProto, place: ConvPlace) -> ConvTerm:
+def pointwise_conv(
+    g: RewriteContext, name: str, conv: NodeProto, place: ConvPlace
+) -> MergeableConv:
     """The input of a convolution, or its normalization, as a pointwise convolution of each channel;
     refuses any other result."""
     x = conv.input[0]
@@ -91,10 +93,10 @@ def pointwise_term(g: RewriteContext, name: str, conv: NodeProto, place: ConvPla
         scale, shift, named = np.broadcast_to(affine.scale, (size,)), affine.shift, norm.input[2]
     weight = DiagonalBlocks(scale, place.group, rank, g.type_of(conv.input[1]))
     none = (0,) * (rank - 2)
-    return ConvTerm(weight, shift, none, none, named)
+    return MergeableConv(weight, shift, none, none, named)
 
 
-def offset_in(g: RewriteContext, small: ConvTerm, big: ConvTerm, dilations: Ints) -> Ints:
+def offset_in(g: RewriteContext, small: MergeableConv, big: MergeableConv, dilations: Ints) -> Ints:
     """The offset of a kernel inside a bigger one that reads the same elements and more; refuses if
     there is none."""
     same = small.weight.dims[:2] == big.weight.dims[:2]
@@ -111,8 +113,8 @@ def offset_in(g: RewriteContext, small: ConvTerm, big: ConvTerm, dilations: Ints
 
 
 def summed_weight(
-    g: RewriteContext, weight: str, terms: Sequence[ConvTerm], offset: Ints, signs: Ints
-) -> Remade:
+    g: RewriteContext, weight: str, terms: Sequence[MergeableConv], offset: Ints, signs: Ints
+) -> DerivedConstant:
     """The weight of the sum of two convolutions, where the kernel of the second lies inside the
     first.
 
@@ -131,4 +133,4 @@ def summed_weight(
         most = np.asarray(sum(largest(b) for b in blocks)).astype(result.dtype)
     g.require(np.isfinite(most.astype(np.float64)), "the new weight is not finite")
     g.graph.constants.budget.spend(result.nbytes, result.size)
-    return Remade(result if result.nbytes > DEFERRED_BYTES else result.array(), weight)
+    return DerivedConstant(result if result.nbytes > DEFERRED_BYTES else result.array(), weight)

@@ -14,7 +14,7 @@ from ..arguments import other_input
 from ..constants import is_filled_with
 
 
-def made_of_ones(g: GraphQueries, name: str) -> bool:
+def is_all_ones(g: GraphQueries, name: str) -> bool:
     """Whether every element of a scale is 1: a constant, or an expanded 1."""
     if is_filled_with(g, name, 1):
         return True
@@ -31,7 +31,7 @@ def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
     :return: the product, of the shape of a, None if it is unknown or not finite
     """
     for ones, other in ((a, b), (b, a)):
-        if made_of_ones(g, ones) and g.same_shape(a, b):
+        if is_all_ones(g, ones) and g.same_shape(a, b):
             return other
     left, right = g.constant_or_none(a), g.constant_or_none(b)
     if left is None or right is None:

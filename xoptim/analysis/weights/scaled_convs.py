@@ -71,7 +71,7 @@ def scaled_conv(g: RewriteContext, conv: NodeProto, node: NodeProto) -> ScaledCo
     return ScaledConv(conv, node, with_rank(factor, len(shape)), bias, named, size)
 
 
-def convs_alike(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]:
+def convs_sharing_weight(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]:
     """The convolutions of a graph that share a weight and multiply it by the same factor.
 
     The new weight is shared as well: the file does not grow if nothing else reads the old one.
@@ -111,12 +111,12 @@ def _key(row: ScaledConv) -> Hashable:
 def _groups(g: RewriteContext, weight: str) -> dict[Hashable, list[ScaledConv]]:
     """The convolutions that read a weight and whose result is multiplied, in graph order."""
     groups: dict[Hashable, list[ScaledConv]] = {}
-    looked_at = g.looked_at[:]
+    visited = g.visited[:]
     for record in sorted(g.store.readers(weight), key=lambda r: r.order):
         row = _scaled(g, record, weight)
         if row is not None and row.scales:
             groups.setdefault(_key(row), []).append(row)
-    g.looked_at[:] = looked_at  # the rewrite does not depend on all the visited nodes
+    g.visited[:] = visited  # the rewrite does not depend on all the visited nodes
     return groups
 
 

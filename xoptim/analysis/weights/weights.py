@@ -30,7 +30,7 @@ from xbuilder.passes.rewritten_weights import largest_rewritten
 from xbuilder.tensors.amplitude import largest_along, loses_digits
 from xbuilder.tensors.bits import element_type
 
-from ...authoring import NewNode, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ..arguments import optional_input
 from .affine import wide
 
@@ -161,7 +161,7 @@ def _moved_from(g: RewriteContext, name: str) -> list[str]:
 
 def multiplied_weight(
     g: RewriteContext, name: str, factor: np.ndarray, readers: int = 1
-) -> Remade | NewNode:
+) -> DerivedConstant | NewNode:
     """A weight multiplied by a factor it is broadcast with, rounded once.
 
     Refused when the result is not finite, or when the elements multiplied by one factor become too
@@ -202,7 +202,7 @@ def multiplied_weight(
 
 def _product(
     g: RewriteContext, name: str, before: Blocks, factor: np.ndarray, late: bool
-) -> Remade:
+) -> DerivedConstant:
     """A weight multiplied by factors. A chain of products makes one product, and it alone is
     checked when it is written."""
     before = before.product if isinstance(before, CheckedProduct) else before
@@ -219,12 +219,12 @@ def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | No
     return g.before_or_none(name, "Transpose")
 
 
-def _computed(g: RewriteContext, name: str, blocks: Blocks) -> Remade:
+def _computed(g: RewriteContext, name: str, blocks: Blocks) -> DerivedConstant:
     """A weight derived from another one; a big one is computed when the model is written."""
     result = BlockTensor(blocks)
     g.graph.constants.budget.spend(result.nbytes, result.size)
     value = result if result.nbytes > DEFERRED_BYTES else result.array()
-    return Remade(value, _moved_from(g, name)[-1])
+    return DerivedConstant(value, _moved_from(g, name)[-1])
 
 
 def _require_precision(
@@ -267,7 +267,7 @@ def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> N
     return g.like(filled, filled.input[0], value=new)
 
 
-def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
+def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> DerivedConstant:
     """Weights concatenated into one; a big one is computed when the model is written.
 
     :param g: the optimizer
@@ -277,7 +277,9 @@ def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
     return _computed(g, names[0], JoinedBlocks([weight_blocks(g, n) for n in names], axis))
 
 
-def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]) -> list[Remade]:
+def split_weight(
+    g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
+) -> list[DerivedConstant]:
     """Consecutive parts of a weight; big ones are computed when the model is written.
 
     :param g: the optimizer
@@ -294,7 +296,7 @@ def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
     return parts
 
 
-def ordered_weight(g: RewriteContext, name: str, axis: int, order: np.ndarray) -> Remade:
+def ordered_weight(g: RewriteContext, name: str, axis: int, order: np.ndarray) -> DerivedConstant:
     """A weight with its rows, or columns, reordered; a big one is computed when the model is
     written.
 

@@ -19,7 +19,7 @@ from xbuilder.nodes.record import NodeRecord
 _MAX_ELEMENTS = 1 << 22
 
 
-def contradicts_itself(
+def nodes_contradict_facts(
     graph: Graph, removed: Iterable[NodeRecord], known: Iterable[SavedFacts]
 ) -> bool:
     """Whether the nodes a rewrite replaces are already wrong.

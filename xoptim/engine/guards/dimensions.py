@@ -17,7 +17,7 @@ _SCALES = (1, 50)
 _MAX_RESTRICTED = 5
 
 
-def restricts_sizes(graph: Graph, records: Iterable[NodeRecord]) -> bool:
+def only_runs_for_some_sizes(graph: Graph, records: Iterable[NodeRecord]) -> bool:
     """Whether some nodes only run for some sizes of their inputs, while no constraint on
     dimensions saying so.
 
@@ -46,7 +46,7 @@ def _restricts(graph: Graph, record: NodeRecord) -> bool:
     return record.op_type == "Split"
 
 
-def not_refuted(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) -> bool:
+def equal_on_samples(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) -> bool:
     """Whether two dimensions are equal for every sampled size of the inputs, which is no proof.
 
     :param a: a dimension

@@ -71,7 +71,7 @@ def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
         node.attribute.extend(AttributeProto.FromString(a) for a in (*attributes, *big))
 
 
-class NodeGuard:
+class MutationGuard:
     """Keeps the content of nodes, and finds those that a pattern modified in place.
 
     The edges of a node are in its record; its content is kept here, as bytes. Checking a node that
@@ -144,7 +144,7 @@ def _may_be_big(record: NodeRecord) -> bool:
     return bool(record.domain) or record.op_type in _OWNERS
 
 
-def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
+def call_guarded(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
     """Calls a method of a pattern, checks that it does not modify nodes.
 
     The model a user gave shares its nodes with the graph, so a change would reach it too.
@@ -155,16 +155,16 @@ def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[
     :return: what it returns
     :raises PatternError: it changed a node, all of them are restored
     """
-    guard = NodeGuard()
+    guard = MutationGuard()
     guard.note(records, {})
     result = call()
     changed = guard.changed()
     if changed:
-        raise PatternError(what_changed(pattern.name, changed[0]))
+        raise PatternError(mutation_message(pattern.name, changed[0]))
     return result
 
 
-def what_changed(name: str, record: NodeRecord) -> str:
+def mutation_message(name: str, record: NodeRecord) -> str:
     """The message about a pattern that modified a node in place.
 
     :param name: its name

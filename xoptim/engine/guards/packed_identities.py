@@ -9,7 +9,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.tensors.bits import is_packed
 
 
-def packed_identity(graph: Graph, records: Sequence[NodeRecord]) -> str:
+def packed_identity_output(graph: Graph, records: Sequence[NodeRecord]) -> str:
     """The output that would need an Identity of packed elements, empty if there is none.
 
     Elements are packed when several share a byte. Cost: O(new nodes).

@@ -12,13 +12,13 @@ from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_record
 from xbuilder.nodes.record import NodeRecord
 
-from .dimensions import not_refuted, restricts_sizes
+from .dimensions import equal_on_samples, only_runs_for_some_sizes
 
 #: called with the facts inferred for a node before they are recorded
 FactCheck: TypeAlias = "Callable[[NodeRecord, Sequence[ResultFacts | None] | None], None]"
 
 
-class UnprovenShape(Exception):
+class UnprovenShapeError(Exception):
     """A rewrite may change a shape: it is only proven right for some sizes."""
 
 
@@ -40,7 +40,7 @@ class ResultFactsGuard:
         """Makes the check of the new nodes of one rewrite.
 
         The check raises FactError if a kept result gets another type or another shape,
-        :class:`UnprovenShape` if it may for some sizes.
+        :class:`UnprovenShapeError` if it may for some sizes.
 
         :param removed: nodes the rewrite removed
         :param known: saved facts of their results
@@ -64,8 +64,8 @@ class ResultFactsGuard:
                 with facts_of.recalled(known):  # facts of the inputs of the removed nodes
                     if reason and not self._was_declared_wrong(before, name, new):
                         raise FactError(f"{name!r} had {reason}")
-                    if doubt and not restricts_sizes(self.graph, removed):
-                        raise UnprovenShape(doubt)
+                    if doubt and not only_runs_for_some_sizes(self.graph, removed):
+                        raise UnprovenShapeError(doubt)
 
         return check
 
@@ -80,7 +80,7 @@ class ResultFactsGuard:
             return ""
         constraints = self.graph.facts.constraints
         for axis, (a, b) in enumerate(zip(old.shape, new.shape, strict=True)):
-            if not not_refuted(a, b, self.free_names, constraints):
+            if not equal_on_samples(a, b, self.free_names, constraints):
                 return f"dimension {axis} of {name!r} would be {b} instead of {a}"
         return ""
 

@@ -11,19 +11,19 @@ from ...analysis.arguments import other_input
 from ...analysis.attention.attention import (
     GROUPED,
     LOCAL,
-    are_heads,
     cache_of,
+    have_same_heads,
     is_sequence,
     options_of,
     read_attention,
-    weights_read,
+    weighted_product,
     written,
 )
-from ...analysis.attention.attention_guards import guarded_result
+from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import KEYS, repeated, transposed
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
-from ...analysis.values.masks import operator_mask
+from ...analysis.values.masks import attention_operator_mask
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -53,10 +53,10 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)
     queries, keys = product.input
-    guarded, weighted = weights_read(g, softmax.output[0])
+    guarded, weighted = weighted_product(g, softmax.output[0])
     values = weighted.input[1]
     shapes = [g.shape_of(name) for name in (queries, keys, values)]
-    g.require(are_heads(g, *shapes), "the products are not those of the same heads")
+    g.require(have_same_heads(g, *shapes), "the products are not those of the same heads")
     g.require(all(map(all, shapes)), "a dimension is null, runtimes refuse it")
     g.require(proven_equal(g, g.shape_of(product.output[0]), shape), "the mask may be broader")
     masks = [mask] if mask and not useless else []
@@ -131,7 +131,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
        RotaryEmbedding, or the same constant for each sequence, and the result moved back: the
        operator reads and returns three dimensions;
     2. keys and values joined with those of the steps before: the operator does it;
-    3. the mask is the one of :func:`.masks.operator_mask`, its last two dimensions
+    3. the mask is the one of :func:`.masks.attention_operator_mask`, its last two dimensions
        are those of the scores; one row for every query is repeated, where there are as many keys;
     4. zeros may replace NaN in the weights, see :mod:`.attention_guards`.
 
@@ -142,7 +142,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")
     mask: Operand = None
     if found.mask:
-        mask = operator_mask(g, found.mask, found.guarded)
+        mask = attention_operator_mask(g, found.mask, found.guarded)
         if not found.masks_each_score(g, (2, 3, 4)):
             mask = found.for_each_query(g, mask)
     cache = cache_of(g, found) if found.keys.name else None
@@ -160,6 +160,6 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     new = NewNode("Attention", inputs, options, outputs=outputs)
     # an operator that joins values returns them
     source = found.values.name if cache else operands[2]
-    result = guarded_result(g, found, new[0], source, flat and cache is None, not flat)
+    result = with_nan_guard(g, found, new[0], source, flat and cache is None, not flat)
     alone: dict[str, Replacement] = {found.result: result}
     return written(new, found.replaced(g, result) if flat else alone, cache)

@@ -13,7 +13,7 @@ from xbuilder.shapes.layers.attention import heads_last
 
 from ...analysis.arguments import optional_input
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, padded
+from ...analysis.shapes import dims_are_equal, padded
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import NewResult, Operand
@@ -39,7 +39,7 @@ def attention_useless_mask(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(is_always(g, mask, value), "the mask may hide a score")
     shape = g.known(moved_shape(g, mask), "the shape is not known")
     scores = _scores(g, node)
-    same, dims = equal_dims(g), padded(shape, 4)
+    same, dims = dims_are_equal(g), padded(shape, 4)
     fits = len(shape) <= 4 and all(d == 1 or same(d, s) for d, s in zip(dims, scores, strict=True))
     g.require(fits and same(dims[-1], scores[-1]), "the mask may not be as long as the scores")
     return _masked(g, node, None)
@@ -113,7 +113,7 @@ def _spread_operand(g: RewriteContext, name: str) -> tuple[Operand, Shape] | Non
         axes = unsqueezed_axes(g, unsqueeze, len(small))
         rest = iter(small)
         small = tuple(1 if axis in axes else next(rest) for axis in range(len(wide)))
-    if not all(map(equal_dims(g), padded(small, 2)[-2:], padded(wide, 2)[-2:])):
+    if not all(map(dims_are_equal(g), padded(small, 2)[-2:], padded(wide, 2)[-2:])):
         return None
     g.look_at(unsqueeze, spread)
     new = source if unsqueeze is None else g.op.Unsqueeze(source, axes=list(axes))
@@ -123,7 +123,7 @@ def _spread_operand(g: RewriteContext, name: str) -> tuple[Operand, Shape] | Non
 def _broadcast(g: RewriteContext, shapes: Sequence[Shape], wide: Shape) -> Shape:
     """The shape several shapes broadcast to, within another shape; refuses a mask that the operator
     does not broadcast as it did the previous one."""
-    rank, same = len(wide), equal_dims(g)
+    rank, same = len(wide), dims_are_equal(g)
     dims: list[Dim] = []
     for full, *column in zip(wide, *(padded(shape, rank) for shape in shapes), strict=True):
         kept = [same(d, full) for d in column]
@@ -137,7 +137,7 @@ def _broadcast(g: RewriteContext, shapes: Sequence[Shape], wide: Shape) -> Shape
 
 def _are_repeated(g: RewriteContext, node: NodeProto, small: Shape, wide: Shape) -> bool:
     """Whether an Attention repeats a mask along the batch and the heads as the previous one was."""
-    same, leading = equal_dims(g), zip(*(padded(s, 4)[:2] for s in (small, wide)), strict=True)
+    same, leading = dims_are_equal(g), zip(*(padded(s, 4)[:2] for s in (small, wide)), strict=True)
     scores = _queries(g, node)[:2]
     return all(same(a, b) or same(b, s) for (a, b), s in zip(leading, scores, strict=True))
 

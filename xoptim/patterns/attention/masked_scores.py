@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ...analysis.attention.attention import weights_read
+from ...analysis.attention.attention import weighted_product
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
@@ -68,5 +68,5 @@ def projected_sequence_of(g: RewriteContext, scores: str) -> str:
     rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3
     if softmax is None or not rows:
         g.refuse("it is not a Softmax of rows")
-    _, weighted = weights_read(g, softmax.output[0])
+    _, weighted = weighted_product(g, softmax.output[0])
     return projected_sequence(g, weighted.input[1])

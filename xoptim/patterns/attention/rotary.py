@@ -14,7 +14,7 @@ from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary
 from ...analysis.attention.rotary_tables import COS_SIN_CACHE
 from ...analysis.axes import axis_of
 from ...analysis.neighbours import consumers_of
-from ...analysis.shapes import equal_dims, proven_equal
+from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.zeros import parts_among_zeros
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
@@ -111,7 +111,7 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
     tables = found.tables(g)
-    if not equal_dims(g)(found.batch, g.shape_of(found.x)[0]):
+    if not dims_are_equal(g)(found.batch, g.shape_of(found.x)[0]):
         tables = _one_per_row(g, found.x, tables)
     return found.written(g, tables)
 
@@ -122,7 +122,7 @@ def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[O
     batch = g.shape_of(x)[0]
     while (node := g.producer_or_none(x, "Transpose", "Reshape")) is not None:
         before = g.shape_or_none(node.input[0])
-        if not before or not equal_dims(g)(before[0], batch):
+        if not before or not dims_are_equal(g)(before[0], batch):
             break
         x = node.input[0]
     shape = g.op.Concat(g.op.Shape(x, start=0, end=1), [1], [1], axis=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.attention.scaled_source import ELSEWHERE, scaled_source
-from ...analysis.neighbours import before_any
+from ...analysis.neighbours import producer_among
 from ...analysis.scaling import scalar_factor
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
@@ -31,7 +31,7 @@ def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
 
     onnxruntime multiplies one query by its keys in half the time when nothing scales the product.
     """
-    product = before_any(g, node, "MatMul")
+    product = producer_among(g, node, "MatMul")
     result = product.output[0]
     factor = g.known(scalar_factor(g, node, result), "it is not scaled by one constant number")
     queries = product.input[0]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from onnx import NodeProto
 
-from ...analysis.attention.attention import weights_read
+from ...analysis.attention.attention import weighted_product
 from ...analysis.attention.magnitudes import Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
-from ...analysis.values.masks import boolean_mask, sees_something
+from ...analysis.values.masks import boolean_mask, sees_a_key
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -22,7 +22,7 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
     1. V holds the heads of x @ W + b, x is a normalized sequence, W and b are constants;
     2. scores are computed from x, by operations that keep them finite when x is, see
        :mod:`.magnitudes`, and from masks that are finite, or hide some keys of each
-       query only, see :func:`.masks.sees_something`.
+       query only, see :func:`.masks.sees_a_key`.
 
     If w is NaN, an element of x is not finite, every column of V has a NaN or an infinity: zeros
     @ V is NaN as well.
@@ -31,7 +31,7 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
     softmax = g.before(test, "Softmax")
     rank = g.rank_of(weights)
     g.require(rank == 4 and axis_of(g, softmax, 4, -1) == 3, "it is not a Softmax of rows")
-    _, weighted = weights_read(g, weights)
+    _, weighted = weighted_product(g, weights)
     x = projected_sequence(g, weighted.input[1])
     magnitudes = Magnitudes(g, x)
     finite = any(magnitudes.largest(name) is not None for name in _scores(g, softmax.input[0]))
@@ -47,5 +47,5 @@ def _scores(g: RewriteContext, name: str) -> Iterator[str]:
         return
     for mask, scores in g.either_order(masked):
         found = boolean_mask(g, mask)
-        if found is not None and sees_something(g, found[0]):
+        if found is not None and sees_a_key(g, found[0]):
             yield scores

@@ -13,7 +13,7 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 from ...analysis.arguments import other_input
 from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, padded
+from ...analysis.shapes import dims_are_equal, padded
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -52,7 +52,7 @@ def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     g.require(not g.is_constant(node.input[1]), "the shape is already constant")
     before, after = shapes_of_one_rank(g, node)
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     target = [1 if same(a, b) else b for a, b in zip(before, after, strict=True)]
     static = [d for d in target if isinstance(d, int)]
     g.require(static == target, "a dimension changes into an unknown one")
@@ -72,7 +72,7 @@ def shape_based_concat_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(single, "a piece may not have one element")
     before, after = shapes_of_one_rank(g, node)
     g.require(len(after) == len(concat.input), "the rank changes")
-    stays = list(map(equal_dims(g), before, after))
+    stays = list(map(dims_are_equal(g), before, after))
     g.require(stays.count(False) == 1, "not one dimension changes")
     pieces = list(zip(concat.input, stays, strict=True))
     others = (name for name, same in pieces if same)
@@ -123,7 +123,8 @@ def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
     if before is None or after is None or len(before) != len(after):
         return False
     return all(
-        a == 1 or same for a, same in zip(before, map(equal_dims(g), before, after), strict=True)
+        a == 1 or same
+        for a, same in zip(before, map(dims_are_equal(g), before, after), strict=True)
     )
 
 
@@ -154,7 +155,7 @@ def _same_broadcast(g: RewriteContext, pairs: Sequence[tuple[Shape, Shape]], aft
     rank = len(after)
     if max(len(s) for s, _ in pairs) != rank or max(len(w) for _, w in pairs) > rank:
         return False
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     rows = [(padded(small, rank), padded(wide, rank)) for small, wide in pairs]
     return all(
         all(same(small[i], wide[i]) for small, wide in rows)
@@ -216,7 +217,7 @@ def _keeps_matrices(
 ) -> bool:
     """Whether a MatMul multiplies the same matrices, and as many of them, once some operands are
     replaced."""
-    same, pairs = equal_dims(g), []
+    same, pairs = dims_are_equal(g), []
     for name in node.input:
         wide = g.shape_or_none(name)
         small = moved_shape(g, sources[name]) if name in sources else wide

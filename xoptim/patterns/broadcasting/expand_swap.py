@@ -13,7 +13,7 @@ from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axes_of
 from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, keeps_shape, padded
+from ...analysis.shapes import dims_are_equal, keeps_shape, padded
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -198,7 +198,7 @@ def expand_unsqueeze_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     uncovered = "the last shape does not have every dimension of the first one"
     if not isinstance(last, tuple):
         g.refuse(uncovered)
-    rank, same = len(wide) + len(axes), equal_dims(g)
+    rank, same = len(wide) + len(axes), dims_are_equal(g)
     kept = [d for i, d in enumerate(padded(last, rank)[-rank:]) if i not in axes]
     covers = (same(a, b) or same(t, b) for a, b, t in zip(small, wide, kept, strict=True))
     g.require(all(covers), uncovered)

@@ -19,7 +19,7 @@ from ...analysis.axes import axes_of, axis_of, cut_axes
 from ...analysis.constants import Ints, scalar_index
 from ...analysis.permutations import perm_of
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import equal_dims, padded
+from ...analysis.shapes import dims_are_equal, padded
 from ...analysis.values.repeated import (
     REPEATS,
     Repeated,
@@ -77,7 +77,7 @@ def _repeated_as_often(g: RewriteContext, name: str, found: Repeated) -> tuple[S
     the repeated one."""
     shape = g.known(moved_shape(g, name), "the shape of the result is not known")
     axis = repeated_axis(shape)
-    if axis is None or not equal_dims(g)(shape[axis], found.times):
+    if axis is None or not dims_are_equal(g)(shape[axis], found.times):
         g.refuse("the result is not as long, or has other dimensions that are not integers")
     return shape, axis
 
@@ -141,7 +141,7 @@ def _computed_once(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(found, "nothing is repeated along one axis")
     known = all(n in found or not n or g.is_cheap_constant(n) for n in names)
     g.require(known, "an operand is not a small constant, or is not repeated along one axis")
-    first, same = next(iter(found.values())), equal_dims(g)
+    first, same = next(iter(found.values())), dims_are_equal(g)
     filled = node.op_type in _MOVES and all(is_one_number(g, r) for r in found.values())
     g.require(not filled, "what is filled with one number stays so")
     often = all(same(first.times, r.times) for r in found.values())

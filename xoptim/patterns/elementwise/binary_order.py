@@ -8,8 +8,8 @@ from onnx import NodeProto
 from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 from xbuilder.operators.op_traits import INDICES
 
-from ...analysis.neighbours import before_any
-from ...analysis.shapes import equal_dims, padded, proven_equal
+from ...analysis.neighbours import producer_among
+from ...analysis.shapes import dims_are_equal, padded, proven_equal
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -19,7 +19,7 @@ def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
     """Whether a shape is the full one with some dimensions, not 1, replaced by 1 or missing."""
     if _has_every_dimension(shape, full):
         return False  # the usual case
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     pairs = list(zip(padded(shape, len(full)), full, strict=True))
     if any(a != 1 and not same(a, b) for a, b in pairs):
         return False
@@ -94,7 +94,7 @@ def integer_sums(g: RewriteContext, node: NodeProto) -> NewNode:
     Integers are added in any order, those that overflow included.
     """
     g.require(g.type_or_none(node.output[0]) in INDICES, "the type is not int32 nor int64")
-    inner = before_any(g, node, "Add", "Sub")
+    inner = producer_among(g, node, "Add", "Sub")
     g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
     with np.errstate(over="ignore"):
         _, outer_sign, b = _signed(g, node, inner.output[0])

@@ -9,7 +9,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 from xbuilder.operators.op_traits import ARITHMETIC, is_float_of
 from xbuilder.tensors.bits import is_packed
 
-from ...analysis.values.infinities import seen_infinite
+from ...analysis.values.infinities import may_hold_infinities
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -59,7 +59,7 @@ def holds(wide: int, narrow: int) -> bool:
     return wide in WIDER_FLOATS.get(narrow, ())
 
 
-def same_as_direct(source: int, middle: int, target: int) -> bool:
+def casts_directly(source: int, middle: int, target: int) -> bool:
     """Whether converting *source* to *middle* then *target* is the same as a direct conversion.
 
     Every value counts: NaN, infinities, integers out of range (their high bits are dropped).
@@ -123,7 +123,7 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     unknown = "a type is not known"
     source, middle, target = g.type_of(x, unknown), target_type(g.before(z)), target_type(outer)
     g.require(middle and target, unknown)
-    same = same_as_direct(source, middle, target)
+    same = casts_directly(source, middle, target)
     g.require(same, "the type in the middle changes the values")
     return x if source == target else g.like(outer, x)
 
@@ -144,7 +144,7 @@ def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
 
 def _require_finite(g: RewriteContext, *names: str, narrow: int = 0) -> None:
     """Refuses results known to hold numbers that become infinite with less precision."""
-    infinite = any(seen_infinite(g, name, narrow) for name in names)
+    infinite = any(may_hold_infinities(g, name, narrow) for name in names)
     g.require(not infinite, "an operand holds infinities, or huge numbers")
 
 

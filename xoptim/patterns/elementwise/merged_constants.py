@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 
-from ...analysis.neighbours import before_any
+from ...analysis.neighbours import producer_among
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...analysis.weights.affine import wide
 from ...authoring import NewNode, RewriteContext
@@ -52,7 +52,7 @@ def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
     integers, because an integer may become the previous one.
     """
     ops = _SUMS if node.op_type in _SUMS else _PRODUCTS
-    inner = before_any(g, node, *ops)
+    inner = producer_among(g, node, *ops)
     middle, result = inner.output[0], node.output[0]
     mixed = inner.op_type != node.op_type or node.op_type in ("Sub", "Div")
     g.require(mixed, "both are sums, or products")

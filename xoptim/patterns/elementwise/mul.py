@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.scaling import Scaled, scaled_operand
-from ...analysis.values.infinities import seen_infinite
+from ...analysis.values.infinities import may_hold_infinities
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -100,5 +100,5 @@ def sub1_mul(g: RewriteContext, x: str, y: str) -> None:
     inf - 0.5 * inf is NaN: never in the default set.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-    infinite = seen_infinite(g, x) or seen_infinite(g, y)
+    infinite = may_hold_infinities(g, x) or may_hold_infinities(g, y)
     g.require(not infinite, "an operand holds infinities, or huge numbers")

@@ -15,7 +15,7 @@ from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import Ints, int_values, scalar_index
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
-from ...analysis.shapes import equal_dims, proven_equal
+from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -247,7 +247,7 @@ def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     size = prod(d for d in others if isinstance(d, int))
     same = all(isinstance(d, int) for d in others) and size == prod(columns)
     g.require(same and size > 0, "the rows may have another size")
-    g.require(equal_dims(g)(rows, first), "the number of rows may be another one")
+    g.require(dims_are_equal(g)(rows, first), "the number of rows may be another one")
     return g.op.Reshape(x, (0, *columns))
 
 

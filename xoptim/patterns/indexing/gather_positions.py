@@ -13,7 +13,7 @@ from xbuilder.dims import Dim, Shape, is_static, normalize_axes
 from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import Ints, int_values, scalar_dim
-from ...analysis.shapes import equal_dims, proven_equal
+from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -117,13 +117,13 @@ def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
 
 def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
     """Whether a vector is 0, 1, 2, ..., as long as a dimension."""
-    return is_range(g, vector) and equal_dims(g)(g.shape_of(vector)[0], dim)
+    return is_range(g, vector) and dims_are_equal(g)(g.shape_of(vector)[0], dim)
 
 
 def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
     """Whether a result is one number, equal to a dimension."""
     value = scalar_dim(g, name)
-    return value is not None and equal_dims(g)(value, dim)
+    return value is not None and dims_are_equal(g)(value, dim)
 
 
 def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:

@@ -9,9 +9,9 @@ from xbuilder.dims import Dim, Shape, normalize_axes
 
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import scalar_value
-from ...analysis.shapes import equal_dims, proven_equal
+from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
-from ...analysis.values.zeros import gives_zeros, is_zeros
+from ...analysis.values.zeros import is_zero_filled, is_zeros
 from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
 from ...catalogue import register_pattern, rewrite
 
@@ -73,7 +73,7 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
     if rows is None:
         return g.no("the indices are not 0, 1, 2, ...")
     shape = g.shape_of(data)
-    same = shape != () and equal_dims(g)(rows, shape[0])
+    same = shape != () and dims_are_equal(g)(rows, shape[0])
     g.require(same, "some rows may stay")
     g.require(g.type_or_none(updates), "the type of the updates is not known")
     return updates
@@ -160,14 +160,14 @@ class GatherGradPattern(Rewrite):
     in no set.
     """
 
-    for_other_build = True
+    for_training_build = True
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         """Recognizes the gradient of Gather along the first axis."""
         if g.get_attribute_with_default(node, "reduction", "none") != "add":
             return g.no("the updates are not added")
         zeros = g.before(node, "ConstantOfShape")
-        g.require(gives_zeros(g, zeros), "the data is not made of zeros")
+        g.require(is_zero_filled(g, zeros), "the data is not made of zeros")
         column = g.before(node, "Unsqueeze", index=1)
         rank = g.rank_of(node.input[1])
         last = normalize_axes(axes_of(g, column) or (), rank) == (rank - 1,)

@@ -13,7 +13,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 from ...analysis.axes import axis_of
 from ...analysis.constants import Ints
 from ...analysis.weights.weights import require_weight
-from ...authoring import NewNode, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..indexing.gather import constant_indices
 from ..indexing.slices import LAST, Interval, intervals_of
@@ -102,7 +102,7 @@ def gather_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     require_weight(g, weight)
     g.require(g.is_cheap_constant(weight), "the weight is large, or in another file")
     moved = np.take(g.constant_of(weight), np.argsort(order), axis=1)
-    return g.like(conv, x, Remade(moved, weight), *conv.input[2:])
+    return g.like(conv, x, DerivedConstant(moved, weight), *conv.input[2:])
 
 
 Pieces = list[dict[int, Interval]]

@@ -8,12 +8,12 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ...analysis.constants import Ints
-from ...analysis.neighbours import before_any
+from ...analysis.neighbours import producer_among
 from ...analysis.permutations import inverse, perm_of
 from ...analysis.shapes import keeps_shape
 from ...analysis.weights.affine import Channels, one_per_channel
 from ...analysis.weights.weights import require_scalable, source_of
-from ...authoring import NewNode, Refusal, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
@@ -99,7 +99,7 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     for each channel. c is a small constant, nothing is broadcast to its shape. One number goes
     through a Reshape as well: the heads of queries that are scaled.
     """
-    move = before_any(g, node, "Transpose")
+    move = producer_among(g, node, "Transpose")
     x, moved = move.input[0], move.output[0]
     side = list(node.input).index(moved)
     c = node.input[1 - side]
@@ -114,14 +114,14 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     if split is not None and not g.is_used_more_than_once(split.input[0]):
         source = g.known(source_of(g, split.input[0], *CHANNELS), "nothing takes the constant")
         require_scalable(g, source.input[1])
-        operands = _in_order(side, split.input[0], Remade(value.reshape(()), c))
+        operands = _in_order(side, split.input[0], DerivedConstant(value.reshape(()), c))
         g.look_at(split)
         return g.op.Transpose(g.like(split, g.like(node, *operands), split.input[1]), perm=perm)
     source = g.known(source_of(g, x, *CHANNELS), "nothing takes the constant")
     turned = _moved_back(value, perm)
     fits = one_per_channel(turned.shape, channels_of(source, len(perm), turned.size))
     g.require(fits, "the constant does not have one value for each channel")
-    operands = _in_order(side, x, Remade(turned, c))
+    operands = _in_order(side, x, DerivedConstant(turned, c))
     return g.op.Transpose(g.like(node, *operands), perm=perm)
 
 

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from ...analysis.permutations import inverse, perm_of
 from ...analysis.weights.affine import Channels, normalization_of
 from ...analysis.weights.weights import rounded, source_of
-from ...authoring import Remade, RewriteContext
+from ...authoring import DerivedConstant, RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 from .transpose_binary import CHANNELS, channels_of
@@ -51,7 +51,7 @@ def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Rep
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(x))
     shape = [-1, *[1] * (len(perm) - 1 - perm[1])]
     scale, shift = (
-        Remade(rounded(g, np.asarray(value).reshape(shape), dtype), name)
+        DerivedConstant(rounded(g, np.asarray(value).reshape(shape), dtype), name)
         for value, name in zip(affine, norm.input[1:3], strict=True)
     )
     new = g.op.Add(g.op.Mul(x, scale), shift)

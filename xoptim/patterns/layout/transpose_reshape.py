@@ -13,7 +13,7 @@ from xbuilder.operators.op_traits import ELEMENTWISE_UNARY
 from ...analysis.constants import Ints
 from ...analysis.permutations import compose, inverse, is_identity, perm_of
 from ...analysis.reshapes import reshaped
-from ...analysis.shapes import equal_dims, inner_dims, positive, proven_equal, without_ones
+from ...analysis.shapes import dims_are_equal, inner_dims, positive, proven_equal, without_ones
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -189,7 +189,7 @@ def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:
     found = g.value_as_shape(name)
     if not isinstance(found, tuple) or len(found) != len(expected) or found.count(-1) > 1:
         return False
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     return all(d == -1 or same(d, e) for d, e in zip(found, expected, strict=True))
 
 

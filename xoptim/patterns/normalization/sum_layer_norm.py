@@ -8,7 +8,7 @@ from xbuilder.runtimes.processors import processors_of
 
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ...catalogue.speed_gates import find_gate
+from ...catalogue.speed_gates import find_speed_gate
 
 #: name, in the measures, of the kernel of onnxruntime for an addition and a LayerNormalization
 ON_CPU = "SkipLayerNormalization(on_cpu=True)"
@@ -34,7 +34,7 @@ def sum_layer_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
     2. a and b have the same shape, of rank 3: onnxruntime does not fuse the others;
     3. they are in float or in double, which every runtime adds with Sum.
     """
-    measured = [find_gate(ON_CPU, p, g.processor) for p in processors_of(g.processor)]
+    measured = [find_speed_gate(ON_CPU, p, g.processor) for p in processors_of(g.processor)]
     slower = all(gate is not None and not gate.kept for gate in measured)
     g.require(slower, "SkipLayerNormalization was not measured slower")
     add = g.before(node, "Add")

@@ -9,13 +9,13 @@ from onnx import NodeProto
 from ...analysis.weights.mergeable_convs import (
     offset_in,
     place_of,
-    pointwise_term,
+    pointwise_conv,
     summed_weight,
     term_of,
 )
 from ...analysis.weights.scaled_convs import NOT_STATIC
 from ...analysis.weights.weights import rounded
-from ...authoring import NewNode, Refusal, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 
@@ -57,7 +57,7 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(alone, "what is added is used elsewhere")
     first = term_of(g, main)
     name = names[1 - big]
-    second = term_of(g, other) if same and other else pointwise_term(g, name, main, place)
+    second = term_of(g, other) if same and other else pointwise_conv(g, name, main, place)
     offset = offset_in(g, second, first, place.dilations)
     signs = (1, -1 if node.op_type == "Sub" else 1)
     signs = signs[::-1] if big else signs
@@ -67,7 +67,7 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         return g.like(main, x, weight)
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(main.input[1]))
     value = rounded(g, np.broadcast_to(bias, first.weight.dims[:1]), dtype)
-    return g.like(main, x, weight, Remade(value, first.named or second.named))
+    return g.like(main, x, weight, DerivedConstant(value, first.named or second.named))
 
 
 def _kernel_size(g: RewriteContext, conv: NodeProto) -> int:

@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from xbuilder.operators.op_traits import is_float_of
 
-from ...analysis.shapes import equal_dims
+from ...analysis.shapes import dims_are_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -208,4 +208,4 @@ def _require_same(g: RewriteContext, left: Operand, right: Operand, letter: str)
     """Refuses unless both operands have the same dimension for a letter."""
     (x, a), (z, b) = left, right
     first, second = g.shape_of(x)[a.index(letter)], g.shape_of(z)[b.index(letter)]
-    g.require(equal_dims(g)(first, second), "the dimensions of the sum may differ")
+    g.require(dims_are_equal(g)(first, second), "the dimensions of the sum may differ")

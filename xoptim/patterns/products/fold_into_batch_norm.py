@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from xbuilder.operators.op_traits import ARITHMETIC
 
-from ...analysis.neighbours import before_any
+from ...analysis.neighbours import producer_among
 from ...analysis.weights.affine import (
     AFFINE,
     Affine,
@@ -24,7 +24,7 @@ from ...analysis.weights.affine import (
     require_not_gelu,
 )
 from ...analysis.weights.weights import rounded
-from ...authoring import NewNode, Refusal, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
@@ -42,7 +42,7 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, 
     Both are in inference mode, S and B are constant. Refused when something else reads the result
     of BatchNormalization, when a number is not finite.
     """
-    norm = before_any(g, node, _NORM)
+    norm = producer_among(g, node, _NORM)
     result = norm.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the result of BatchNormalization is used elsewhere")
@@ -114,7 +114,7 @@ def _normalization(g: RewriteContext, norm: NodeProto, x: str, affine: Affine) -
     )
     names = norm.input[1:3]
     parameters: list[Operand] = [
-        Remade(rounded(g, value, dtype), name)
+        DerivedConstant(rounded(g, value, dtype), name)
         for (value, dtype), name in zip(pairs, names, strict=True)
     ]
     return g.like(norm, x, *parameters, *norm.input[3:])

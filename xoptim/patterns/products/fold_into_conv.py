@@ -9,7 +9,7 @@ import onnx.helper as oh
 from onnx import NodeProto
 
 from ...analysis.arguments import optional_input
-from ...analysis.neighbours import before_any
+from ...analysis.neighbours import producer_among
 from ...analysis.weights.affine import (
     AFFINE,
     SCALING,
@@ -24,7 +24,7 @@ from ...analysis.weights.scaled_convs import (
     CONVOLUTIONS,
     NOT_STATIC,
     ScaledConv,
-    convs_alike,
+    convs_sharing_weight,
     scaled_conv,
     with_rank,
 )
@@ -36,7 +36,7 @@ from ...analysis.weights.weights import (
     sum_over,
     weight_blocks,
 )
-from ...authoring import NewNode, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
@@ -60,7 +60,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     when the result is divided by zero, when the new weight overflows or becomes too small for its
     type. The new weight is computed in a wider type and rounded once.
     """
-    conv = before_any(g, node, *CONVOLUTIONS)
+    conv = producer_among(g, node, *CONVOLUTIONS)
     weight, result = conv.input[1], conv.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the result of the convolution is used elsewhere")
@@ -70,7 +70,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     row = scaled_conv(g, conv, node)
     if not row.scales:
         return {node.output[0]: _folded(g, row, weight)}
-    rows = convs_alike(g, row)
+    rows = convs_sharing_weight(g, row)
     new = multiplied_weight(g, weight, row.factor, len(rows))
     return {r.node.output[0]: _folded(g, r, new) for r in rows}
 
@@ -160,4 +160,4 @@ def _convolution(
         return g.like(conv, x, weight)
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(conv.input[1]))
     value = rounded(g, np.broadcast_to(bias.value, (size,)), dtype)
-    return g.like(conv, x, weight, Remade(value, bias.name))
+    return g.like(conv, x, weight, DerivedConstant(value, bias.name))

@@ -12,7 +12,7 @@ from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 
 from ...analysis.arguments import optional_input
 from ...analysis.constants import scalar_constant
-from ...analysis.neighbours import before_any
+from ...analysis.neighbours import producer_among
 from ...analysis.weights.affine import (
     AFFINE,
     Channels,
@@ -30,7 +30,7 @@ from ...analysis.weights.weights import (
     sum_over,
     weight_blocks,
 )
-from ...authoring import NewNode, Refusal, Remade, RewriteContext
+from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from .gemm_scalar import scaled_alpha
@@ -57,7 +57,7 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     is divided by zero, when the new weight overflows or becomes too small for its type. The new
     weight is computed in a wider type and rounded once.
     """
-    node_before = before_any(g, node, *PRODUCTS)
+    node_before = producer_among(g, node, *PRODUCTS)
     result = node_before.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the product is used elsewhere")
@@ -155,8 +155,8 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     operand; W is a constant that leaves the file, or is small. Refused when something else reads
     an inner result, and as MatMulAffine.
     """
-    add = before_any(g, node, "Add")
-    inner = before_any(g, add, "MatMul")
+    add = producer_among(g, node, "Add")
+    inner = producer_among(g, add, "MatMul")
     results = inner.output[0], add.output[0]
     alone = not any(g.is_used_more_than_once(name) for name in results)
     g.require(alone, "an inner result is used elsewhere")
@@ -178,7 +178,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     3. X is not a product, which would have s as its bias; nor is it divided, or multiplied by a
        constant, because this may be a normalization.
     """
-    product = _product_of(g, before_any(g, node, "MatMul"))
+    product = _product_of(g, producer_among(g, node, "MatMul"))
     g.require(len(product.shape) == 2, "the weight is not one matrix")
     inner = g.before(product.node, "Add", index=1 - product.side)
     result = product.node.output[0]
@@ -223,7 +223,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     """
     reshape = g.before(node, *_GATHERS_ROWS, "Squeeze")
     add = g.before_or_none(reshape, "Add")
-    inner = before_any(g, add or reshape, "MatMul")
+    inner = producer_among(g, add or reshape, "MatMul")
     results = [n.output[0] for n in (inner, add, reshape) if n is not None]
     alone = not any(g.is_used_more_than_once(name) for name in results)
     g.require(alone, "an inner result is used elsewhere")
@@ -342,11 +342,13 @@ def _row(g: RewriteContext, product: _Product) -> np.ndarray:
     return value.reshape(() if value.size == 1 else (size,))
 
 
-def _new_bias(g: RewriteContext, product: _Product, value: np.ndarray, name: str) -> Remade:
+def _new_bias(
+    g: RewriteContext, product: _Product, value: np.ndarray, name: str
+) -> DerivedConstant:
     """A bias derived from a constant: one number for each column, or each row."""
     size, dtype = product.shape[product.outer], g.type_of(product.weight)
     vector = rounded(g, np.broadcast_to(value, (size,)), oh.tensor_dtype_to_np_dtype(dtype))
-    return Remade(vector if product.side else vector.reshape((size, 1)), name)
+    return DerivedConstant(vector if product.side else vector.reshape((size, 1)), name)
 
 
 def _new_weight(g: RewriteContext, product: _Product, scale: np.ndarray, axis: int) -> Operand:

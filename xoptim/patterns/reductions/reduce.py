@@ -11,8 +11,8 @@ from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.neighbours import consumers_of
 from ...analysis.shapes import positive
-from ...analysis.values.infinities import seen_infinite
-from ...authoring import Answer, NewNode, Rewrite, RewriteContext
+from ...analysis.values.infinities import may_hold_infinities
+from ...authoring import NewNode, Rewrite, RewriteContext, RewriteResult
 from ...catalogue import register_pattern
 from ...declarative import rule
 from ..elementwise.cast import WIDER_FLOATS
@@ -40,7 +40,7 @@ def reduce_sum_normalize(
     g.require(g.type_or_none(x) == narrow, "the type after is not the type before")
     g.require(wide in WIDER_FLOATS.get(narrow, ()), "x is not widened")
     g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
-    infinite = seen_infinite(g, x) or seen_infinite(g, factor, narrow)
+    infinite = may_hold_infinities(g, x) or may_hold_infinities(g, factor, narrow)
     g.require(not infinite, "an operand holds infinities, or huge numbers")
     total = g.before(s)
     cast = g.producer_or_none(factor, "Cast")
@@ -70,7 +70,7 @@ class ReduceArgTopKPattern(Rewrite):
         super().__init__(verbose)
         self.types = INDICES | WIDE_FLOATS if floats else INDICES
 
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer:
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> RewriteResult:
         """Finds the reduction beside an ArgMax or an ArgMin, and replaces both."""
         (x,) = g.inputs(node)
         op_type, largest = _EXTREMA[node.op_type]

@@ -15,8 +15,8 @@ from xbuilder.dims import Shape, normalize_axes
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints, int_values
-from ...analysis.reshapes import moved_shape, ones_change, reshaped
-from ...analysis.shapes import equal_dims, positive
+from ...analysis.reshapes import moved_shape, reshaped, squeeze_or_unsqueeze
+from ...analysis.shapes import dims_are_equal, positive
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -73,7 +73,7 @@ def _without_wrong_zeros(
 ) -> Ints | None:
     """Replaces the zeros that would copy another dimension, returns None if that is not
     possible."""
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     new, holes = list(target), []
     for i, wanted in enumerate(target):
         if wanted != 0 or copied(i):
@@ -208,6 +208,6 @@ def shape_based_reshape_is_squeeze(g: RewriteContext, node: NodeProto) -> NewNod
 
     The other dimensions are proven equal one by one; removing here and adding there is refused.
     """
-    op_type, axes = ones_change(g, node)
+    op_type, axes = squeeze_or_unsqueeze(g, node)
     node_for: NewNode = getattr(g.op, op_type)(node.input[0], axes=axes)
     return node_for

@@ -10,7 +10,7 @@ from ...analysis.arguments import int_attribute
 from ...analysis.axes import axis_of
 from ...analysis.constants import int_values
 from ...analysis.reshapes import reshaped
-from ...analysis.shapes import equal_dims, positive
+from ...analysis.shapes import dims_are_equal, positive
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -111,7 +111,7 @@ def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
 def _copied_target(g: RewriteContext, before: Shape, after: Shape) -> list[int] | None:
     """Target shape made of integers when dimensions are known otherwise: 0 copies one, -1 deduces
     one."""
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     target: list[int] = []
     for i, dim in enumerate(after):
         if isinstance(dim, int) and dim > 0:
@@ -129,7 +129,7 @@ def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[
     content = g.value_as_shape(node.input[1])
     if not isinstance(content, tuple) or int_attribute(node, "allowzero", 0) != 0:
         return None
-    same, target = equal_dims(g), list(content)
+    same, target = dims_are_equal(g), list(content)
     for i, (dim, copied) in enumerate(zip(content, before, strict=False)):
         if isinstance(dim, str) and same(dim, copied):
             target[i] = 0

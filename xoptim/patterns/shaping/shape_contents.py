@@ -35,7 +35,7 @@ class ShapeBasedSameContentPattern(Rewrite):
     """
 
     @staticmethod
-    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """The Shape nodes, and the nodes that read one of these operators."""
         return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
 

@@ -8,12 +8,12 @@ import onnx
 from onnx import FunctionProto, NodeProto
 
 from ...analysis.arguments import int_attribute, other_input
-from ...analysis.attention.rotated_halves import exchanged_halves
+from ...analysis.attention.rotated_halves import rotated_halves
 from ...analysis.constants import scalar_value
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import proven_equal
-from ...authoring import Answer, NewNode, RewriteContext
+from ...authoring import NewNode, RewriteContext, RewriteResult
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -61,7 +61,7 @@ def function_split_rotary_mul(g: RewriteContext, node: NodeProto) -> dict[str, N
 
     Both halves have the same size, which is known, on the last axis.
     """
-    found = exchanged_halves(g, node)
+    found = rotated_halves(g, node)
     g.require(found.side == "right", "the second half does not change its sign")
     mul = g.after(found.result, "Mul")
     other = other_input(mul, found.result)
@@ -93,7 +93,7 @@ def _packed(count: int) -> str:
 
 
 @rewrite("investigation", root="MatMul", min_opset=18, precision="rounding", sole_use=True)
-def function_packed_mat_mul(g: RewriteContext, node: NodeProto) -> Answer:
+def function_packed_mat_mul(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Transpose(Reshape(MatMul(x, w))), for several w -> PackedMatMul(x, shape, w...).
 
     1. The weights are constant matrices of the same shape.

@@ -184,7 +184,7 @@ class SameChildrenPattern(Rewrite):
     """
 
     @staticmethod
-    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """Nodes with a result that several nodes of one type read, with the same other inputs."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.outputs)
@@ -207,7 +207,7 @@ class SameChildrenFromInputPattern(Rewrite):
     """
 
     @staticmethod
-    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """The first reader of each input or outer result that several nodes of one type read, with
         the same other inputs. A node whose subgraph reads it does not count."""
         producers, readers = store.producers, store.readers
@@ -245,7 +245,7 @@ class ShapeBasedSameChildrenPattern(Rewrite):
     """
 
     @staticmethod
-    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """Nodes whose data has another consumer."""
         consumers = store.consumers
         return [r for r in records if len(consumers.get(r.inputs[0], ())) > 1]

@@ -19,11 +19,11 @@ from ...analysis.attention.attention import (
     read_attention,
     written,
 )
-from ...analysis.attention.attention_guards import guarded_result
+from ...analysis.attention.attention_guards import with_nan_guard
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import register_pattern, rewrite
-from ...catalogue.speed_gated import GatedRewrite
+from ...catalogue.speed_gated import SpeedGatedRewrite
 from ..kernels import require_kernel
 
 #: the length of the heads is a multiple of it
@@ -44,7 +44,7 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
 @register_pattern(
     "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority="late", precision="rounding"
 )
-class MultiHeadAttention3DPattern(GatedRewrite):
+class MultiHeadAttention3DPattern(SpeedGatedRewrite):
     """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.
 
     1. keys and values are read as (batch, sequence, heads * length), or both as
@@ -69,14 +69,14 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         require_kernel(g, "MultiHeadAttention", found.result)
         cache = _moved_cache(g, found)
         if found.mask and cache is None:
-            self.require_gate(g)
+            self.require_open_gate(g)
         bias = added_mask(g, found)
         options = {"num_heads": found.queries.count, "scale": found.scale}
         if cache is not None:
             inputs = [found.queries.flat(g), *(heads.flat(g) for heads in cache.new)]
             inputs += [None, None, bias, *cache.past]
             new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
-            result = guarded_result(g, found, new[0], found.values.name, False)
+            result = with_nan_guard(g, found, new[0], found.values.name, False)
             return written(new, found.replaced(g, result), cache)
         g.require(not found.keys.alone, "one head is not moved, the operator would copy it")
         moved = bool(found.keys.moved and found.values.moved)
@@ -87,7 +87,7 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         if bias is not None:
             inputs += [None, None, bias]
         plain = NewNode("MultiHeadAttention", inputs, options, MICROSOFT)
-        return found.replaced(g, guarded_result(g, found, plain, values, flat))
+        return found.replaced(g, with_nan_guard(g, found, plain, values, flat))
 
 
 def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:
@@ -160,7 +160,7 @@ def grouped_queries(
     outputs = 3 if cache else 1
     new = NewNode("GroupQueryAttention", inputs, options, MICROSOFT, outputs)
     source = found.values.name if cache else inputs[2]
-    result = guarded_result(g, found, new[0], source, cache is None)
+    result = with_nan_guard(g, found, new[0], source, cache is None)
     return written(new, found.replaced(g, result), cache)
 
 

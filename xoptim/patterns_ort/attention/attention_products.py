@@ -9,11 +9,11 @@ from onnx import NodeProto
 from ...analysis.attention.attention import GROUPED, LOCAL, Attention, read_attention
 from ...analysis.attention.heads import KEYS, repeated, transposed
 from ...analysis.values.masks import is_causal
-from ...analysis.values.tiny_weights import makes_tiny_weights
+from ...analysis.values.tiny_weights import has_subnormal_weights
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern, rewrite
-from ...catalogue.speed_gated import GatedRewrite
+from ...catalogue.speed_gated import SpeedGatedRewrite
 from .shared_heads import shared_shapes
 
 #: its exponential is a normal float, even divided by a sum of a thousand of them
@@ -81,7 +81,7 @@ class Products(NamedTuple):
         return g.op.Where(g.op.IsNaN(weights), g.scalar(0, like), weights)
 
 
-class FlooredRewrite(GatedRewrite):
+class FlooredRewrite(SpeedGatedRewrite):
     """A rewrite that floors scores, see :func:`floored`, unless it was measured slower.
 
     :param measured: writes it whatever was measured
@@ -95,7 +95,7 @@ class FlooredRewrite(GatedRewrite):
     def require_worth(self, g: RewriteContext) -> None:
         """Refuses unless it was measured faster on the processor."""
         g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-        self.require_gate(g)
+        self.require_open_gate(g)
 
 
 @register_pattern(
@@ -153,7 +153,7 @@ class TinyWeightsAttentionPattern(FlooredRewrite):
         """Checks the measures and the mask, then writes products and a Softmax."""
         self.require_worth(g)
         found = read_attention(g, call)
-        g.require(found.mask and makes_tiny_weights(g, found.mask), NO_TINY_WEIGHT)
+        g.require(found.mask and has_subnormal_weights(g, found.mask), NO_TINY_WEIGHT)
         return {found.result: products_of(g, call, found).written(g, floor=True)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from ...analysis.shapes import equal_dims
+from ...analysis.shapes import dims_are_equal
 from ...analysis.values.masks import are_causal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import register_pattern
@@ -42,6 +42,6 @@ class CausalSoftmaxPattern(FlooredRewrite):
         """Checks the measures and the mask, then writes the Softmax."""
         self.require_worth(g)
         scores = scores_of(g, softmax)
-        g.require(equal_dims(g)(*g.shape_of(scores)[-2:]), "there may be other keys")
+        g.require(dims_are_equal(g)(*g.shape_of(scores)[-2:]), "there may be other keys")
         g.require(are_causal(g, scores), "the mask may not hide half of the scores")
         return g.like(softmax, floored(g, scores, scores))

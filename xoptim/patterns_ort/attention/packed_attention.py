@@ -12,7 +12,7 @@ from xbuilder.dims import Dim
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.attention import LOCAL, Attention, read_attention
-from ...analysis.attention.attention_guards import unweighted, with_zeros
+from ...analysis.attention.attention_guards import with_zeros, zero_product
 from ...analysis.attention.heads import SWAPPED, Heads, transposed
 from ...analysis.axes import axis_of
 from ...analysis.gemm import is_plain, product_and_bias
@@ -202,7 +202,7 @@ def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection)
         g.require(not name or is_finite(g, name), "a weight of the values is not finite")
     length = (g.get_constant_shape(row.weight) or ())[int(row.is_turned)]
     column = np.zeros((length, 1), dtype=oh.tensor_dtype_to_np_dtype(g.type_of(row.x)))
-    return with_zeros(g, new, g.op.MatMul(unweighted(g, found, row.x), column))
+    return with_zeros(g, new, g.op.MatMul(zero_product(g, found, row.x), column))
 
 
 def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:

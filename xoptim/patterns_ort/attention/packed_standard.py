@@ -15,7 +15,7 @@ from ...analysis.attention.heads import Heads, heads_of
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.constants import scalar_constant
 from ...analysis.shapes import padded, proven_equal
-from ...analysis.values.masks import HIDDEN, sees_something
+from ...analysis.values.masks import HIDDEN, sees_a_key
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
@@ -48,7 +48,7 @@ def packed_attention(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
        the first result is used.
     3. There is no mask, or it is causal and there is no other, or the last two dimensions of the
        mask are those of the scores.
-    4. Each query is proven to see a key, see :func:`.masks.sees_something`, or
+    4. Each query is proven to see a key, see :func:`.masks.sees_a_key`, or
        no number of the mask is as low as the lowest float. The lowest float is added where the
        mask is false.
     5. Or the mask is a condition, the same for every head, or it is Where(condition, bias, the
@@ -157,7 +157,7 @@ def _read_mask(g: RewriteContext, node: NodeProto, name: str, x: str) -> _Mask:
         if _is_higher(g, name, x):
             return _Mask(_added(g, name, name, x), None)
         choice = _read_choice(g, name, x)
-    if sees_something(g, choice.condition):
+    if sees_a_key(g, choice.condition):
         bias = g.op.Where(name, choice.added, HIDDEN) if is_condition else name
         return _Mask(_added(g, name, bias, x), None)
     g.require(np.isneginf(choice.low) or g.main_opset <= _LAST_LOWEST, _MAY_HIDE)

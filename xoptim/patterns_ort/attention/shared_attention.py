@@ -10,7 +10,7 @@ from onnx import NodeProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.attention import GROUPED, Attention, cache_of, read_attention, written
-from ...analysis.attention.attention_guards import guarded_result
+from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import SWAPPED, Heads, transposed
 from ...analysis.attention.rotary import turns_moved
 from ...authoring import NewNode, RewriteContext
@@ -148,5 +148,5 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
     options = {"num_heads": keys.count, "scale": found.scale}
     new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
     steps = found._replace(queries=replace(found.queries, count=keys.count))
-    result = guarded_result(g, steps, new[0], found.values.name, False)
+    result = with_nan_guard(g, steps, new[0], found.values.name, False)
     return written(new, found.replaced(g, shared.result(g, result)), cache)

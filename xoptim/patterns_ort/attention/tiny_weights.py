@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ...analysis.values.tiny_weights import makes_tiny_weights
+from ...analysis.values.tiny_weights import has_subnormal_weights
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import register_pattern
 from .attention_products import NO_TINY_WEIGHT, FlooredRewrite, floored
@@ -31,5 +31,5 @@ class TinyWeightsSoftmaxPattern(FlooredRewrite):
         """Checks the measures and the mask, then writes the Softmax."""
         self.require_worth(g)
         scores = scores_of(g, softmax)
-        g.require(makes_tiny_weights(g, scores), NO_TINY_WEIGHT)
+        g.require(has_subnormal_weights(g, scores), NO_TINY_WEIGHT)
         return g.like(softmax, floored(g, scores, scores))

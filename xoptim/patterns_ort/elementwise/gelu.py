@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.values.infinities import seen_infinite
+from ...analysis.values.infinities import may_hold_infinities
 from ...authoring import RewriteContext
 from ...declarative import rule
 from ...patterns.elementwise.gelu import GELU_ERF, GELU_ERF_SUMS, GELU_TANH
@@ -93,5 +93,5 @@ def fast_gelu(g: RewriteContext, x: str) -> None:
     2. Gelu(x, approximate=tanh) is the same formula;
     3. x is not known to hold infinities, NaN, nor the huge numbers of a mask.
     """
-    g.require(not seen_infinite(g, x), "the operand holds infinities, or huge numbers")
+    g.require(not may_hold_infinities(g, x), "the operand holds infinities, or huge numbers")
     require_kernel(g, "FastGelu", x)

@@ -6,7 +6,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
-from ...authoring import Answer, RewriteContext
+from ...authoring import RewriteContext, RewriteResult
 from ...catalogue import rewrite
 from ..kernels import has_kernel
 
@@ -16,7 +16,7 @@ def through_float(
     node: NodeProto,
     narrows: frozenset[int] = frozenset({TensorProto.BFLOAT16}),
     count: int = 1,
-) -> Answer:
+) -> RewriteResult:
     """op(x) -> Cast(op(Cast(x to float))) for types without kernel; both casts are exact.
 
     :param g: the rewrite
@@ -36,24 +36,24 @@ def through_float(
 
 
 @rewrite("onnxruntime", "uncanonicalize", root="Range")
-def missing_range(g: RewriteContext, node: NodeProto) -> Answer:
+def missing_range(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Range(a, b, c) -> Cast(Range(Cast(a), Cast(b), Cast(c))) for float16 and bfloat16."""
     return through_float(g, node, HALF_FLOATS, count=3)
 
 
 @rewrite("onnxruntime", "uncanonicalize", root=("Cos", "Sin", "Log"))
-def missing_cos_sin(g: RewriteContext, node: NodeProto) -> Answer:
+def missing_cos_sin(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Cos(x) -> Cast(Cos(Cast(x))) for float16 and bfloat16. Sin and Log as well."""
     return through_float(g, node, HALF_FLOATS)
 
 
 @rewrite("onnxruntime", "uncanonicalize", root=("ReduceMax", "ReduceMin"))
-def missing_reduce_max(g: RewriteContext, node: NodeProto) -> Answer:
+def missing_reduce_max(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """ReduceMax(x) -> Cast(ReduceMax(Cast(x))) for bfloat16. ReduceMin as well."""
     return through_float(g, node)
 
 
 @rewrite("onnxruntime", "uncanonicalize", root="TopK", name="MissingTopK")
-def missing_top_k(g: RewriteContext, node: NodeProto) -> Answer:
+def missing_top_k(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """TopK(x, k) -> Cast(TopK(Cast(x), k)) for bfloat16; indices are the same."""
     return through_float(g, node)

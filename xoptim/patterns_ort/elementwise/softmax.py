@@ -9,7 +9,7 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of
-from ...analysis.shapes import equal_dims
+from ...analysis.shapes import dims_are_equal
 from ...authoring import NewNode, Rewrite, RewriteContext
 from ...catalogue import register_pattern, rewrite
 from ..kernels import require_kernel
@@ -45,7 +45,7 @@ def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
     if shape is None or other is None or len(shape) != len(other):
         return None
     rows = list(zip(shape, other, strict=True))
-    same = equal_dims(g)
+    same = dims_are_equal(g)
     if len(rows) < 2 or not same(*rows[-1]):
         return None
     equal = [same(d, e) for d, e in rows[:-1]]
@@ -66,7 +66,7 @@ class SoftmaxGradPattern(Rewrite):
     The operator only exists in the builds of onnxruntime for training: the pattern is in no set.
     """
 
-    for_other_build = True
+    for_training_build = True
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
         """Recognizes the gradient of Softmax around a sum."""

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ...analysis.arguments import optional_input
-from ...analysis.attention.attention import Attention, are_heads
+from ...analysis.attention.attention import Attention, have_same_heads
 from ...analysis.attention.heads import KEYS, heads_of, repeated, transposed
 from ...analysis.axes import axis_of, cut_axes
 from ...analysis.constants import int_values
@@ -51,7 +51,7 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
     product, scale, mask = scaled_scores(g, scores)
     (queries, keys), values = product.input, weighted.input[1]
     g.require(scale > 0, "the scale is not a positive number")
-    heads = are_heads(g, *(g.shape_of(name) for name in (queries, keys, values)))
+    heads = have_same_heads(g, *(g.shape_of(name) for name in (queries, keys, values)))
     g.require(heads, "the products are not those of the same heads")
     same = proven_equal(g, g.shape_of(product.output[0]), g.shape_of(scores))
     g.require(same, "the mask may be broader")

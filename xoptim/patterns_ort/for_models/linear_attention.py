@@ -11,7 +11,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of
-from ...analysis.same_elements import before_reshapes
+from ...analysis.same_elements import source_of_reshapes
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, Rewrite, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -132,7 +132,7 @@ def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
 
 def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | None:
     """The delta rule: the written value is (value - key @ past) * beta."""
-    product = g.producer_or_none(before_reshapes(g, update.value), "Mul")
+    product = g.producer_or_none(source_of_reshapes(g, update.value), "Mul")
     if product is None:
         return None
     for name, beta in g.either_order(product):
@@ -144,7 +144,7 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
         if not _has_shape(g, beta, (*sizes[:2], *kept, 1)):
             continue
         key = other_input(_reduced(g, total), update.past)
-        same = before_reshapes(g, key) == before_reshapes(g, update.key)
+        same = source_of_reshapes(g, key) == source_of_reshapes(g, update.key)
         g.require(same and _has_shape(g, key, (*sizes[:3], 1)), "another key is read")
         value = sub.input[0]
         whole = _has_shape(g, value, (*sizes[:2], *kept, sizes.values))
@@ -161,7 +161,7 @@ def _decay(g: RewriteContext, name: str, sizes: Sizes) -> tuple[str, str, int]:
     pairs = () if product is None else g.either_order(product)
     for past, factor in pairs:
         for keys in (1, sizes.keys):
-            exponential = g.producer_or_none(before_reshapes(g, factor), "Exp")
+            exponential = g.producer_or_none(source_of_reshapes(g, factor), "Exp")
             vectors = _has_shape(g, factor, (*sizes[:2], keys, 1))
             if exponential is not None and vectors and _has_shape(g, past, sizes):
                 g.look_at(product, exponential)

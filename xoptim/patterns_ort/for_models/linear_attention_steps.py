@@ -18,7 +18,7 @@ from ...analysis.arguments import optional_input
 from ...analysis.axes import axis_of
 from ...analysis.constants import scalar_index
 from ...analysis.neighbours import depends_on
-from ...analysis.same_elements import before_reshapes
+from ...analysis.same_elements import source_of_reshapes
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -203,7 +203,7 @@ def _follows(g: RewriteContext, node: NodeProto, before: NodeProto) -> bool:
 def _joined(g: RewriteContext, rows: list[str]) -> Operand:
     """The rows of every step."""
     shape = g.shape_of(rows[0])
-    gathers = [g.producer_or_none(before_reshapes(g, name), "Gather") for name in rows]
+    gathers = [g.producer_or_none(source_of_reshapes(g, name), "Gather") for name in rows]
     first = gathers[0]
     if first is not None:
         x, rank = first.input[0], g.rank_or_none(first.input[0])

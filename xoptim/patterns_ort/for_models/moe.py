@@ -17,7 +17,7 @@ from ...analysis.arguments import optional_input, other_input
 from ...analysis.axes import axes_of, axis_of
 from ...analysis.bounds import clipped
 from ...analysis.constants import int_values, scalar_constant, scalar_value
-from ...analysis.same_elements import before_reshapes
+from ...analysis.same_elements import source_of_reshapes
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import require_weight
 from ...authoring import NewNode, Rewrite, RewriteContext
@@ -98,7 +98,7 @@ class MoEPattern(Rewrite):
         g.require(g.get_attribute_with_default(node, "keepdims", 1) == 0, "an axis is kept")
         shape = g.shape_of(node.input[0])
         g.require(len(shape) == 3, "there are not three dimensions")
-        product = g.before(before_reshapes(g, node.input[0]), "Mul")
+        product = g.before(source_of_reshapes(g, node.input[0]), "Mul")
         first, gate, second, weights = _products(g, product, shape[1])
         experts, length, width = first.sizes(g)
         same = second.sizes(g) == (experts, width, length // 2) and shape[2] == width
@@ -134,19 +134,19 @@ def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gat
     """Both products of each expert, the activation in between, the weight of each expert for each
     token."""
     for name, column in g.either_order(node):
-        if g.producer_or_none(before_reshapes(g, name), "MatMul", "Add") is None:
+        if g.producer_or_none(source_of_reshapes(g, name), "MatMul", "Add") is None:
             continue
         g.require(g.shape_of(column)[1:] == (1,), "a weight is not for a row")
-        weights = before_reshapes(g, column, count)
+        weights = source_of_reshapes(g, column, count)
         second = _linear(g, name)
-        gate = _gate(g, g.before(before_reshapes(g, second.rows), "Mul"))
+        gate = _gate(g, g.before(source_of_reshapes(g, second.rows), "Mul"))
         return _linear(g, gate.source), gate, second, weights
     return g.refuse("no operand is given by experts")
 
 
 def _linear(g: RewriteContext, name: str) -> Rows:
     """Reads rows multiplied by the matrices of experts, then their bias."""
-    add = g.before_or_none(before_reshapes(g, name), "Add")
+    add = g.before_or_none(source_of_reshapes(g, name), "Add")
     if add is None:
         return _rows(g, name)
     biases = g.before_each(add, "Gather")
@@ -159,7 +159,7 @@ def _linear(g: RewriteContext, name: str) -> Rows:
         g.shape_of(gather.input[0]) == (experts, length)
         and axis_of(g, gather, 2, 0) == 0
         and g.rank_of(gather.input[1]) == 1
-        and before_reshapes(g, gather.input[1]) == rows.chosen
+        and source_of_reshapes(g, gather.input[1]) == rows.chosen
         and g.shape_of(product)[1:] == (length,)
     )
     g.require(of_experts, "what is added is not the bias of the expert")
@@ -168,7 +168,7 @@ def _linear(g: RewriteContext, name: str) -> Rows:
 
 def _rows(g: RewriteContext, name: str) -> Rows:
     """Reads rows multiplied by the matrices of experts."""
-    product = g.before(before_reshapes(g, name), "MatMul")
+    product = g.before(source_of_reshapes(g, name), "MatMul")
     gathers = g.before_each(product, "Gather")
     moved = gathers[0] is None
     gather = g.known(gathers[moved], "no Gather before")
@@ -177,7 +177,7 @@ def _rows(g: RewriteContext, name: str) -> Rows:
     one = len(g.shape_of(rows)) == 3 and g.shape_of(rows)[2 - moved] == 1
     by_expert = axis_of(g, gather, 3, 0) == 0 and g.rank_of(indices) == 1
     g.require(one and by_expert, "rows are not multiplied by the matrix of an expert")
-    return Rows(weight, moved, before_reshapes(g, indices), rows)
+    return Rows(weight, moved, source_of_reshapes(g, indices), rows)
 
 
 def _gate(g: RewriteContext, node: NodeProto) -> Gate:
@@ -309,7 +309,7 @@ def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> Operand:
     """The tokens that were repeated for each expert, as rows."""
     column = first.rows
     if count != 1:
-        expand = g.before(before_reshapes(g, column), "Expand")
+        expand = g.before(source_of_reshapes(g, column), "Expand")
         wide, narrow = (g.shape_of(n) for n in (expand.output[0], expand.input[0]))
         repeated = (
             len(wide) == len(narrow) == 3
@@ -319,10 +319,10 @@ def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> Operand:
         )
         g.require(repeated, "a token is not repeated for each expert")
         column = expand.input[0]
-    tokens = before_reshapes(g, column, width)
+    tokens = source_of_reshapes(g, column, width)
     if g.rank_of(tokens) == 2:
         return tokens
-    return g.op.Reshape(before_reshapes(g, column), [-1, width])
+    return g.op.Reshape(source_of_reshapes(g, column), [-1, width])
 
 
 def _matrices(g: RewriteContext, rows: Rows, together: bool) -> list[Operand]:

@@ -17,7 +17,7 @@ from ...analysis.shapes import padded, proven_equal
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern
-from ...catalogue.speed_gated import GatedRewrite
+from ...catalogue.speed_gated import SpeedGatedRewrite
 from ..kernels import require_kernel
 from .skip_layer_norm import normalization_vectors
 
@@ -42,7 +42,7 @@ class Lookup(NamedTuple):
     priority="first",
     precision="rounding",
 )
-class EmbedLayerNormalizationPattern(GatedRewrite):
+class EmbedLayerNormalizationPattern(SpeedGatedRewrite):
     """LayerNormalization(w[i] + p[j] + t[k], s, c) -> EmbedLayerNormalization(i, k, w, p, t, s, c).
 
     1. w, p, t are constant tables of rows, which Gather reads; there may be two of them; i and k
@@ -60,7 +60,7 @@ class EmbedLayerNormalizationPattern(GatedRewrite):
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
         """Checks the measures, the tables, the shapes and the scale, then writes the operator."""
-        self.require_gate(g)
+        self.require_open_gate(g)
         add = g.before(node, "Add")
         total = add.output[0]
         lookups = _lookups(g, add)

@@ -14,7 +14,7 @@ from ...analysis.weights.norm_scales import ScaleFoldingPattern
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern
-from ...catalogue.speed_gated import GatedRewrite
+from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
 from ...patterns.normalization.rms_norm import RMS, rms_operator
@@ -107,7 +107,7 @@ def _operands(g: RewriteContext, add: NodeProto, broadcasts: bool) -> tuple[str,
     return g.refuse("the operands do not have the same shape")
 
 
-class SkipNormalization(GatedRewrite):
+class SkipNormalization(SpeedGatedRewrite):
     """An addition and a normalization in one operator. It is not written where its kernel was
     measured slower than both, see :mod:`xoptim.catalogue.speed_gates`.
 
@@ -126,7 +126,7 @@ class SkipNormalization(GatedRewrite):
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
         """Checks the measures, the shapes and the scale, then writes the operator."""
-        self.require_gate(g)
+        self.require_open_gate(g)
         return skip_normalization(g, node, self.written, self.slots, self.broadcasts)
 
 

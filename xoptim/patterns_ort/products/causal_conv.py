@@ -14,14 +14,14 @@ from ...analysis.constants import int_values, scalar_index
 from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...catalogue import register_pattern
-from ...catalogue.speed_gated import GatedRewrite
+from ...catalogue.speed_gated import SpeedGatedRewrite
 from ..kernels import require_kernel
 
 _SILU = f"{MICROSOFT}::QuickGelu"
 
 
 @register_pattern("onnxruntime", roots=("Conv",), priority="late", precision="rounding")
-class CausalConvWithStatePattern(GatedRewrite):
+class CausalConvWithStatePattern(SpeedGatedRewrite):
     """Conv(Concat(past, x), w, b) -> com.microsoft.CausalConvWithState(x, w, b, past), in float.
 
     1. one axis, one filter by channel, strides 1; past is as long as the filter minus its last
@@ -66,7 +66,7 @@ class CausalConvWithStatePattern(GatedRewrite):
     def _require_length(self, g: RewriteContext, x: str) -> None:
         require_kernel(g, "CausalConvWithState", x)
         if g.shape_of(x)[2] != 1:
-            self.require_gate(g)
+            self.require_open_gate(g)
 
 
 def _filters(g: RewriteContext, conv: NodeProto) -> tuple[dict[str, Any], int]:

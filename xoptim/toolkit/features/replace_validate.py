@@ -11,7 +11,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from ...authoring.context import RewriteContext
 from ...authoring.patterns import MatchResult, PatternOptimization
-from ...authoring.replacements import match_replacing
+from ...authoring.replacements import match_of_replacements
 from ...authoring.right_side import NewNodeFactory, Replacement
 from ...engine.applying import Applier
 from ...engine.optimizer import GraphBuilderPatternOptimization
@@ -117,7 +117,7 @@ class ReplaceValidate(GraphFeature):
         for name in replacements:
             if name not in producers:
                 raise OptionError(f"No node gives {name!r}, only results of nodes are replaced.")
-        match = match_replacing(context, asked, replacements)
+        match = match_of_replacements(context, asked, replacements)
         if not isinstance(match, MatchResult):
             return match
         applier = Applier(engine)

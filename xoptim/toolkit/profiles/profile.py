@@ -18,7 +18,7 @@ from ...engine.engine import Engine
 from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun
 from .profile_node import MEASURES, ProfileNode
-from .timed_store import measure, measure_no_more
+from .timed_store import measure, stop_measuring
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Profile(Observer):
 
     def on_detach(self, graph: Graph) -> None:
         """Closes the line of a graph and of everything inside."""
-        measure_no_more(graph.store)
+        stop_measuring(graph.store)
         while self._is_open("graph", graph):
             self._leave()
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from xbuilder.graph.features import Attachment
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.events import StoreEvent, StoreListener
+from xbuilder.store.events import StoreEvent, StoreSubscriber
 from xbuilder.store.graph_store import GraphStore
 
 
@@ -44,7 +44,7 @@ class TimedStore(GraphStore):
 
     def _tell(self, event: StoreEvent) -> None:
         for listener in self._listeners:
-            with self._measured(listener_name(listener)):
+            with self._measured(subscriber_name(listener)):
                 listener.store_changed(event)
         self.watch.changed(self, event)
 
@@ -62,7 +62,7 @@ class TimedStore(GraphStore):
                 self._inside[-1] += seconds
 
 
-def listener_name(listener: StoreListener) -> str:
+def subscriber_name(listener: StoreSubscriber) -> str:
     """Class of a subscriber, or of its feature if there is one."""
     told = listener.feature if isinstance(listener, Attachment) else listener
     return type(told).__name__
@@ -74,7 +74,7 @@ def measure(store: GraphStore, watch: StoreWatch) -> None:
     vars(store).update(watch=watch, _inside=[])
 
 
-def measure_no_more(store: GraphStore) -> None:
+def stop_measuring(store: GraphStore) -> None:
     """Stops measuring a store."""
     store.__class__ = GraphStore
     for name in ("watch", "_inside"):

@@ -14,7 +14,7 @@ from unification.core import isground
 
 from xbuilder.nodes.record import NodeRecord
 
-from ...authoring.context import Answer, RewriteContext
+from ...authoring.context import RewriteContext, RewriteResult
 from ...authoring.rewrite import Rewrite
 from ...authoring.rewriters import DistinctMember
 from .terms import DEPTH, ConstantTerm, GraphResult
@@ -72,12 +72,12 @@ class KanrenRelationSub(DistinctMember, Rewrite):
         self.name = name or getattr(relation, "__name__", "relation")
         vars(self)["roots"] = (roots,) if isinstance(roots, str) else tuple(roots)
 
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> RewriteResult | None:
         """The replacement of the first result, from the first suitable answer of the relation."""
         seen: list[NodeRecord] = []
         term = GraphResult(g.graph, node.output[0], self.depth, seen)
         found = self.results_filter(self._answers(term))
-        g.looked_at.extend(seen)
+        g.visited.extend(seen)
         if found is None:
             return g.no("the relation gives nothing to write instead")
         return {node.output[0]: _replacement(found)}

@@ -16,7 +16,7 @@ import pytest
 from xbuilder.files import model_files
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import FileTransaction, write_all, write_file
-from xbuilder.files.writing.temporary_files import Leftovers, temporary_folder, temporary_name
+from xbuilder.files.writing.temporary_files import TemporaryFiles, temporary_folder, temporary_name
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the test forks")
 
@@ -107,7 +107,7 @@ def test_what_the_model_needs_stays(tmp_path):
     for name in (needed, other):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "m.onnx").write_bytes(b"..." + needed.encode() + b"...")
-    Leftovers(str(tmp_path)).remove("m.data", "m.onnx")
+    TemporaryFiles(str(tmp_path)).remove("m.data", "m.onnx")
     assert set(os.listdir(tmp_path)) == {"m.onnx", needed}
 
 

@@ -28,7 +28,7 @@ def _context(body: str, x: str = "b, 2, s, 8", y: str = "p, q, r, t", **constant
 
 
 def _types(g: RewriteContext) -> list[str]:
-    return [r.op_type for r in g.looked_at]
+    return [r.op_type for r in g.visited]
 
 
 @pytest.mark.parametrize("axis", ["2", "-3"])
@@ -72,12 +72,12 @@ def test_not_repeated(name: str) -> None:
     body, x, constants = NOT_REPEATED[name]
     g = _context(body, x, **constants)
     assert repeated(g, "y") is None
-    assert not g.looked_at
+    assert not g.visited
 
 
 def test_transposed() -> None:
     g = _context("y = Transpose<perm = [0, 2, 1, 3]>(x)")
-    assert transposed(g, "y", (0, 1, 3, 2)) is None and not g.looked_at
+    assert transposed(g, "y", (0, 1, 3, 2)) is None and not g.visited
     assert transposed(g, "x", (0, 2, 1, 3)) is None
     assert transposed(g, "y", (0, 2, 1, 3)) == "x" and _types(g) == ["Transpose"]
 

@@ -67,7 +67,7 @@ def test_halves(body: str) -> None:
     half = half_of(g, "y")
     expected = HALVES[body]
     assert (None if half is None else _written(half)) == expected
-    assert bool(g.looked_at) == (expected is not None)
+    assert bool(g.visited) == (expected is not None)
 
 
 #: nodes -> what each element that is there twice in a row is made of

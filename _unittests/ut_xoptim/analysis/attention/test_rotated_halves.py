@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.analysis.attention.rotated_halves import exchanged_halves
+from xoptim.analysis.attention.rotated_halves import rotated_halves
 from xoptim.authoring.context import RewriteContext
 from xoptim.authoring.deduction import Refusal
 from xoptim.testing import optimizer_of
@@ -20,7 +20,7 @@ def _read(body: str, sizes: str = "2, 2"):
         optimizer_of(f"""g (float[m, 4] x) => (float[m, 4] y)
             <int64[{count}] sizes = {{{sizes}}}> {{ {body} }}""")
     )
-    return exchanged_halves(g, next(n for n in g.graph.nodes if n.op_type == "Split"))
+    return rotated_halves(g, next(n for n in g.graph.nodes if n.op_type == "Split"))
 
 
 @pytest.mark.parametrize(("body", "side"), [(RIGHT, "right"), (LEFT, "left")])

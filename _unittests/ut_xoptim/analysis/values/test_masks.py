@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.analysis.values.masks import sees_something
+from xoptim.analysis.values.masks import sees_a_key
 from xoptim.authoring.context import RewriteContext
 from xoptim.testing import optimizer_of
 
@@ -57,9 +57,9 @@ def context(body: str) -> RewriteContext:
 
 @pytest.mark.parametrize("name", SEEN)
 def test_sees_something(name: str) -> None:
-    assert sees_something(context(SEEN[name]), "y")
+    assert sees_a_key(context(SEEN[name]), "y")
 
 
 @pytest.mark.parametrize("name", UNSEEN)
 def test_may_see_nothing(name: str) -> None:
-    assert not sees_something(context(UNSEEN[name]), "y")
+    assert not sees_a_key(context(UNSEEN[name]), "y")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.analysis.values.tiny_weights import makes_tiny_weights
+from xoptim.analysis.values.tiny_weights import has_subnormal_weights
 from xoptim.authoring.context import RewriteContext
 from xoptim.testing import optimizer_of
 
@@ -33,7 +33,7 @@ def test_makes_tiny_weights(body: str) -> None:
         float[2, 2] little = {{0, -80, 0, 0}}, float[2] row = {{0, -100}}, float low = {{-100}},
         float lower = {{-10000}}, int64[1] one = {{1}}, int64[1] four = {{4}}> {{ {body} }}"""
     g = RewriteContext.of(optimizer_of(text))
-    assert makes_tiny_weights(g, "y") is LOWERED[body]
+    assert has_subnormal_weights(g, "y") is LOWERED[body]
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(5, True), (6, False)])
@@ -43,7 +43,7 @@ def test_number_of_nodes(steps: int, expected: bool) -> None:
     text = f"""g (float[2, 2] x) => (y) <float[2, 2] mask = {{0, -100, 0, 0}}>
         {{ a0 = Add(x, mask) {" ".join(nodes)} y = Identity(a{steps}) }}"""
     g = RewriteContext.of(optimizer_of(text))
-    assert makes_tiny_weights(g, f"a{steps}") is expected
+    assert has_subnormal_weights(g, f"a{steps}") is expected
 
 
 @pytest.mark.parametrize("kind", ["float16", "double"])
@@ -52,4 +52,4 @@ def test_other_types(kind: str) -> None:
     text = f"""g ({kind}[2, 2] x, bool[2, 2] c) => (y, z) <{kind}[2, 2] mask = {{0, -100, 0, 0}},
         {kind} low = {{-100}}> {{ y = Add(x, mask) z = Where(c, x, low) }}"""
     g = RewriteContext.of(optimizer_of(text))
-    assert not makes_tiny_weights(g, "y") and not makes_tiny_weights(g, "z")
+    assert not has_subnormal_weights(g, "y") and not has_subnormal_weights(g, "z")

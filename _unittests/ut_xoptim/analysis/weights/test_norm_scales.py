@@ -8,7 +8,7 @@ import numpy as np
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.analysis.weights.norm_scales import made_of_ones, multiplied
+from xoptim.analysis.weights.norm_scales import is_all_ones, multiplied
 from xoptim.testing import model_from_text, optimizer_of
 
 
@@ -44,7 +44,7 @@ def test_ones_that_are_expanded() -> None:
     text = """agraph (float[a] X) => (float[a] Y) <float one = {1}, float two = {2}> {
         s = Shape(X) u = Expand(one, s) v = Expand(two, s) w = Add(u, v) Y = Add(w, X) }"""
     queries = optimizer_of(text)
-    assert [made_of_ones(queries, n) for n in ("one", "u", "v", "w", "X")] == [
+    assert [is_all_ones(queries, n) for n in ("one", "u", "v", "w", "X")] == [
         True,
         True,
         False,

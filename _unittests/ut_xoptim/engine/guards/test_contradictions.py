@@ -11,7 +11,7 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xbuilder.facts.facts import ResultFacts
 from xoptim import GraphBuilderPatternOptimization, RewriteContext, rewrite
-from xoptim.engine.guards.contradictions import contradicts_itself
+from xoptim.engine.guards.contradictions import nodes_contradict_facts
 from xoptim.testing import model_from_text
 
 IMPOSSIBLE = """agraph (float[u, v] X) => (float[] Y) <int64[2] s = {2, 2}, int64[1] t = {0}> {
@@ -49,7 +49,7 @@ def contradicts(text: str, name: str, **facts: Any) -> bool:
         graph.facts[result] = known
     record = graph.store.producers[name]
     saved = graph.facts.saved([record])
-    return contradicts_itself(graph, [record], saved)
+    return nodes_contradict_facts(graph, [record], saved)
 
 
 FLOATS = "agraph (float[2, 3] X, float[3, 4] Z, int64[2] d, float[a] F) => (Y)"

@@ -18,7 +18,7 @@ from xoptim import (
     rewrite,
 )
 from xoptim.catalogue.registry import all_patterns
-from xoptim.engine.guards.mutation_guard import NodeGuard, restore, same_edges, small_attributes
+from xoptim.engine.guards.mutation_guard import MutationGuard, restore, same_edges, small_attributes
 from xoptim.testing import model_from_text
 
 TEXT = """agraph (float[a] X, bool c) => (float[a] Y, float[a] Z) {
@@ -216,7 +216,7 @@ def test_without_checks() -> None:
 def test_a_node_renamed_since() -> None:
     """A node whose edges the engine changed is another proto, its attributes are the same."""
     builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
-    store, guard = builder.store, NodeGuard()
+    store, guard = builder.store, MutationGuard()
     guard.note(store.nodes, store.producers)
     leaky = store.producers["Y"]
     store.redirect("m", "X", (store.producers["m"],))
@@ -254,7 +254,9 @@ def test_patterns_of_this_project_are_watched_by_their_tests(monkeypatch: Any) -
         n = Concat<axis = 0>(X, Y) Z = Concat<axis = 0>(n, X)
     }"""
     noted = []
-    monkeypatch.setattr(NodeGuard, "note", lambda self, records, producers: noted.append(records))
+    monkeypatch.setattr(
+        MutationGuard, "note", lambda self, records, producers: noted.append(records)
+    )
 
     class Mine(shipped):  # type: ignore[misc, valid-type]
         pass

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ut_xoptim.patterns.rounding_errors import HALVES, TYPES, difference, numbers
 
 from xoptim.catalogue.registry import all_patterns
-from xoptim.patterns.elementwise.cast import INTEGERS, SIGNIFICANDS, same_as_direct
+from xoptim.patterns.elementwise.cast import INTEGERS, SIGNIFICANDS, casts_directly
 from xoptim.testing import (
     model_from_text,
     optimize_with,
@@ -368,7 +368,7 @@ def test_every_accepted_chain_is_exact(source: int):
     x = _limits(source)
     count = 0
     for middle, target in itertools.product(types, types):
-        if source == middle or not same_as_direct(source, middle, target):
+        if source == middle or not casts_directly(source, middle, target):
             continue
         two = model_from_text(_chain(names[source], middle, target, names[target]))
         one = model_from_text(_one(names[source], target, names[target]))

@@ -396,5 +396,5 @@ def test_roots_that_may_have_twins() -> None:
           t = Exp(X) e = Sub(t, t) f = Sub(t, t) Y = Sum(a, b, c, d, e, f) }"""
     store = GraphBuilder(model_from_text(text)).store
     for pattern, expected in ((SameChildrenPattern, "st"), (SameChildrenFromInputPattern, "a")):
-        found = pattern.possible_roots(store, store.nodes)
+        found = pattern.candidate_roots(store, store.nodes)
         assert [r.outputs[0] for r in found] == list(expected)

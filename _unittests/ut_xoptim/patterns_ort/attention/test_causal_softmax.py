@@ -169,6 +169,6 @@ def test_set() -> None:
 def test_slower_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate of the processor decides, the parameter lifts it."""
     slower = Gate("any", "CPU", "1.32.0", "any", 1.2)
-    monkeypatch.setattr(gated, "find_gate", lambda pattern, processor, target: slower)
+    monkeypatch.setattr(gated, "find_speed_gate", lambda pattern, processor, target: slower)
     check_no_match(MODELS[NAME][0], NAME, "it is slower on CPU")
     check_pattern(*MODELS[NAME], f"{NAME}(measured=True)", atol=1e-6, rtol=1e-5)

@@ -13,7 +13,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 from xoptim.testing import model_from_text
-from xoptim.toolkit.profiles.timed_store import TimedStore, listener_name, measure, measure_no_more
+from xoptim.toolkit.profiles.timed_store import TimedStore, measure, stop_measuring, subscriber_name
 
 TEXT = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Identity(n) Y = Relu(m) }"
 
@@ -53,15 +53,15 @@ def test_what_listens_is_not_sorting() -> None:
     assert set(watch.seconds) == {"FactTable", "ConstantTable", "Slow", "sorting"}
     assert watch.seconds["Slow"] >= slow.SECONDS > watch.seconds["sorting"] >= 0
     store.check()
-    measure_no_more(store)
+    stop_measuring(store)
     assert type(store) is GraphStore and not {"watch", "_inside"} & set(vars(store))
     store.detach(store.producers["u"])
     assert watch.sizes == [4, 4], "nobody is told any more"
-    measure_no_more(store)
+    stop_measuring(store)
 
 
 def test_names_of_listeners() -> None:
     graph = GraphBuilder(model_from_text(TEXT)).graph
     attach(graph, Slow())
-    assert [listener_name(a) for a in graph.notes[Attachments]] == ["Slow"]
-    assert listener_name(graph.facts) == "FactTable"
+    assert [subscriber_name(a) for a in graph.notes[Attachments]] == ["Slow"]
+    assert subscriber_name(graph.facts) == "FactTable"
