@@ -27,7 +27,7 @@ from .conversion.building import build
 from .conversion.export_request import ExportRequest
 from .conversion.function_plan import FunctionPlan, make_plan
 from .dispatch.dispatcher import Dispatcher
-from .exporting.program import Program, prepare
+from .exporting.program import TorchProgram, prepare
 from .inputs.caches import register_caches
 from .inputs.inputs import split_arguments
 
@@ -180,7 +180,7 @@ def _convert(request: ExportRequest) -> Any:
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def _export(request: ExportRequest) -> Program:
+def _export(request: ExportRequest) -> TorchProgram:
     """Exports the model with torch."""
     register_caches(request.args, request.kwargs)
     with _EXPORTS:
@@ -250,7 +250,7 @@ def _save(onx: Any, request: ExportRequest) -> None:
         save_model(onx, request.filename, size_threshold=request.external_threshold)
 
 
-def _validate(onx: Any, program: Program, request: ExportRequest) -> None:
+def _validate(onx: Any, program: TorchProgram, request: ExportRequest) -> None:
     if not request.validate_onnx:
         return
     import onnxruntime

@@ -34,7 +34,7 @@ from .complex_tensors import (
     real_converter,
     reciprocal,
 )
-from .operands import BOOL, cast, const, shape_of
+from .operands import BOOL, cast, const, shape_tensor_of
 
 Parts = tuple[Tensor, Tensor]
 
@@ -174,7 +174,7 @@ def square(g: GraphWriter, x: str) -> str:
 
 
 def _ones(g: GraphWriter, x: str) -> str:
-    return g.op.Expand(const([1, 0], g.get_type(x)), shape_of(g, x))
+    return g.op.Expand(const([1, 0], g.get_type(x)), shape_tensor_of(g, x))
 
 
 #: exponents for which the power is a simpler function

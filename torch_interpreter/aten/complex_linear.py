@@ -37,7 +37,7 @@ from . import (  # noqa: F401, converters called below
     view,
 )
 from .complex_tensors import as_complex, joined, part, real_converter
-from .operands import axis_of, const, identity, shape_of
+from .operands import axis_of, const, identity, shape_tensor_of
 
 aten(
     *(
@@ -170,7 +170,7 @@ def _nothing_like(g: GraphWriter, x: str) -> Any:
     if isinstance(x, SymScalar):
         return 0.0
     zero = const(0, g.get_type(x))
-    return constant(g, zero) if g.get_rank(x) == 0 else g.op.Expand(zero, shape_of(g, x))
+    return constant(g, zero) if g.get_rank(x) == 0 else g.op.Expand(zero, shape_tensor_of(g, x))
 
 
 def _real_facts(expected: OutputFacts) -> OutputFacts:

@@ -23,7 +23,7 @@ from ..common.types import (
 from ..writing.graph_writer import GraphWriter, Tensor, constant, op_named
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..writing.symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
-from .operands import FLOAT, INT64, cast, const, sample, shape_of
+from .operands import FLOAT, INT64, cast, const, sample, shape_tensor_of
 
 # torch gives the device, the layout and other properties that ONNX does not have
 Ignored = Any
@@ -112,7 +112,7 @@ def full_like(
     **_: Ignored,
 ) -> str:
     """A tensor of the same shape, filled with a number."""
-    return constant_of_shape(g, shape_of(g, x), fill_value, _dtype_like(g, x, dtype))
+    return constant_of_shape(g, shape_tensor_of(g, x), fill_value, _dtype_like(g, x, dtype))
 
 
 @aten("aten.new_full.default")
@@ -172,7 +172,7 @@ aten("aten.zero.default")(_filled_like(0))
 @aten("aten.fill.Scalar", "aten.fill.Tensor")
 def fill(g: GraphWriter, x: str, value: Operand) -> str:
     """A tensor with the shape and the type of x, filled with one value."""
-    return constant_of_shape(g, shape_of(g, x), value, g.get_type(x))
+    return constant_of_shape(g, shape_tensor_of(g, x), value, g.get_type(x))
 
 
 @aten("aten.copy.default")
@@ -181,7 +181,7 @@ def copy(g: GraphWriter, x: str, source: str, non_blocking: bool = False) -> str
     source = cast(g, source, g.get_type(x))
     if g.has_shape(source) and g.has_shape(x) and g.get_shape(source) == g.get_shape(x):
         return source
-    return g.op.Expand(source, shape_of(g, x))
+    return g.op.Expand(source, shape_tensor_of(g, x))
 
 
 @aten("aten.scalar_tensor.default")

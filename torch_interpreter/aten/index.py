@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
-from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_of, vector
+from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_tensor_of, vector
 from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, permute
 
@@ -74,7 +74,7 @@ def gather(g: GraphWriter, x: str, dim: int, index: str, *, sparse_grad: bool = 
     if rank == 0 or g.get_rank(index) == 0:
         flat, positions = (g.op.Reshape(v, int_vector([-1])) for v in (x, index))
         found = g.op.GatherElements(flat, positions, axis=0)
-        return g.op.Reshape(found, shape_of(g, index))
+        return g.op.Reshape(found, shape_tensor_of(g, index))
     return g.op.GatherElements(x, index, axis=axis_of(dim, rank))
 
 

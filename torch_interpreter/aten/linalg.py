@@ -15,7 +15,7 @@ from ..writing.graph_writer import GraphWriter, Tensor, constant, several
 from ..writing.registry import aten
 from ..writing.symbols import Size, dim_of, int_vector, scalar0d, vector1d
 from .creation import constant_of_shape
-from .operands import FLOAT, INT64, const, shape_of
+from .operands import FLOAT, INT64, const, shape_tensor_of
 from .rearrange import tril, triu
 from .view import MAX_INT, matrix_transpose
 
@@ -251,7 +251,7 @@ def cholesky_ex(
 ) -> list[str]:
     """The lower factor, or its transpose; the other half of the matrix is not read."""
     m = matrix_transpose(g, x) if upper else x
-    factor = constant_of_shape(g, shape_of(g, x), 0, g.get_type(x))
+    factor = constant_of_shape(g, shape_tensor_of(g, x), 0, g.get_type(x))
     _, factor, info = _loop(g, _CHOLESKY, _columns(g, x), m, factor, _no_info(g, x))
     return [_transposed(g, factor, g.get_rank(x)) if upper else factor, info]
 

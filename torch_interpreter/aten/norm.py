@@ -13,7 +13,7 @@ from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten
 from ..writing.symbols import Size, dim_of, dims_of, int_vector
 from .creation import constant_of_shape
-from .operands import BOOL, axes_of, cast, const, integers, reshape, shape_of
+from .operands import BOOL, axes_of, cast, const, integers, reshape, shape_tensor_of
 from .reduce import reduce
 
 Weight = str | None
@@ -278,6 +278,6 @@ def alpha_dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
 def native_dropout(g: GraphWriter, x: str, p: float, train: bool | None) -> list[str]:
     """The result and the mask."""
     if not train:
-        return [x, cast(g, constant_of_shape(g, shape_of(g, x), 1, TensorProto.INT64), BOOL)]
+        return [x, cast(g, constant_of_shape(g, shape_tensor_of(g, x), 1, TensorProto.INT64), BOOL)]
     ratio = const(p, TensorProto.FLOAT)
     return [*several(g, "Dropout", 2, x, ratio, const(True, BOOL))]

@@ -166,7 +166,7 @@ def constant_shape(
     return values, False
 
 
-def shape_of(g: GraphWriter, x: str) -> Tensor:
+def shape_tensor_of(g: GraphWriter, x: str) -> Tensor:
     """The shape of *x* as a tensor, a constant if it is known."""
     sizes = integers(g.get_shape(x)) if g.has_shape(x) else None
     return g.op.Shape(x) if sizes is None else int_vector(sizes)

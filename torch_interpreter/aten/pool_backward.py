@@ -14,7 +14,7 @@ from ..writing.registry import aten
 from ..writing.symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
 from .conv import Ints
 from .creation import constant_of_shape
-from .operands import INT64, cast, const, shape_of
+from .operands import INT64, cast, const, shape_tensor_of
 from .pool import Windows, adaptive_bounds, pool_attributes, windows_of
 from .view import transpose
 
@@ -124,7 +124,7 @@ def _max_pool_backward(n: int) -> Callable[..., str]:
         flat = shape_tensor(g, [rows, -1])
         places, values = g.op.Reshape(indices, flat), g.op.Reshape(grad, flat)
         added = g.op.ScatterElements(zeros, places, values, axis=1, reduction="add")
-        return g.op.Reshape(added, shape_of(g, x))
+        return g.op.Reshape(added, shape_tensor_of(g, x))
 
     return convert
 

@@ -20,7 +20,7 @@ from ..writing.symbols import (
     shape_tensor,
     vector1d,
 )
-from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_of
+from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_tensor_of
 from .view import MAX_INT, permute
 
 
@@ -67,7 +67,7 @@ def roll(g: GraphWriter, x: str, shifts: Sequence[int], dims: Sequence[int] = ()
     if not dims:
         flat = g.op.Reshape(x, int_vector([-1]))
         rolled = _roll_one(g, flat, shifts[0], 0)
-        return g.op.Reshape(rolled, shape_of(g, x))
+        return g.op.Reshape(rolled, shape_tensor_of(g, x))
     for shift, dim in zip(shifts, dims, strict=True):
         x = _roll_one(g, x, shift, axis_of(dim, g.get_rank(x)))
     return x
@@ -165,7 +165,9 @@ def as_strided_scatter(
         for v in (x, _positions(g, size, stride, storage_offset or 0))
     )
     values = g.op.Reshape(source, int_vector([-1]))
-    return g.op.Reshape(g.op.ScatterElements(flat, positions, values, axis=0), shape_of(g, x))
+    return g.op.Reshape(
+        g.op.ScatterElements(flat, positions, values, axis=0), shape_tensor_of(g, x)
+    )
 
 
 def _positions(g: GraphWriter, size: Sequence[int], stride: Sequence[int], offset: Size) -> Tensor:

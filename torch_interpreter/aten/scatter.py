@@ -15,7 +15,17 @@ from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor, v
 from .binary import div_mode
 from .creation import constant_of_shape
 from .index import add_sizes
-from .operands import BOOL, INT64, axis_of, cast, choose, const, scalar_like, shape_of, vector
+from .operands import (
+    BOOL,
+    INT64,
+    axis_of,
+    cast,
+    choose,
+    const,
+    scalar_like,
+    shape_tensor_of,
+    vector,
+)
 from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, transpose
 
@@ -48,7 +58,7 @@ def _scatter(
         return g.op.Reshape(g.op.ScatterElements(*flat, axis=0, **kwargs), int_vector([]))
     if g.get_shape(src) != g.get_shape(index):
         starts, axes = int_vector([0] * rank), int_vector(range(rank))
-        src = g.op.Slice(src, starts, shape_of(g, index), axes)
+        src = g.op.Slice(src, starts, shape_tensor_of(g, index), axes)
     axis = axis_of(dim, rank)
     return g.op.ScatterElements(x, index, src, axis=axis, **kwargs)
 
@@ -62,7 +72,7 @@ def scatter_src(g: GraphWriter, x: str, dim: int, index: str, src: str) -> str:
 @aten("aten.scatter.value")
 def scatter_value(g: GraphWriter, x: str, dim: int, index: str, value: Operand) -> str:
     """x[index] = value along one dimension."""
-    filled = g.op.Expand(scalar_like(g, value, g.get_type(x), 0), shape_of(g, index))
+    filled = g.op.Expand(scalar_like(g, value, g.get_type(x), 0), shape_tensor_of(g, index))
     return _scatter(g, x, dim, index, filled)
 
 
@@ -107,7 +117,7 @@ def scatter_reduce(
     """A reduction; without the initial value, the neutral element is written first."""
     if reduce == "mean":
         total = scatter_reduce(g, x, dim, index, src, "sum", include_self=include_self)
-        ones = g.op.Expand(const(1, INT64), shape_of(g, index))
+        ones = g.op.Expand(const(1, INT64), shape_tensor_of(g, index))
         counts = _scatter(g, _counts(g, x, include_self), dim, index, ones, "add")
         return _mean(g, total, counts)
     if not include_self:
@@ -117,7 +127,7 @@ def scatter_reduce(
 
 def _counts(g: GraphWriter, x: str, include_self: bool) -> str:
     """The number of values each element of x has before it receives others."""
-    return constant_of_shape(g, shape_of(g, x), int(include_self), INT64)
+    return constant_of_shape(g, shape_tensor_of(g, x), int(include_self), INT64)
 
 
 def _mean(g: GraphWriter, total: str, counts: str) -> str:
@@ -176,7 +186,7 @@ def index_fill(g: GraphWriter, x: str, dim: int, index: str, value: Operand) -> 
     size = vector1d(g, dim_of(g, x, axis))
     untouched = g.op.Expand(const(0, INT64), size)
     column = g.op.UnsqueezeAnyOpset(index, int_vector([1]))
-    marks = g.op.Expand(const(1, INT64), shape_of(g, index))
+    marks = g.op.Expand(const(1, INT64), shape_tensor_of(g, index))
     mask = g.op.Cast(g.op.ScatterND(untouched, column, marks), to=BOOL)
     shape = [1] * rank
     shape[axis] = -1
@@ -249,7 +259,7 @@ def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
     order = g.op.Max(order, const(0, INT64))
     flat = g.op.Reshape(cast(g, source, itype), int_vector([-1]))
     values = g.op.Gather(g.op.Concat(flat, const([0], itype), axis=0), order, axis=0)
-    return choose(g, mask, g.op.Reshape(values, shape_of(g, x), allowzero=1), x, itype)
+    return choose(g, mask, g.op.Reshape(values, shape_tensor_of(g, x), allowzero=1), x, itype)
 
 
 @aten("aten.index_reduce.default")
@@ -269,7 +279,7 @@ def index_reduce(
     if reduce == "mean":
         start = x if include_self else index_fill(g, x, dim, index, 0)
         total = _scatter_slices(g, start, axis, vector, source, reduction="add")
-        ones = g.op.Expand(const(1, INT64), shape_of(g, source))
+        ones = g.op.Expand(const(1, INT64), shape_tensor_of(g, source))
         counts = _counts(g, x, include_self)
         return _mean(g, total, _scatter_slices(g, counts, axis, vector, ones, reduction="add"))
     if not include_self:
@@ -285,7 +295,7 @@ def put(g: GraphWriter, x: str, index: str, source: str, accumulate: bool = Fals
     values = g.op.Reshape(cast(g, source, g.get_type(x)), flat)
     reduction = {"reduction": "add"} if accumulate else {}
     written = g.op.ScatterND(g.op.Reshape(x, flat), positions, values, **reduction)
-    return g.op.Reshape(written, shape_of(g, x))
+    return g.op.Reshape(written, shape_tensor_of(g, x))
 
 
 @aten("aten.unfold_backward.default")

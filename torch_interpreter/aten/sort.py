@@ -11,7 +11,7 @@ from ..common.types import is_float, to_torch_type
 from ..writing.graph_writer import GraphWriter, Tensor, constant, several
 from ..writing.registry import aten
 from ..writing.symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
-from .operands import BOOL, INT64, axis_of, cast, const, shape_of
+from .operands import BOOL, INT64, axis_of, cast, const, shape_tensor_of
 from .reduce import argmax, reduce
 from .view import MAX_INT
 
@@ -125,7 +125,7 @@ def unique_consecutive(
     if return_inverse:
         order = g.op.CumSum(g.op.Cast(kept, to=INT64), const(0, INT64))
         inverse = g.op.Sub(order, const(1, INT64))
-        inverse = g.op.Reshape(inverse, shape_of(g, x)) if dim is None else inverse
+        inverse = g.op.Reshape(inverse, shape_tensor_of(g, x)) if dim is None else inverse
     if return_counts:
         starts = g.op.Reshape(g.op.NonZero(kept), int_vector([-1]))
         ends = g.op.Concat(starts, g.op.Shape(kept), axis=0)
@@ -164,7 +164,7 @@ def unique_dim(
     axis = {} if dim is None else {"axis": axis_of(dim, g.get_rank(x))}
     values, _, inverse, counts = several(g, "Unique", 4, x, **axis, sorted=1)
     if return_inverse and dim is None:
-        inverse = g.op.Reshape(inverse, shape_of(g, x))
+        inverse = g.op.Reshape(inverse, shape_tensor_of(g, x))
     return [values, inverse if return_inverse else None, counts if return_counts else None]
 
 

@@ -18,7 +18,7 @@ from .operands import (
     integers,
     reshape,
     same_type,
-    shape_of,
+    shape_tensor_of,
 )
 
 MAX_INT = int(np.iinfo(np.int64).max)
@@ -210,7 +210,7 @@ def broadcast_to(
 @aten("aten.expand_as.default")
 def expand_as(g: GraphWriter, x: str, other: str) -> str:
     """Expand to the shape of another tensor."""
-    return g.op.Expand(x, shape_of(g, other))
+    return g.op.Expand(x, shape_tensor_of(g, other))
 
 
 @aten("aten.broadcast_tensors.default")
@@ -220,7 +220,7 @@ def broadcast_tensors(g: GraphWriter, tensors: Sequence[str]) -> list[str]:
     for i, x in enumerate(tensors):
         others = [o for j, o in enumerate(tensors) if i != j and g.get_shape(o) != g.get_shape(x)]
         for other in others:
-            x = g.op.Expand(x, shape_of(g, other))
+            x = g.op.Expand(x, shape_tensor_of(g, other))
         results.append(x)
     return results
 

@@ -15,7 +15,7 @@ from xbuilder.errors import OptionError
 
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import Dispatcher, canonical_name
-from ..exporting.program import Program
+from ..exporting.program import TorchProgram
 from ..inputs.dimension_conditions import assumptions
 from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
 from ..inputs.inputs import name_inputs
@@ -34,7 +34,7 @@ _NESTED = NestedConverters(HIGHER_ORDER, convert_group)
 @unset_fake_temporarily()  # torch.compile calls its backend under one: constants have no content
 def build(
     builder: GraphBuilder,
-    program: Program,
+    program: TorchProgram,
     *,
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
@@ -90,7 +90,7 @@ def build(
         interpreter.declare_output(name, value, allow_untyped, shape)
 
 
-def _named_dimensions(program: Program, verbose: int) -> DimensionNamer:
+def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     """Names the dimensions of the inputs and prints the conditions torch assumed on their sizes."""
     namer = DimensionNamer()
     named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]

@@ -43,7 +43,7 @@ _NOT_EXPANDED: dict[str, frozenset[int]] = {
 _NOT_REDUCED = frozenset({"ScatterElements", "ScatterND"})
 
 
-def has_kernel(op_type: str, opset: int, index: int, itype: int) -> bool:
+def runs_on_cpu(op_type: str, opset: int, index: int, itype: int) -> bool:
     """Whether onnxruntime runs an operator on CPU when its input *index* has a type its schema
     accepts. It casts float16 where it has no kernel."""
     if itype == FLOAT16:
@@ -73,7 +73,7 @@ def computed_in(op_type: str, opset: int, index: int, itype: int, cpu: bool = Tr
     accepted = _parameter(op_type, opset, index).types
     for candidate in (itype, *WIDER[itype]):
         name = f"tensor({TensorProto.DataType.Name(candidate).lower()})"
-        if name in accepted and (not cpu or has_kernel(op_type, opset, index, candidate)):
+        if name in accepted and (not cpu or runs_on_cpu(op_type, opset, index, candidate)):
             return candidate
     return itype
 

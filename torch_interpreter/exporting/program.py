@@ -23,7 +23,7 @@ from .strategies import export_program, validate_program
 
 
 @dataclass(slots=True)
-class Program:
+class TorchProgram:
     """A graph ready to be interpreted.
 
     :param module: the graph
@@ -48,7 +48,7 @@ def prepare(
     options: ExportOptions,
     dispatcher: Dispatcher | None,
     verbose: int,
-) -> Program:
+) -> TorchProgram:
     """Exports a model if it is not exported yet, and decomposes it as the options ask.
 
     :param mod: module, fx graph or exported program
@@ -130,7 +130,7 @@ def _is_operator(target: Any) -> bool:
 
 def _from_exported_program(
     program: torch.export.ExportedProgram, specs: list[Any], fake: bool
-) -> Program:
+) -> TorchProgram:
     signature = program.graph_signature
     first_names = _first_names(program)
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
@@ -163,7 +163,7 @@ def _from_exported_program(
     outputs = [
         o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
     ]
-    return Program(program.graph_module, weights, inputs, outputs, specs)
+    return TorchProgram(program.graph_module, weights, inputs, outputs, specs)
 
 
 def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
@@ -177,7 +177,7 @@ def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
     return names
 
 
-def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule) -> Program:
+def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule) -> TorchProgram:
     """The program of an fx graph. Decomposing renames the inputs, the original names are kept."""
     names = [n.name for n in original.graph.nodes if n.op == "placeholder"]
     placeholders = [n for n in mod.graph.nodes if n.op == "placeholder"]
@@ -186,4 +186,4 @@ def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule
     ]
     output = next(n for n in mod.graph.nodes if n.op == "output")
     outputs = torch.utils._pytree.tree_leaves(output.args[0])
-    return Program(mod, {}, inputs, outputs)
+    return TorchProgram(mod, {}, inputs, outputs)

@@ -9,7 +9,7 @@ from ..nested.inlining import inline_functions
 from ..passes import run_pass
 from ..passes.duplicates import remove_duplicated_initializer, remove_duplicated_shape
 from ..passes.identity import remove_identity
-from ..passes.pipeline import optimize_graph, optimize_with_patterns
+from ..passes.pipeline import optimize_graph, run_patterns
 from ..passes.unused import remove_unused
 from ..protos.exporting import initializers_to_constants
 from ..support.gc_pause import without_gc
@@ -60,7 +60,7 @@ class BuilderPasses:
     def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
         """Runs the patterns of the options and nothing else. Returns rows of statistics."""
         resolved_options(self.graph.scope)
-        return complete_rows(optimize_with_patterns(self.graph, recursive))
+        return complete_rows(run_patterns(self.graph, recursive))
 
     def remove_unused(self) -> int:
         """Removes nodes and initializers no output depends on. Returns how many."""

@@ -35,14 +35,14 @@ def optimize_graph(graph: Graph, recursive: bool = True) -> list[Row]:
     return rows
 
 
-def optimize_with_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
+def run_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
     """Runs the patterns of the options and nothing else. Returns rows of statistics."""
     _count_again(graph)
     rows: list[Row] = []
     if recursive and graph.scope.options.recursive:
         for record in owners(graph):
             for child in children_of(graph, record).values():
-                rows.extend(optimize_with_patterns(child))
+                rows.extend(run_patterns(child))
             write_back(graph, record)
     with attached(graph, graph.scope.options.features):
         rows.extend(row for report in run_pass(graph, "patterns") for row in report.rows)

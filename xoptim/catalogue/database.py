@@ -12,7 +12,7 @@ from xbuilder.support.close_names import closest_names
 
 from ..authoring.rewriters import short_name
 from .database_query import RewriteDatabaseQuery, as_position, as_words
-from .query_text import query_of_terms, read_call, read_terms
+from .query_text import query_of_names, read_call, read_signed_names
 
 #: width of a summary that is not printed on a terminal
 _WIDTH = 120
@@ -294,13 +294,13 @@ class RewriteDatabase:
         wrong = [w for w in what if not isinstance(w, str)]
         if wrong:
             raise OptionError(f"A query is a RewriteDatabaseQuery or words, not {wrong[0]!r}.")
-        terms = [t for text in what for t in read_terms(str(text))]
+        terms = [t for text in what for t in read_signed_names(str(text))]
         if len(what) > 1:
             terms.sort(key=lambda t: t.sign != "+")
         for term in terms:
             if not term.has_parameters and term.text not in self:
                 raise self.unknown(term.text)
-        return query_of_terms(terms, lambda text: self._with_parameters(text, parameters))
+        return query_of_names(terms, lambda text: self._with_parameters(text, parameters))
 
     def _with_parameters(self, text: str, more: dict[str, Any]) -> tuple[str, Any]:
         """Reads `"MatMulAdd(allow_reshape=True)"`: returns the name of the pattern, and the pattern

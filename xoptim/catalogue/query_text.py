@@ -16,7 +16,7 @@ from .database_query import RewriteDatabaseQuery
 _TOKEN = re.compile(r"\s*([+,&-]?)\s*([A-Za-z_][A-Za-z_0-9]*(?:\(\s*[^)]*\))?)\s*")
 
 
-class Term(NamedTuple):
+class SignedName(NamedTuple):
     """A name with its sign: `+` adds, `-` removes, `&` restricts the result to it."""
 
     sign: str
@@ -28,12 +28,12 @@ class Term(NamedTuple):
         return self.text.endswith(")")
 
 
-def read_terms(text: str) -> list[Term]:
+def read_signed_names(text: str) -> list[SignedName]:
     """Splits a selection into terms.
 
     :raises OptionError: the text is malformed
     """
-    terms: list[Term] = []
+    terms: list[SignedName] = []
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
@@ -42,7 +42,7 @@ def read_terms(text: str) -> list[Term]:
                 f"Unable to read the selection of patterns {text!r} from {text[position:]!r}; "
                 "expected names separated by '+' or ',' (add), '-' (remove) or '&' (keep)."
             )
-        terms.append(Term((found.group(1) or "+").replace(",", "+"), found.group(2)))
+        terms.append(SignedName((found.group(1) or "+").replace(",", "+"), found.group(2)))
         position = found.end()
     return terms
 
@@ -61,8 +61,8 @@ def read_call(text: str) -> tuple[str, dict[str, Any]]:
     raise OptionError(f"Unable to read {text!r}, expected Name(parameter=value, ...).")
 
 
-def query_of_terms(
-    terms: Sequence[Term], with_parameters: Callable[[str], tuple[str, Any]]
+def query_of_names(
+    terms: Sequence[SignedName], with_parameters: Callable[[str], tuple[str, Any]]
 ) -> RewriteDatabaseQuery:
     """Builds the query of some terms, read from left to right: what one removes, a later one may
     add again.

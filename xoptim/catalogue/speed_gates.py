@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.processors import VENDORS, features_of
+from xbuilder.runtimes.processors import VENDORS, processor_features
 
 #: the measures that come with the package
 GATES = Path(__file__).resolve().parents[1] / "data" / "gates.csv"
@@ -25,7 +25,7 @@ COLUMNS = ("pattern", "processor", "onnxruntime", "features", "ratio", "kept")
 LIMIT = 1.01
 
 
-class Gate(NamedTuple):
+class SpeedGate(NamedTuple):
     """One measure: time with a pattern over time without, on one processor and one onnxruntime.
 
     :param pattern: as a selection writes it, `"MultiHeadAttention3D(with_mask=True)"`
@@ -53,7 +53,7 @@ class Gate(NamedTuple):
         return dict(zip(COLUMNS, (*values, f"{self.ratio:.3f}", kept), strict=True))
 
 
-def read_gates(path: Path = GATES) -> list[Gate]:
+def read_gates(path: Path = GATES) -> list[SpeedGate]:
     """Reads a file of measures.
 
     :param path: the file
@@ -64,7 +64,7 @@ def read_gates(path: Path = GATES) -> list[Gate]:
         for line, row in enumerate(csv.DictReader(stream), 2):
             try:
                 pattern, processor, version, features, ratio, kept = (row[c] for c in COLUMNS)
-                gate = Gate(pattern, processor, version, features, float(ratio))
+                gate = SpeedGate(pattern, processor, version, features, float(ratio))
             except (KeyError, TypeError, ValueError) as e:
                 raise OptionError(
                     f"Line {line} of {str(path)!r} is no measure: expected the columns "
@@ -79,7 +79,7 @@ def read_gates(path: Path = GATES) -> list[Gate]:
     return gates
 
 
-def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
+def merged_gates(known: Iterable[SpeedGate], new: Iterable[SpeedGate]) -> list[SpeedGate]:
     """Merges measures: a new one replaces a known one of the same pattern, processor, version and
     features."""
     found = {(g.pattern, g.processor, g.onnxruntime, g.features): g for g in (*known, *new)}
@@ -87,26 +87,26 @@ def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
 
 
 @cache
-def find_speed_gate(pattern: str, processor: str, target: str) -> Gate | None:
+def find_speed_gate(pattern: str, processor: str, target: str) -> SpeedGate | None:
     """The measure that applies to a model, see :func:`closest_gate`.
 
-    :param pattern: as in :class:`Gate`
+    :param pattern: as in :class:`SpeedGate`
     :param processor: idem
     :param target: processors the model is meant for, the value of option `processor`
     :return: None if nothing was measured
     """
-    version, features = installed_version(), features_of(target)
+    version, features = installed_version(), processor_features(target)
     return closest_gate(read_gates(), pattern, processor, version, features)
 
 
 def closest_gate(
-    gates: Iterable[Gate], pattern: str, processor: str, version: str, features: str
-) -> Gate | None:
+    gates: Iterable[SpeedGate], pattern: str, processor: str, version: str, features: str
+) -> SpeedGate | None:
     """The measure made on the closest processor; among those, the latest one whose version of
     onnxruntime is not newer than the given one, or the oldest one if all are newer.
 
     :param gates: the measures
-    :param pattern: as in :class:`Gate`
+    :param pattern: as in :class:`SpeedGate`
     :param processor: idem
     :param version: the onnxruntime that runs the model
     :param features: vendor and instructions of the processor that runs it

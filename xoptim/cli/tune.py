@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ..catalogue.speed_gates import COLUMNS, Gate, merged_gates, read_gates
+from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
 from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
 from .output import common_options, console, counted, print_json, print_table, staged_text
 from .paths import InputModel, OutputFile, check_different
@@ -114,7 +114,7 @@ def _progress() -> Iterator[OnStep]:
         yield step
 
 
-def _print(measures: Sequence[Measure], means: Sequence[Gate]) -> None:
+def _print(measures: Sequence[Measure], means: Sequence[SpeedGate]) -> None:
     out = console()
     rows: list[Sequence[Any]] = [
         (m.pattern, m.model, m.reason, m.rewrites, m.threads)

@@ -41,7 +41,7 @@ from .small_graph import (
     Operation,
     Power,
     Product,
-    Result,
+    ResultTerm,
     SmallGraph,
     Variable,
 )
@@ -225,10 +225,10 @@ class _LeftReader:
         value = last.value
         results = value.elts if isinstance(value, ast.Tuple) else [value]
         found = [self.operand(r) for r in results]
-        wrong = [r for r, f in zip(results, found, strict=True) if not isinstance(f, Result)]
+        wrong = [r for r, f in zip(results, found, strict=True) if not isinstance(f, ResultTerm)]
         if wrong:
             self._fail(f"{ast.unparse(wrong[0])!r} is not the result of an operator")
-        graph = SmallGraph([f for f in found if isinstance(f, Result)])
+        graph = SmallGraph([f for f in found if isinstance(f, ResultTerm)])
         if root:
             graph.start = next((o for o in graph.operations() if root in o.outputs), None)
         return graph
@@ -307,7 +307,7 @@ class _LeftReader:
         operation = self._operations[key]
         if any(names):
             operation.outputs = names
-        return Result(operation, index)
+        return ResultTerm(operation, index)
 
     def _operation(self, node: ast.expr) -> Operation:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
@@ -365,4 +365,4 @@ class _LeftReader:
                 factors.append(self.operand(argument))
         if sum(isinstance(f, Number) for f in factors) > 1:
             self._fail(f"{ast.unparse(node)!r} has several numbers, one is expected")
-        return Result(Product(factors))
+        return ResultTerm(Product(factors))

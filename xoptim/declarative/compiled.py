@@ -13,7 +13,7 @@ from ..authoring.patterns import PatternOptimization
 from ..authoring.queries import GraphQueries
 from .function_writer import Step, compiled
 from .matcher_writer import MatcherFactory, MatcherWriter
-from .small_graph import Operation, Result, SmallGraph, operands_of
+from .small_graph import Operation, ResultTerm, SmallGraph, operands_of
 
 #: the depth of a condition, deeper than any step of a search
 AFTER_SEARCH = 1_000_000
@@ -86,7 +86,7 @@ class CompiledGraph:
         if len(graph.results) > 1 or graph.beside or graph.start is not None:
             return False
         return all(
-            isinstance(s, Operation) and (s is graph.root or graph.uses(Result(s)) == 1)
+            isinstance(s, Operation) and (s is graph.root or graph.uses(ResultTerm(s)) == 1)
             for s in graph.sources()
         )
 
@@ -167,7 +167,7 @@ def matchers_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[MatcherFa
 
 
 def _types(operand: object) -> tuple[str, ...]:
-    if not isinstance(operand, Result):
+    if not isinstance(operand, ResultTerm):
         return ()
     if not isinstance(operand.source, Operation):
         return ("Mul", "Div")

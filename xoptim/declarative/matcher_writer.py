@@ -41,7 +41,7 @@ from .small_graph import (
     Operation,
     Power,
     Product,
-    Result,
+    ResultTerm,
     SmallGraph,
     Tensor,
     Variable,
@@ -151,7 +151,7 @@ class MatcherWriter(FunctionText):
         """Emits the tests of the operands, the cheapest first, the producers last."""
         pairs = list(zip(operands, names, strict=True))
         before = set(self._values)
-        found: list[tuple[Result, str]] = []
+        found: list[tuple[ResultTerm, str]] = []
         alone: list[str] = []
         for operand, name in pairs:
             if operand is None:
@@ -159,7 +159,7 @@ class MatcherWriter(FunctionText):
             elif isinstance(operand, Variable) and id(operand) in before:
                 self._same(operand, name)
         for operand, name in pairs:
-            if isinstance(operand, Result):
+            if isinstance(operand, ResultTerm):
                 record = self._result(reader, operand, name)
                 if record:
                     found.append((operand, record))
@@ -193,7 +193,7 @@ class MatcherWriter(FunctionText):
             *(name, repr(variable.name), known),
         )
 
-    def _result(self, reader: Operation | Product, result: Result, name: str) -> str:
+    def _result(self, reader: Operation | Product, result: ResultTerm, name: str) -> str:
         """Emits the search of the producer of an operand; returns its variable if it is new."""
         source = result.source
         if id(source) in self._records:
@@ -233,7 +233,7 @@ class MatcherWriter(FunctionText):
                     f"{record} is {known}", "{} stands twice for one node", repr(source.op_type)
                 )
 
-    def _goes_alone(self, result: Result) -> bool:
+    def _goes_alone(self, result: ResultTerm) -> bool:
         """Whether a result must have one use only."""
         replaced = any(
             r.source is result.source and r.index == result.index for r in self._graph.results
@@ -296,7 +296,7 @@ class MatcherWriter(FunctionText):
         tree = self._assign(f"p{record[1:]}", f"read_product(g, {record})")
         self._trees.append(f"tree_records(g, {tree})")
         factors = self._assign(f"f{record[1:]}", f"{tree}.names")
-        rest = [f for f in product.factors if isinstance(f, (Result, Variable))]
+        rest = [f for f in product.factors if isinstance(f, (ResultTerm, Variable))]
         scalars = [f for f in rest if isinstance(f, Variable) and f.scalar]
         rest = [f for f in rest if f not in scalars]
         powers = [f for f in product.factors if isinstance(f, Power)]
@@ -360,7 +360,7 @@ class MatcherWriter(FunctionText):
     def _reader(self, source: Operation | Product, operand: Operand) -> None:
         """Searches an operation among the readers of one of its operands."""
         anchor = self._known(operand)
-        alone = isinstance(operand, Result) and self._goes_alone(operand)
+        alone = isinstance(operand, ResultTerm) and self._goes_alone(operand)
         direct = isinstance(source, Operation)
         rows = f"readers({anchor}, ())" if direct else f"products_above(store, {anchor})"
         rows = self._assign(self._new("r"), rows)
@@ -384,7 +384,7 @@ class MatcherWriter(FunctionText):
     def _known(self, operand: Operand) -> str:
         if isinstance(operand, Variable):
             return self._values.get(id(operand), "")
-        if isinstance(operand, Result) and id(operand.source) in self._records:
+        if isinstance(operand, ResultTerm) and id(operand.source) in self._records:
             return self._output(self._records[id(operand.source)], operand.index)
         return ""
 

@@ -51,7 +51,7 @@ Condition: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Side:
+class RuleSide:
     """One graph to match and its replacement.
 
     :param text: the equation it comes from
@@ -68,7 +68,7 @@ class Side:
 
 #: for each group of graphs that may match: types one of which must produce the first input (empty
 #: for any), the compiled search, the side of each graph
-Searches: TypeAlias = list[tuple[tuple[str, ...], Search, list[Side]]]
+Searches: TypeAlias = list[tuple[tuple[str, ...], Search, list[RuleSide]]]
 
 
 class RulePattern(PatternOptimization):
@@ -80,7 +80,7 @@ class RulePattern(PatternOptimization):
 
     equations: ClassVar[tuple[str, ...]] = ()
     sole_use: ClassVar[bool] = True
-    sides: ClassVar[tuple[Side, ...]] = ()
+    sides: ClassVar[tuple[RuleSide, ...]] = ()
     condition: ClassVar[Condition | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()
     outlines: ClassVar[tuple[Outline, ...]] = ()
@@ -160,7 +160,7 @@ class _RuleSearch:
         keys = context.store.bucket_keys()
         sides = [s for s in self._pattern.sides if s.left.root == root and s.left.keys <= keys]
         alone = len(sides) == 1  # its search tests the first input as early
-        groups: dict[tuple[str, tuple[str, ...]], list[Side]] = {}
+        groups: dict[tuple[str, tuple[str, ...]], list[RuleSide]] = {}
         for side in sides:
             groups.setdefault((side.text, side.left.first), []).append(side)
         return [
@@ -190,7 +190,7 @@ class _RuleSearch:
         return pattern.none(node, pattern.line, lambda: best_of(reasons.values()))
 
     def _concluded(
-        self, record: NodeRecord, bound: dict[str, Any], side: Side
+        self, record: NodeRecord, bound: dict[str, Any], side: RuleSide
     ) -> MatchResult | str:
         """Checks the conditions and makes the match, or returns the reason of the refusal."""
         context, given = self._context, None
@@ -404,7 +404,7 @@ def _read(
 
 def compile_equation(
     text: str, sole_use: bool = True, root: str = "", scalars: Iterable[str] = ()
-) -> list[Side]:
+) -> list[RuleSide]:
     """The graphs to match for an equation, with their replacements.
 
     :param text: the equation
@@ -418,7 +418,7 @@ def compile_equation(
     for graph in found.lefts:
         left = CompiledGraph(graph, sole_use)
         if not found.right:
-            sides.append(Side(text, left, None))
+            sides.append(RuleSide(text, left, None))
             continue
         like = next((v.name for v in variables_of(graph) if not v.scalar), "")
         key = len(graph.results), like
@@ -426,7 +426,7 @@ def compile_equation(
             written[key] = TemplateWriter(text, found.right, *key)
         right = written[key]
         whole = left.whole if left.inner_names().isdisjoint(right.names) else 0
-        sides.append(Side(text, left, right, whole))
+        sides.append(RuleSide(text, left, right, whole))
     return sides
 
 
@@ -442,7 +442,7 @@ def _values_asked_by(condition: Condition | None) -> list[str]:
     return [n for n, p in parameters.items() if p.annotation in (float, int, "float", "int")]
 
 
-def _arguments(name: str, condition: Condition, sides: Sequence[Side]) -> tuple[str, ...]:
+def _arguments(name: str, condition: Condition, sides: Sequence[RuleSide]) -> tuple[str, ...]:
     """Names of the arguments of the function after `g`."""
     _, *arguments = inspect.signature(condition).parameters
     known = {n for s in sides for n in s.left.graph.names()}

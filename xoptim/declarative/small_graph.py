@@ -100,7 +100,7 @@ class Operation:
     def same_operands(self) -> bool:
         """Whether every order of the operands is the same one."""
         first = self.operands[0]
-        if isinstance(first, Result):
+        if isinstance(first, ResultTerm):
             return all(same_result(o, first) for o in self.operands)
         return all(o is first for o in self.operands)
 
@@ -126,7 +126,7 @@ class Product:
 
 
 @dataclass(eq=False, slots=True)
-class Result:
+class ResultTerm:
     """One result of an operation or of a product, which stands for one node or one tree.
 
     :param source: the operation or the product
@@ -146,7 +146,7 @@ class Result:
         return name or f"a {self.source.op_type}"
 
 
-Operand: TypeAlias = "Variable | Number | Tensor | Power | Result | None"
+Operand: TypeAlias = "Variable | Number | Tensor | Power | ResultTerm | None"
 
 
 @dataclass(eq=False, slots=True)
@@ -158,7 +158,7 @@ class SmallGraph:
     :param start: where the search begins, the source of the first result by default
     """
 
-    results: Sequence[Result]
+    results: Sequence[ResultTerm]
     beside: Sequence[Operation] = ()
     start: Operation | None = None
 
@@ -171,14 +171,14 @@ class SmallGraph:
         """Every operation and product once, operands first."""
         rows: dict[int, Operation | Product] = {}
 
-        def visit(result: Result) -> None:
+        def visit(result: ResultTerm) -> None:
             if id(result.source) not in rows:
                 for operand in operands_of(result.source):
-                    if isinstance(operand, Result):
+                    if isinstance(operand, ResultTerm):
                         visit(operand)
                 rows[id(result.source)] = result.source
 
-        for result in (*self.results, *map(Result, self.beside)):
+        for result in (*self.results, *map(ResultTerm, self.beside)):
             visit(result)
         return list(rows.values())
 
@@ -197,7 +197,7 @@ class SmallGraph:
                 found.update([*bound, *source.outputs, source.any_attributes or "", source.rest])
         return found - {"", "_"}
 
-    def uses(self, result: Result) -> int:
+    def uses(self, result: ResultTerm) -> int:
         """Number of times the graph reads a result."""
         return sum(same_result(o, result) for s in self.sources() for o in operands_of(s))
 
@@ -207,10 +207,10 @@ def operands_of(source: Operation | Product) -> Iterator[Operand]:
     return iter(source.operands if isinstance(source, Operation) else source.factors)
 
 
-def same_result(operand: Operand, result: Result) -> bool:
+def same_result(operand: Operand, result: ResultTerm) -> bool:
     """Whether an operand is a given result."""
     return (
-        isinstance(operand, Result)
+        isinstance(operand, ResultTerm)
         and operand.source is result.source
         and operand.index == result.index
     )

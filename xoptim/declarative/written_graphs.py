@@ -18,7 +18,7 @@ from xbuilder.operators.domains import main_domain
 
 from .compiled import CompiledGraph
 from .pattern_sources import capturing_subgraph, check_results, input_types
-from .small_graph import Operand, Operation, Result, SmallGraph, Tensor, Variable
+from .small_graph import Operand, Operation, ResultTerm, SmallGraph, Tensor, Variable
 
 
 @dataclass
@@ -140,7 +140,7 @@ def compiled_pattern(graph: GraphTemplate) -> CompiledTemplate:
 
     def operand(name: str) -> Operand:
         if name in producers:
-            return Result(*producers[name])
+            return ResultTerm(*producers[name])
         if name in graph.constants:
             return Tensor(name, graph.constants[name])
         return variables[name] if name else None
@@ -156,7 +156,7 @@ def compiled_pattern(graph: GraphTemplate) -> CompiledTemplate:
         )
         operations.append(operation)
         producers.update({o: (operation, i) for i, o in enumerate(node.output) if o})
-    small = SmallGraph([Result(*producers[o]) for o in graph.outputs], operations)
+    small = SmallGraph([ResultTerm(*producers[o]) for o in graph.outputs], operations)
     places = {id(o): i for i, o in enumerate(small.operations())}
     return CompiledTemplate(
         graph, CompiledGraph(small, sole_use=False), [places[id(o)] for o in operations]

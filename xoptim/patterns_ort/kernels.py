@@ -12,7 +12,7 @@ from ..authoring import GraphQueries, RewriteContext
 KERNEL_MIN_RANKS: dict[str, int] = {"com.microsoft::FastGelu": 1}
 
 
-def has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool:
+def runtime_has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool:
     """Whether onnxruntime runs an operator on the element type of a result, on every processor the
     model is meant for.
 
@@ -31,7 +31,7 @@ def has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool
 
 
 def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -> None:
-    """Refuses unless :func:`has_kernel` and :func:`accepts_rank` accept an operator of the domain
+    """Refuses unless :func:`runtime_has_kernel` and :func:`accepts_rank` accept an operator of the domain
     of onnxruntime.
 
     :param g: the rewrite
@@ -39,7 +39,7 @@ def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -
     :param name: the result
     :param index: index of this input
     """
-    if not has_kernel(g, f"{MICROSOFT}::{op_type}", name, index):
+    if not runtime_has_kernel(g, f"{MICROSOFT}::{op_type}", name, index):
         g.refuse(f"onnxruntime has no {op_type} for this type")
     if not accepts_rank(g, f"{MICROSOFT}::{op_type}", name):
         g.refuse(f"{op_type} refuses a scalar, the rank may be 0")

@@ -19,7 +19,7 @@ from xbuilder.nodes.functions import all_nodes
 
 from ..toolkit.features.provenance import REWRITES, SOURCES
 from .node_runner import NodeError, NodeRunner, reads
-from .ort_values import Result, to_python, to_result
+from .ort_values import OrtResult, to_python, to_result
 from .random_inputs import candidate_sizes, random_inputs, required_inputs
 from .verification import Model, OutputDifference, VerificationError, compare_outputs, is_random
 
@@ -158,7 +158,7 @@ class _Walk:
     :param held: results to keep until they are released, by name
     """
 
-    def __init__(self, runner: NodeRunner, feeds: Mapping[str, Result], held: set[str]):
+    def __init__(self, runner: NodeRunner, feeds: Mapping[str, OrtResult], held: set[str]):
         self.runner, self.held = runner, held
         self.nodes = list(runner.container.proto.graph.node)
         self.makers = {name: node for node in self.nodes for name in node.output if name}
@@ -275,7 +275,7 @@ def _operator(node: NodeProto) -> str:
     return node.op_type if node.domain in {"", "ai.onnx"} else f"{node.domain}.{node.op_type}"
 
 
-def _result(name: str, value: Any) -> Result:
+def _result(name: str, value: Any) -> OrtResult:
     if value is None:
         raise VerificationError(f"input {name!r} is optional and empty, nodes cannot be run alone")
     return to_result(value)

@@ -18,7 +18,7 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.subgraphs import node_captures
 from xbuilder.tensors.bits import element_type
 
-from .ort_values import Result, to_result, type_of
+from .ort_values import OrtResult, to_result, type_of
 from .session_child import open_session
 
 #: larger weights, in bytes, are inputs of the session of a node, so that nodes can share it
@@ -54,7 +54,7 @@ class NodeRunner:
         self._functions = {(f.domain, f.name) for f in model.functions}
         self._sessions: OrderedDict[bytes, Any] = OrderedDict()
 
-    def run(self, node: NodeProto, values: Mapping[str, Result]) -> dict[str, Result]:
+    def run(self, node: NodeProto, values: Mapping[str, OrtResult]) -> dict[str, OrtResult]:
         """Runs a node.
 
         :param node: a node of the main graph
@@ -84,7 +84,7 @@ class NodeRunner:
         """Whether a result is an initializer."""
         return name in self.weights or name in self.sparse
 
-    def weight(self, name: str) -> Result:
+    def weight(self, name: str) -> OrtResult:
         """Reads an initializer, a sparse one excepted."""
         tensor = self.weights[name]
         return to_result(self.container.array(tensor), tensor.data_type)
@@ -99,10 +99,10 @@ class NodeRunner:
     def _run(
         self,
         node: NodeProto,
-        values: Mapping[str, Result],
+        values: Mapping[str, OrtResult],
         weights: Sequence[str],
         large: Sequence[str],
-    ) -> dict[str, Result]:
+    ) -> dict[str, OrtResult]:
         fed = {n: values[n] for n in reads(node) if n in values}
         for name in large:
             fed[name] = self.weight(name)
@@ -116,12 +116,12 @@ class NodeRunner:
             {renamed.get(name, name): result.value for name, result in fed.items()},
         )
         types = [o.type for o in session.get_outputs()]
-        return {n: Result(v, t) for n, v, t in zip(outputs, found, types, strict=True)}
+        return {n: OrtResult(v, t) for n, v, t in zip(outputs, found, types, strict=True)}
 
     def _model(
         self,
         node: NodeProto,
-        fed: Mapping[str, Result],
+        fed: Mapping[str, OrtResult],
         constants: Sequence[str],
         renamed: Mapping[str, str],
     ) -> ModelProto:

@@ -24,7 +24,7 @@ class UnknownTypeError(XoptimError):
 
 
 @dataclass(slots=True)
-class Result:
+class OrtResult:
     """A result of onnxruntime and its type as onnxruntime writes it: ``tensor(float)``."""
 
     value: Any
@@ -56,7 +56,7 @@ def type_name(itype: int) -> str:
     return f"tensor({str(TensorProto.DataType.Name(itype)).lower()})"
 
 
-def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> Result:
+def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> OrtResult:
     """Converts an array, or a list of arrays (sequence), into a value of onnxruntime.
 
     :param value: the content, an array is not copied if it can be avoided
@@ -78,16 +78,16 @@ def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> Result:
         ort_value = OrtValue.ortvalue_from_numpy_with_onnx_type(bits, itype)
     else:
         ort_value = OrtValue.ortvalue_from_numpy(array)
-    return Result(ort_value, type_name(itype))
+    return OrtResult(ort_value, type_name(itype))
 
 
-def to_python(result: Result) -> Any:
+def to_python(result: OrtResult) -> Any:
     """A result as an array, a list of arrays, None for an empty optional."""
     value, (kind, _, inside) = result.value, result.type.removesuffix(")").partition("(")
     if not value.has_value():
         return None
     if kind == "optional":
-        return to_python(Result(value, inside))
+        return to_python(OrtResult(value, inside))
     if kind == "seq":
         count = int(_compute("SequenceLength", [result]).value.numpy())
         positions = [to_result(np.array(i)) for i in range(count)]
@@ -122,15 +122,15 @@ def _model(graph: Any) -> ModelProto:
     return ModelProto(ir_version=_IR, opset_import=[opset], graph=graph)
 
 
-def _compute(op_type: str, inputs: Sequence[Result], **attributes: int) -> Result:
+def _compute(op_type: str, inputs: Sequence[OrtResult], **attributes: int) -> OrtResult:
     session = _session(op_type, tuple(r.type for r in inputs), tuple(attributes.items()))
     feeds = {f"i{i}": r.value for i, r in enumerate(inputs)}
-    return Result(session.run_with_ort_values(["o"], feeds)[0], session.get_outputs()[0].type)
+    return OrtResult(session.run_with_ort_values(["o"], feeds)[0], session.get_outputs()[0].type)
 
 
-def _constant(array: np.ndarray) -> Result:
+def _constant(array: np.ndarray) -> OrtResult:
     """A value onnxruntime cannot be given, computed by a model of one constant."""
     node = oh.make_node("Constant", [], ["o"], value=from_array(array))
     graph = oh.make_graph([node], "value", [], [ValueInfoProto(name="o")])
     session = open_session(_model(graph).SerializeToString(), ())
-    return Result(session.run_with_ort_values(["o"], {})[0], session.get_outputs()[0].type)
+    return OrtResult(session.run_with_ort_values(["o"], {})[0], session.get_outputs()[0].type)

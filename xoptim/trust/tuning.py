@@ -19,7 +19,7 @@ from xbuilder.runtimes.processors import processor_features
 from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
 from ..catalogue.speed_gated import SpeedGatedRewrite
-from ..catalogue.speed_gates import Gate
+from ..catalogue.speed_gates import SpeedGate
 from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
 from .verification import VerificationError, accepted_inputs, verify_models
@@ -216,7 +216,7 @@ class _Bench:
         return report.reason
 
 
-def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[Gate]:
+def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[SpeedGate]:
     """The geometric mean of the ratios of each pattern, over models and numbers of threads.
 
     :param measures: rows, those of wrong results are left out
@@ -228,7 +228,7 @@ def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[Gate]:
             ratios[row.pattern].append(row.ratio)
     version, features = installed_version(), processor_features()
     return [
-        Gate(name, processor, version, features, math.exp(sum(map(math.log, r)) / len(r)))
+        SpeedGate(name, processor, version, features, math.exp(sum(map(math.log, r)) / len(r)))
         for name, r in ratios.items()
     ]
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
 
 from torch_interpreter import ExportOptions, to_onnx
-from torch_interpreter.conversion.kernels import WIDER, computed_in, has_kernel
+from torch_interpreter.conversion.kernels import WIDER, computed_in, runs_on_cpu
 
 OPSET = 18
 _REQUIRED = {"to": 1, "equation": "a,b->ab", "axis": 0}
@@ -108,14 +108,14 @@ def test_kernels(op_type):
     for itype in WIDER:
         name = f"tensor({TensorProto.DataType.Name(itype).lower()})"
         if name in schema.inputs[index].types and (op_type, itype) not in CAST_ANYWAY:
-            assert _runs(op_type, itype) == has_kernel(op_type, OPSET, index, itype), name
+            assert _runs(op_type, itype) == runs_on_cpu(op_type, OPSET, index, itype), name
 
 
 @pytest.mark.parametrize("op_type", ["ScatterElements", "ScatterND"])
 def test_kernels_that_reduce(op_type):
     """A session takes bfloat16, and fails when it runs if there is a reduction."""
     assert _runs(op_type, TensorProto.BFLOAT16)
-    assert not has_kernel(op_type, OPSET, 0, TensorProto.BFLOAT16)
+    assert not runs_on_cpu(op_type, OPSET, 0, TensorProto.BFLOAT16)
 
 
 def test_types_an_operator_is_computed_in():

@@ -11,7 +11,6 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import (
     _description,
     check_processor,
-    features_of,
     named_features,
     processor_features,
     processors_of,
@@ -45,7 +44,7 @@ def test_processors(text: str, expected: tuple[str, ...]):
 )
 def test_kinds(text: str, expected: str):
     check_processor(text)
-    assert features_of(text) == expected
+    assert processor_features(text) == expected
 
 
 @pytest.mark.parametrize(

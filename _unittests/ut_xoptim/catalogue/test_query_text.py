@@ -10,21 +10,21 @@ from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, get_pattern_list
 from xoptim.catalogue.database_query import RewriteDatabaseQuery as Query
 from xoptim.catalogue.order import in_order
-from xoptim.catalogue.query_text import Term, query_of_terms, read_call, read_terms
+from xoptim.catalogue.query_text import SignedName, query_of_names, read_call, read_signed_names
 from xoptim.catalogue.registry import all_patterns, pattern_database
 
 
 def test_terms() -> None:
-    assert read_terms(" a, B(x=[1, 2]) -c & d ") == [
-        Term("+", "a"),
-        Term("+", "B(x=[1, 2])"),
-        Term("-", "c"),
-        Term("&", "d"),
+    assert read_signed_names(" a, B(x=[1, 2]) -c & d ") == [
+        SignedName("+", "a"),
+        SignedName("+", "B(x=[1, 2])"),
+        SignedName("-", "c"),
+        SignedName("&", "d"),
     ]
-    assert read_terms("") == [] and read_terms("-a") == [Term("-", "a")]
+    assert read_signed_names("") == [] and read_signed_names("-a") == [SignedName("-", "a")]
     for text in ("a b", "a;b", "a++b", "a+", "1a"):
         with pytest.raises(OptionError, match="Unable to read the selection"):
-            read_terms(text)
+            read_signed_names(text)
 
 
 def test_calls() -> None:
@@ -35,7 +35,7 @@ def test_calls() -> None:
 
 
 def query_of(text: str) -> Query:
-    return query_of_terms(read_terms(text), lambda t: (t[0], t))
+    return query_of_names(read_signed_names(text), lambda t: (t[0], t))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def one_by_one(text: str) -> list[tuple[type, int]]:
     replace, `-` takes away, `&` keeps. What is left is in the order patterns run."""
     classes = all_patterns()
     rows: dict[type, PatternOptimization] = {}
-    for sign, term in read_terms(text):
+    for sign, term in read_signed_names(text):
         name, parameters = read_call(term) if term.endswith(")") else (term, {})
         name = name.removesuffix("Pattern")
         found = [c for n, c in classes.items() if name == n or name in (*c.tags, c.phase)]

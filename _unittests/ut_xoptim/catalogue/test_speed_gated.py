@@ -12,7 +12,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.authoring import RewriteContext
 from xoptim.catalogue import speed_gated as gated
 from xoptim.catalogue.speed_gated import SpeedGatedRewrite
-from xoptim.catalogue.speed_gates import Gate
+from xoptim.catalogue.speed_gates import SpeedGate
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[a] x) => (float[a] y) { n = Neg (x) y = Abs (n) }"""
@@ -51,10 +51,10 @@ def nodes(pattern: SpeedGatedRewrite, processor: str) -> list[str]:
     ],
 )
 def test_measures_decide(monkeypatch, processor, ratio, is_written):
-    def find(pattern: str, where: str, target: str) -> Gate | None:
+    def find(pattern: str, where: str, target: str) -> SpeedGate | None:
         assert target == processor
         assert pattern == "AbsNeg(anyway=True)"
-        return Gate(pattern, where, "1.20.0", "", ratio) if ratio and where == "CPU" else None
+        return SpeedGate(pattern, where, "1.20.0", "", ratio) if ratio and where == "CPU" else None
 
     monkeypatch.setattr(gated, "find_speed_gate", find)
     assert (nodes(AbsNegPattern(), processor) == ["Abs"]) is is_written
@@ -63,7 +63,9 @@ def test_measures_decide(monkeypatch, processor, ratio, is_written):
 
 
 def test_reason(monkeypatch):
-    monkeypatch.setattr(gated, "find_speed_gate", lambda p, c, t: Gate(p, c, "1.20.0", "", 1.2))
+    monkeypatch.setattr(
+        gated, "find_speed_gate", lambda p, c, t: SpeedGate(p, c, "1.20.0", "", 1.2)
+    )
     reasons = []
     pattern = AbsNegPattern()
     pattern.listener = lambda reason: reasons.append(reason[3])

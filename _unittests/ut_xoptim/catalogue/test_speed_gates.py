@@ -10,7 +10,7 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xoptim import get_pattern_list
 from xoptim.catalogue.speed_gates import (
-    Gate,
+    SpeedGate,
     closest_gate,
     find_speed_gate,
     merged_gates,
@@ -22,8 +22,8 @@ HEAD = "pattern,processor,onnxruntime,features,ratio,kept\n"
 
 def gate(
     version: str = "1.20.0", ratio: float = 0.5, pattern: str = "P", features: str = "f"
-) -> Gate:
-    return Gate(pattern, "CPU", version, features, ratio)
+) -> SpeedGate:
+    return SpeedGate(pattern, "CPU", version, features, ratio)
 
 
 @pytest.mark.parametrize(

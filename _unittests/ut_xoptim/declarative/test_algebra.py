@@ -15,7 +15,7 @@ from xoptim.declarative.small_graph import (
     Operation,
     Power,
     Product,
-    Result,
+    ResultTerm,
     Variable,
 )
 
@@ -89,10 +89,10 @@ def test_missing_and_optional_inputs() -> None:
 def test_one_node_for_one_text() -> None:
     operation = left("Sub(Abs(x), Neg(Abs(x)))")
     first, second = operation.operands
-    assert isinstance(first, Result) and isinstance(second, Result)
+    assert isinstance(first, ResultTerm) and isinstance(second, ResultTerm)
     assert isinstance(second.source, Operation)
     inner = second.source.operands[0]
-    assert isinstance(inner, Result) and inner.source is first.source
+    assert isinstance(inner, ResultTerm) and inner.source is first.source
 
 
 def test_names_of_results() -> None:
@@ -132,7 +132,7 @@ def test_product() -> None:
     (graph,) = parse_equation("product(0.5, x, y ** 3, Tanh(y)) -> x").lefts
     product = graph.results[0].source
     assert isinstance(product, Product)
-    assert [type(f) for f in product.factors] == [Number, Variable, Power, Result]
+    assert [type(f) for f in product.factors] == [Number, Variable, Power, ResultTerm]
 
 
 def test_root() -> None:

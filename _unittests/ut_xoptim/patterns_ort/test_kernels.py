@@ -11,7 +11,7 @@ import pytest
 
 from xbuilder.operators.op_traits import FLOATS
 from xbuilder.runtimes.installed import kernel_table
-from xoptim.patterns_ort.kernels import KERNEL_MIN_RANKS, accepts_rank, has_kernel
+from xoptim.patterns_ort.kernels import KERNEL_MIN_RANKS, accepts_rank, runtime_has_kernel
 from xoptim.testing import optimize_with, run_onnxruntime
 
 #: shapes of the inputs, attributes
@@ -68,7 +68,7 @@ def test_unknown_type_is_refused() -> None:
         def type_or_none(self, name: str) -> int | None:
             return None
 
-    assert not has_kernel(Unknown(), "com.microsoft::Gelu", "x")
+    assert not runtime_has_kernel(Unknown(), "com.microsoft::Gelu", "x")
 
 
 def test_optimizer_knows_the_shapes() -> None:

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto
 
 from xoptim.trust.ort_values import (
-    Result,
+    OrtResult,
     UnknownTypeError,
     to_python,
     to_result,
@@ -58,7 +58,7 @@ def test_sequences_come_back() -> None:
 
 def test_an_optional_is_what_it_holds() -> None:
     held = to_result(np.array([1, 2]))
-    assert to_python(Result(held.value, f"optional({held.type})")).tolist() == [1, 2]
+    assert to_python(OrtResult(held.value, f"optional({held.type})")).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class DiagonalBlocks:
         return result
 
 
-class Term(NamedTuple):
+class SumTerm(NamedTuple):
     """A term of a sum.
 
     :param operand: a tensor
@@ -72,7 +72,7 @@ class SummedBlocks:
     :param dims: dimensions of the result
     """
 
-    def __init__(self, terms: Sequence[Term], data_type: int, dims: tuple[int, ...]):
+    def __init__(self, terms: Sequence[SumTerm], data_type: int, dims: tuple[int, ...]):
         self.data_type = data_type
         self.dims = dims
         self.terms = terms

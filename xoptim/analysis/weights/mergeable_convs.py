@@ -11,7 +11,7 @@ from onnx import NodeProto
 from xbuilder.constants.deferred import DEFERRED_BYTES
 from xbuilder.files.blocks.block_sources import Blocks
 from xbuilder.files.blocks.block_tensors import BlockTensor
-from xbuilder.files.blocks.summed_blocks import DiagonalBlocks, SummedBlocks, Term
+from xbuilder.files.blocks.summed_blocks import DiagonalBlocks, SummedBlocks, SumTerm
 
 from ...authoring import DerivedConstant, RewriteContext
 from ..arguments import optional_input
@@ -127,7 +127,7 @@ def summed_weight(
     blocks = [term.weight for term in terms]
     data_type, dims = blocks[0].data_type, blocks[0].dims
     offsets = ((0,) * len(dims), offset)
-    rows = [Term(*row) for row in zip(blocks, offsets, signs, strict=True)]
+    rows = [SumTerm(*row) for row in zip(blocks, offsets, signs, strict=True)]
     result = BlockTensor(SummedBlocks(rows, data_type, dims))
     with np.errstate(over="ignore"):
         most = np.asarray(sum(largest(b) for b in blocks)).astype(result.dtype)

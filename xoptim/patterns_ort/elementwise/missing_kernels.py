@@ -8,7 +8,7 @@ from xbuilder.operators.op_traits import HALF_FLOATS
 
 from ...authoring import RewriteContext, RewriteResult
 from ...catalogue import rewrite
-from ..kernels import has_kernel
+from ..kernels import runtime_has_kernel
 
 
 def through_float(
@@ -27,7 +27,7 @@ def through_float(
     names = g.inputs(node)
     narrow = g.type_or_none(names[0])
     g.require(not g.has_processor("CUDA"), "another processor has the kernel")
-    missing = narrow in narrows and not has_kernel(g, node.op_type, names[0])
+    missing = narrow in narrows and not runtime_has_kernel(g, node.op_type, names[0])
     g.require(missing, "the kernel exists for this type")
     casts = {name: g.op.Cast(name, to=TensorProto.FLOAT) for name in names[:count]}
     computed = g.like(node, *[casts[n] for n in names[:count]], *names[count:])

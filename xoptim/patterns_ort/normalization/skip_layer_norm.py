@@ -18,7 +18,7 @@ from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
 from ...patterns.normalization.rms_norm import RMS, rms_operator
-from ..kernels import has_kernel, require_kernel
+from ..kernels import require_kernel, runtime_has_kernel
 
 
 def skip_normalization(
@@ -187,7 +187,7 @@ def ort_layer_normalization(
     g.require(g.opset < 17, "the opset has LayerNormalization")
     is_public = g.graph.scope.options.public_operators
     g.require(not is_public, "the options keep to operators with a public schema")
-    known = has_kernel(g, "LayerNormalization", x)
+    known = runtime_has_kernel(g, "LayerNormalization", x)
     g.require(known, "onnxruntime has no LayerNormalization for this type")
     return layer_options(g, x, m, v, epsilon)
 
@@ -212,7 +212,7 @@ def simplified_layer_normalization(
     g.require(not is_public, "the options keep to operators with a public schema")
     answer = rms_operator(g, "SimplifiedLayerNormalization", x, v, y, epsilon)
     (new,) = answer.values()
-    known = has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
+    known = runtime_has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
     return answer
 

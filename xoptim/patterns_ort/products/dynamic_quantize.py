@@ -9,7 +9,7 @@ from xbuilder.operators.domains import MICROSOFT
 from ...analysis.arguments import optional_input, other_input
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ..kernels import has_kernel
+from ..kernels import runtime_has_kernel
 
 
 @rewrite(
@@ -52,7 +52,7 @@ def dynamic_quantize_matmul(g: RewriteContext, product: NodeProto) -> dict[str, 
     else:
         op_type, inputs = "MatMulIntegerToFloat", (rows, weight, scale, factor, zero, points, bias)
     kernel = f"{MICROSOFT}::{op_type}"
-    known = has_kernel(g, kernel, inputs[0]) and has_kernel(g, kernel, weight, 1)
+    known = runtime_has_kernel(g, kernel, inputs[0]) and runtime_has_kernel(g, kernel, weight, 1)
     g.require(known, f"onnxruntime has no {op_type} for these types")
     given = inputs if bias else inputs[: -1 if points else -2]
     return {result: getattr(g.op, op_type)(*given, domain=MICROSOFT)}

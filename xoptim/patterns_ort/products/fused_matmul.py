@@ -21,15 +21,15 @@ _ROOTS = ("MatMul", "com.microsoft::FusedMatMul")
 _ALPHA = "alpha is a float and cannot hold the factor"
 
 
-class Side(NamedTuple):
+class MatmulOperand(NamedTuple):
     """An operand of a product, and whether its last two dimensions are swapped."""
 
     operand: Operand
     transposed: bool
 
-    def turned(self, operand: Operand = None) -> Side:
+    def turned(self, operand: Operand = None) -> MatmulOperand:
         """The operand with its last two dimensions swapped, or another operand if it is given."""
-        return Side(operand or self.operand, not self.transposed)
+        return MatmulOperand(operand or self.operand, not self.transposed)
 
 
 class Matmul(NamedTuple):
@@ -41,8 +41,8 @@ class Matmul(NamedTuple):
     :param elem_type: type of the operands
     """
 
-    left: Side
-    right: Side
+    left: MatmulOperand
+    right: MatmulOperand
     alpha: float
     elem_type: int
 
@@ -80,7 +80,7 @@ def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
     trans_a, trans_b = (bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB")
     require_terms(g, (a, trans_a), (b, trans_b))
     alpha = g.get_attribute_with_default(node, "alpha", 1.0)
-    return Matmul(Side(a, trans_a), Side(b, trans_b), alpha, g.type_of(a))
+    return Matmul(MatmulOperand(a, trans_a), MatmulOperand(b, trans_b), alpha, g.type_of(a))
 
 
 def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, bool]) -> None:
@@ -195,7 +195,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     for i, (name, operand) in enumerate(zip(node.input, operands, strict=True)):
         if operand is not None and _only_products(g, name):
             found = g.known(found.scaled(operand[1]), _ALPHA)
-            sides[i] = Side(operand[0], sides[i].transposed)
+            sides[i] = MatmulOperand(operand[0], sides[i].transposed)
     g.require(sides != [found.left, found.right], "a scaled operand is used elsewhere")
     return found._replace(left=sides[0], right=sides[1]).node(g)
 
@@ -257,6 +257,6 @@ def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
             reason = "the operand is transposed twice, or used elsewhere"
             continue
         moved = g.op.Transpose(move.input[0], perm=[*perm[:-2], perm[-1], perm[-2]])
-        sides[i] = Side(moved, True)
+        sides[i] = MatmulOperand(moved, True)
     g.require(sides != [found.left, found.right], reason)
     return found._replace(left=sides[0], right=sides[1]).node(g)

@@ -11,7 +11,7 @@ from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
-from .fused_matmul import Matmul, Side, require_terms
+from .fused_matmul import Matmul, MatmulOperand, require_terms
 
 
 def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
@@ -33,7 +33,7 @@ def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
     g.require(proven_equal(g, shape[-1:], flat[1:]), "the last dimension changes")
     turned = bool(g.get_attribute_with_default(gemm, "transB", 0))
     require_terms(g, (x, False), (b, turned))
-    product = Matmul(Side(x, False), Side(b, turned), 1.0, g.type_of(x))
+    product = Matmul(MatmulOperand(x, False), MatmulOperand(b, turned), 1.0, g.type_of(x))
     scaled = product.scaled(g.get_attribute_with_default(gemm, "alpha", 1.0))
     return g.known(scaled, "alpha is null"), (*shape[:-1], weights[0 if turned else 1])
 

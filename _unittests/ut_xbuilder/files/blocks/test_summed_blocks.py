@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from xbuilder.files.blocks.block_sources import ArrayBlocks
 from xbuilder.files.blocks.block_tensors import BlockTensor
-from xbuilder.files.blocks.summed_blocks import DiagonalBlocks, SummedBlocks, Term
+from xbuilder.files.blocks.summed_blocks import DiagonalBlocks, SummedBlocks, SumTerm
 
 FLOAT = TensorProto.FLOAT
 WHOLE = np.arange(24, dtype=np.float32).reshape((2, 3, 4))
@@ -17,8 +17,8 @@ PART = np.array([[[1, 2]], [[3, 4]]], dtype=np.float32)
 
 def summed(sign: int = 1, offset: tuple[int, ...] = (0, 1, 2)) -> SummedBlocks:
     terms = [
-        Term(ArrayBlocks(WHOLE, FLOAT), (0, 0, 0), 1),
-        Term(ArrayBlocks(PART, FLOAT), offset, sign),
+        SumTerm(ArrayBlocks(WHOLE, FLOAT), (0, 0, 0), 1),
+        SumTerm(ArrayBlocks(PART, FLOAT), offset, sign),
     ]
     return SummedBlocks(terms, FLOAT, WHOLE.shape)
 
@@ -43,7 +43,7 @@ def test_keys_tell_sums_apart() -> None:
 def test_it_is_rounded_once() -> None:
     small = np.full((3,), 2.0**-24, np.float32)
     ones = ArrayBlocks(np.ones((3,), np.float32), FLOAT)
-    terms = [Term(ones, (0,), 1), *[Term(ArrayBlocks(small, FLOAT), (0,), 1)] * 2]
+    terms = [SumTerm(ones, (0,), 1), *[SumTerm(ArrayBlocks(small, FLOAT), (0,), 1)] * 2]
     got = SummedBlocks(terms, FLOAT, (3,)).block(((0, 3),))
     assert got.tolist() == [1 + 2.0**-23] * 3
     assert got.dtype == np.float32

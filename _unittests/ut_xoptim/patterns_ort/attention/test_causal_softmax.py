@@ -9,7 +9,7 @@ import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.catalogue import speed_gated as gated
-from xoptim.catalogue.speed_gates import Gate
+from xoptim.catalogue.speed_gates import SpeedGate
 from xoptim.testing import check_no_match, check_pattern, model_from_text
 
 pytestmark = pytest.mark.usefixtures("open_gates")
@@ -168,7 +168,7 @@ def test_set() -> None:
 
 def test_slower_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate of the processor decides, the parameter lifts it."""
-    slower = Gate("any", "CPU", "1.32.0", "any", 1.2)
+    slower = SpeedGate("any", "CPU", "1.32.0", "any", 1.2)
     monkeypatch.setattr(gated, "find_speed_gate", lambda pattern, processor, target: slower)
     check_no_match(MODELS[NAME][0], NAME, "it is slower on CPU")
     check_pattern(*MODELS[NAME], f"{NAME}(measured=True)", atol=1e-6, rtol=1e-5)
