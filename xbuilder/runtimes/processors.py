@@ -40,13 +40,13 @@ def processors_of(text: str) -> tuple[str, ...]:
     return tuple(name for name, _ in _with_kinds(text))
 
 
-def processor_features(text: str) -> str:
+def cpu_features(text: str) -> str:
     """The features of the CPU named by the option *processor*, those of this machine's processor
     if it names no kind.
 
     ::
 
-        processor_features("CPU:amd-v3")  # "x86_64 AuthenticAMD X86_V3"
+        cpu_features("CPU:amd-v3")  # "x86_64 AuthenticAMD X86_V3"
     """
     kinds = [kind for _, kind in _with_kinds(text) if kind]
     return KINDS[kinds[0]] if kinds else processor_features()

@@ -31,8 +31,8 @@ def runtime_has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0)
 
 
 def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -> None:
-    """Refuses unless :func:`runtime_has_kernel` and :func:`accepts_rank` accept an operator of the domain
-    of onnxruntime.
+    """Refuses unless :func:`runtime_has_kernel` and :func:`accepts_rank` accept an operator
+    of the domain of onnxruntime.
 
     :param g: the rewrite
     :param op_type: the operator

@@ -11,6 +11,7 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import (
     _description,
     check_processor,
+    cpu_features,
     named_features,
     processor_features,
     processors_of,
@@ -44,7 +45,7 @@ def test_processors(text: str, expected: tuple[str, ...]):
 )
 def test_kinds(text: str, expected: str):
     check_processor(text)
-    assert processor_features(text) == expected
+    assert cpu_features(text) == expected
 
 
 @pytest.mark.parametrize(
