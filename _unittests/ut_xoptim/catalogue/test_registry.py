@@ -295,12 +295,3 @@ def test_a_set_holds_its_names(tag: str) -> None:
 
 def test_names_are_given_once() -> None:
     assert len({name for _, name in ROWS}) == len(ROWS)
-
-
-def test_rewrites_of_one_model_stand_apart() -> None:
-    """They have the tag `model` and a folder, and no other rewrite has."""
-    tagged = {cls.name for cls in all_patterns().values() if "model" in cls.tags}
-    folder = {c.name for c in all_patterns().values() if ".for_models." in c.__module__}
-    assert tagged == folder and len(tagged) > 10
-    assert tagged <= {p.name for p in get_pattern_list("default+onnxruntime")}
-    assert not tagged & {p.name for p in get_pattern_list("default+onnxruntime-model")}
