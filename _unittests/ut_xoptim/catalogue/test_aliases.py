@@ -19,6 +19,7 @@ from xoptim.testing import model_from_text, optimize_with
 ALIASES = {
     "BatchNormalization": "Identity",
     "ExpandBroadcast": "ShapeBasedExpandBroadcast",
+    "ExpandWhereSwap": "ShapeBasedExpandSwap",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",

@@ -9,7 +9,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN, CUDA_UNARY
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...analysis.arguments import int_attribute, other_input
+from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
@@ -43,15 +43,16 @@ def expand_swap(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 @rewrite(
     "default",
-    root=ELEMENTWISE_BINARY,
+    root=(*ELEMENTWISE_BINARY, "Where"),
     reads="Expand",
     behind="ShapeBasedExpandBroadcast",
     min_opset=8,
+    aliases="ExpandWhereSwap",
 )
 def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
-    """op(Expand(x, shape), y) -> Expand(op(x, y), shape).
+    """op(Expand(x, shape), y) -> Expand(op(x, y), shape), Where(Expand(c, shape), a, b) as well.
 
-    1. y has one element, and no more dimensions than the expanded result.
+    1. Each other operand has one element, and no more dimensions than the expanded result.
     2. y is Expand(z, shape): op(Expand(x, shape), Expand(z, shape)) -> Expand(op(x, z), shape).
     """
     expands = [e for e in g.before_each(node, "Expand") if e is not None]
@@ -59,15 +60,15 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     sources = {e.output[0]: e.input[0] for e in expands}
     alone = not any(map(g.is_used_more_than_once, sources))
     g.require(alone, "the inner result is used elsewhere")
-    if len(expands) == 2:
-        same = expands[0].input[1] == expands[1].input[1]
-        g.require(same, "the shapes are not the same")
-    else:
-        (result,) = sources
-        shape = g.shape_or_none(other_input(node, result))
+    (target, *others) = {e.input[1] for e in expands}
+    g.require(not others, "the shapes are not the same")
+    result = expands[0].output[0]
+    for shape in (g.shape_or_none(name) for name in node.input if name not in sources):
         one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
-        g.require(one, "the other operand may have more than one element")
-    return g.op.Expand(g.rewired(node, sources), expands[0].input[1])
+        g.require(one, "another operand may have more than one element")
+    known = has_kernel("Expand", g.type_or_none(node.output[0]), g.main_opset)
+    g.require(known, "runtimes do not expand this type")
+    return g.op.Expand(g.rewired(node, sources), target)
 
 
 @rewrite("default", root="Reshape", after="Expand", priority="first", min_opset=8, sole_use=True)
@@ -126,24 +127,6 @@ def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> Ne
     g.require(one, "the other branch may have more than one element")
     where = g.rewired(node, {condition: g.like(cast, x), result: x})
     return g.op.Expand(where, target)
-
-
-@rewrite("default", root="Where", after="Expand", min_opset=9, sole_use=True)
-def expand_where_swap(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Where(Expand(c, shape), a, b) -> Expand(Where(c, a, b), shape).
-
-    a and b have one element, and no more dimensions than the expanded condition.
-    """
-    expand = g.before(node, "Expand")
-    c, shape = expand.input
-    for name in node.input[1:]:
-        branch = g.shape_or_none(name)
-        one = branch is not None and all(d == 1 for d in branch)
-        fits = one and keeps_shape(g, expand.output[0], branch or ())
-        g.require(fits, "a branch may have more than one element")
-    kind = g.type_of(node.output[0])
-    g.require(has_kernel("Expand", kind, g.main_opset), "runtimes do not expand this type")
-    return g.op.Expand(g.rewired(node, {expand.output[0]: c}), shape)
 
 
 @rewrite(

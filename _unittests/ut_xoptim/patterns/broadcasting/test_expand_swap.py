@@ -232,6 +232,22 @@ _SHAPES = [
 ]
 _VECTORS = [{**feeds, "a": feeds["a"].reshape(1, 1)} for feeds in _SHAPES]
 MODELS["ExpandWhereSwap"] = {
+    "an expanded branch": (
+        "g (bool c, float[b, 1] x, int64[2] s, float low) => (float[d, e] y) {"
+        " r = Expand(x, s) y = Where(c, r, low) }",
+        "g (bool c, float[b, 1] x, int64[2] s, float low) => (float[d, e] y) {"
+        " r = Where(c, x, low) y = Expand(r, s) }",
+        {
+            "feeds": [
+                {
+                    "c": np.array(True),
+                    "x": np.ones((3, 1), np.float32),
+                    "s": np.array([3, 4]),
+                    "low": np.array(2, np.float32),
+                }
+            ]
+        },
+    ),
     "numbers": (choice(CHOSEN), choice(EXPANDED), {"feeds": _SHAPES}),
     "exchanged": (
         choice(CHOSEN.replace("a, low", "low, a")),
@@ -248,16 +264,19 @@ MODELS["ExpandWhereSwap"] = {
 REFUSED = {
     "ExpandWhereSwap": [
         (choice("e = Identity(c) y = Where(e, a, low)"), "no .*Expand.* before"),
-        (choice(CHOSEN, a="4"), "a branch may have more than one element"),
-        (choice(CHOSEN, a="n"), "a branch may have more than one element"),
-        (choice(CHOSEN.replace("a, low", "low, a"), a="n"), "a branch may have more than one"),
+        (choice(CHOSEN, a="4"), "another operand may have more than one element"),
+        (choice(CHOSEN, a="n"), "another operand may have more than one element"),
+        (
+            choice(CHOSEN.replace("a, low", "low, a"), a="n"),
+            "another operand may have more than one",
+        ),
         (
             choice(CHOSEN, a="1, 1, 1").replace("float[d, e] y", "float[d, e, f] y"),
-            "a branch may have more than one element",
+            "another operand may have more than one element",
         ),
         (
             choice(CHOSEN).replace("(float[d, e] y)", "(float[d, e] y, bool[d, e] e)"),
-            "an inner result is used elsewhere",
+            "the inner result is used elsewhere",
         ),
         (
             "g (bool[b, 1] c, int64[2] s, bfloat16 a, bfloat16 z) => (bfloat16[d, e] y) {"
