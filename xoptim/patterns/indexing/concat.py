@@ -151,7 +151,14 @@ def _axis_added(g: RewriteContext, node: NodeProto) -> int | None:
     return found[0] if found is not None and len(found) == 1 else None
 
 
-@rewrite("default", root="Where", reads="Concat", min_opset=9, sole_use=True)
+@rewrite(
+    "default",
+    root="Where",
+    reads="Concat",
+    before="ShapeBasedSameContent",
+    min_opset=9,
+    sole_use=True,
+)
 def where_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     """Where((true, false), Concat(x, y), k) -> Concat(x, k[1:]), the condition and k are constants.
 
