@@ -148,9 +148,10 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
 def _declarations(member: Member) -> tuple[Any, ...]:
     """The declarations of a class and of its instance. The operators next to the roots of a rule
     are left out, because reading them compiles the rule."""
+    place = member.priority, member.min_opset, member.before, member.behind
     if not isinstance(member, PatternOptimization):
-        return type(member), member.priority, member.min_opset
-    rows = type(member), member.priority, member.min_opset, member.roots, member.prepares
+        return type(member), *place
+    rows = type(member), *place, member.roots, member.prepares
     if member.has_lazy_declarations and DECLARED.isdisjoint(member.__dict__):
         return rows
     return *rows, member.after, member.reads, member.read_by

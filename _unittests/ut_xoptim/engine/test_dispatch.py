@@ -168,6 +168,15 @@ def test_made_again_after_a_change() -> None:
         dispatch_of(selection, 18)
 
 
+def test_an_instance_may_change_its_place() -> None:
+    silent = Silent()
+    selection = get_pattern_list([NegNeg(), silent])
+    silent.before = ("NegNeg",)
+    assert [p.name for p in _order(selection)] == ["Silent", "NegNeg"]
+    silent.before, silent.behind = (), ("NegNeg",)
+    assert [p.name for p in _order(selection)] == ["NegNeg", "Silent"]
+
+
 def test_selections_declaring_the_same_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, other = (get_pattern_list([Silent(priority=p), NegNeg()]) for p in (2, 2, 0))
     found = [dispatch_of(s, 18) for s in (one, two, other)]
