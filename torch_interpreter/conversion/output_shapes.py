@@ -78,8 +78,8 @@ def simplest_shape(
         return isinstance(dim, int) or dim in simple
 
     shape = tuple(
-        told if is_simple(told) and not is_simple(dim) else dim
-        for dim, told in zip(known, namer.shape(fake.shape), strict=True)
+        named if is_simple(named) and not is_simple(dim) else dim
+        for dim, named in zip(known, namer.shape(fake.shape), strict=True)
     )
     return None if shape == tuple(known) else shape
 

@@ -113,8 +113,8 @@ def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
         return "\n".join(["torch.export failed with every strategy:", *rows, *advice])
     options, e = failures[0]
     text = f"{type(e).__name__}: {e}"
-    told = "\n".join([text, *hints, _ADVICE])
-    return f"torch.export failed (strategy {options.label}).\n{told}"
+    message = "\n".join([text, *hints, _ADVICE])
+    return f"torch.export failed (strategy {options.label}).\n{message}"
 
 
 class _Request(NamedTuple):

@@ -19,7 +19,7 @@ def shorter_file() -> ExternalDataError:
 
 
 #: bytes the system prefetches while others are computed, and the least it is asked for at a time
-_AHEAD, _TOLD = 1 << 23, 1 << 18
+_AHEAD, _LEAST_PREFETCH = 1 << 23, 1 << 18
 
 
 def open_in_order(source: ExternalSource) -> int:
@@ -46,7 +46,7 @@ class OpenFile:
     def __init__(self, source: ExternalSource):
         self._descriptor = -1
         self._descriptor = open_in_order(source)
-        self._told = 0
+        self._prefetched = 0
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
@@ -62,10 +62,10 @@ class OpenFile:
         """
         position, descriptor = 0, self._descriptor
         for offset in offsets:
-            told, end = self._told, offset + size
-            if end + _AHEAD - told >= _TOLD:  # another thread may do it as well
-                self._told = end + _AHEAD
-                _read_ahead(descriptor, max(told, end), end + _AHEAD)
+            prefetched, end = self._prefetched, offset + size
+            if end + _AHEAD - prefetched >= _LEAST_PREFETCH:  # another thread may do it as well
+                self._prefetched = end + _AHEAD
+                _read_ahead(descriptor, max(prefetched, end), end + _AHEAD)
             piece = view[position : position + size]
             if _read(descriptor, piece, offset) != size:
                 self.read(offset, piece)

@@ -51,7 +51,7 @@ class ModelScope:
     :param node_names: names of nodes
     :param dimensions: names of dimensions
     :param totals: totals over the optimization so far
-    :param told: results whose wrong declaration in the file the user was warned about
+    :param warned: results whose wrong declaration in the file the user was warned about
     :param changed_symbols: symbols an iteration of a loop changes, by output of the loop and
         attribute
     :param changed_sizes: sizes of the inputs of the body an iteration changes: position and axis,
@@ -74,7 +74,7 @@ class ModelScope:
     node_names: NameAllocator = field(default_factory=NameAllocator)
     dimensions: DimensionNames = field(default_factory=DimensionNames)
     totals: Totals = field(default_factory=Totals)
-    told: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
     changed_symbols: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     changed_sizes: dict[tuple[str, str], set[tuple[int, int | None]]] = field(default_factory=dict)
     pending_calls: tuple[FunctionKey, ...] = ()
@@ -96,7 +96,7 @@ class ModelScope:
             names=NameAllocator(),
             node_names=NameAllocator(),
             dimensions=DimensionNames(),
-            told=set(),
+            warned=set(),
             changed_symbols={},
             changed_sizes={},
             pending_calls=(),
@@ -116,7 +116,7 @@ class ModelScope:
             functions=dict(self.functions),
             names=NameAllocator(),
             node_names=NameAllocator(),
-            told=set(),
+            warned=set(),
             changed_symbols={},
             changed_sizes={},
             pending_calls=(*self.pending_calls, key),
@@ -124,8 +124,8 @@ class ModelScope:
 
     def warn_wrong_declaration(self, name: str, reason: str) -> None:
         """Warns the user once that the file declares something wrong about a result."""
-        if name not in self.told:
-            self.told.add(name)
+        if name not in self.warned:
+            self.warned.add(name)
             warnings.warn(
                 f"The model declares something else than what is inferred for {name!r}: {reason}; "
                 "the inferred one is kept.",

@@ -53,7 +53,7 @@ def constant_folding(graph: Graph) -> PassReport:
     merged = merge_equal_nodes(graph, candidates)
     folding = _Folding(graph)
     folding.fold(candidates)
-    refresh(graph, [n for n in folding.told if graph.facts[n].value is not None])
+    refresh(graph, [n for n in folding.newly_known if graph.facts[n].value is not None])
     removed = folding.removed + merged
     row: Row = {
         "pattern": "constant_folding",
@@ -121,7 +121,7 @@ class _Folding:
         self.reasons: dict[str, int] = {}
         self.removed = 0
         #: initializers that replaced results whose content was not known
-        self.told: list[str] = []
+        self.newly_known: list[str] = []
         #: folds that add something: nodes they remove, bytes, order; the first one is the best
         self._growing: list[tuple[int, int, int, FoldPlan]] = []
         self._covered: set[NodeRecord] = set()
@@ -159,16 +159,16 @@ class _Folding:
                 heapq.heappush(self._growing, (*key, plan))
 
     def _apply(self, plan: FoldPlan) -> None:
-        reason = plan.reason or _fold(self.graph, plan, self.told)
+        reason = plan.reason or _fold(self.graph, plan, self.newly_known)
         if reason:
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
         else:
             self.removed += 1 + _remove_sources(self.graph, plan.record)
 
 
-def _fold(graph: Graph, plan: FoldPlan, told: list[str]) -> str:
-    """Applies a plan, and returns the reason if it cannot. Adds to *told* the initializers whose
-    content was not known before."""
+def _fold(graph: Graph, plan: FoldPlan, newly_known: list[str]) -> str:
+    """Applies a plan, and returns the reason if it cannot. Adds to *newly_known* the initializers
+    whose content was not known before."""
     store, table, record = graph.store, graph.constants, plan.record
     outputs = [o for o in record.outputs if o]
     deferred = _deferred(graph, outputs[0])
@@ -183,7 +183,7 @@ def _fold(graph: Graph, plan: FoldPlan, told: list[str]) -> str:
     graph.scope.totals.growth.spend(plan.growth)
     name = _inherited_name(graph, record, plan.weights)
     store.detach(record)
-    told.extend(name or o for o in outputs if graph.facts[o].value is None)
+    newly_known.extend(name or o for o in outputs if graph.facts[o].value is None)
     for o, value in values.items():
         if name:
             store.redirect(o, name)

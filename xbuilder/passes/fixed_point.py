@@ -39,10 +39,10 @@ class FixedPoint:
     def run(self, name: str) -> list[PassReport]:
         """Runs a pass, and returns its reports. The changes of a pass that was undone are
         dropped."""
-        heard = len(self._events)
+        known = len(self._events)
         reports = run_pass(self.graph, name)
         if any(report.is_undone for report in reports):
-            del self._events[heard:]
+            del self._events[known:]
         return reports
 
     def ran(self, name: str) -> None:

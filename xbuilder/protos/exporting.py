@@ -116,9 +116,9 @@ def named_tensor(array: np.ndarray, name: str) -> TensorProto:
 def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
     """Exports an input or an output, as the file declared it, else from the facts."""
     facts = graph.facts[spec.name]
-    told, declared = spec.name in graph.scope.told, spec.proto
+    warned, declared = spec.name in graph.scope.warned, spec.proto
     typed = declared is not None and declared.type.WhichOneof("value") is not None
-    if declared is not None and typed and declared.name == spec.name and not told:
+    if declared is not None and typed and declared.name == spec.name and not warned:
         return declared
     proto = facts_to_type(facts, graph.dimensions.is_written)
     info = ValueInfoProto()
@@ -205,7 +205,7 @@ def _value_infos(graph: Graph) -> list[ValueInfoProto]:
     for name, info in graph.declared.items():
         if name not in graph.store.producers or name in graph.store.outputs:
             continue
-        if name not in graph.scope.told and info.HasField("type"):
+        if name not in graph.scope.warned and info.HasField("type"):
             rows.append(info)
             continue
         facts = graph.facts[name]

@@ -82,16 +82,16 @@ def bisect(
 
 
 def _as_dict(done: Bisection) -> dict[str, Any]:
-    told = {
+    report = {
         **(verification_as_dict(done.report) or {}),
         "ok": done.wrong is None,
         "rewrites": done.rewrites,
         "models_compared": done.runs,
     }
     if done.wrong is None:
-        return told
+        return report
     return {
-        **told,
+        **report,
         "position": done.wrong.position,
         "patterns": done.wrong.patterns,
         "reason": done.wrong.reason,
@@ -113,11 +113,11 @@ def _as_text(done: Bisection) -> str:
 
 def _compared(done: Bisection) -> str:
     """The text that says what the fully rewritten model was compared on."""
-    told = f"{counted(done.rewrites, 'rewrite')}"
+    report = f"{counted(done.rewrites, 'rewrite')}"
     if done.report is None:
-        return told
+        return report
     sizes = "".join(f", {name}={size}" for name, size in done.report.sizes.items())
     return (
-        f"{told}, {counted(len(done.report.rows), 'output')} compared{sizes}, largest relative "
+        f"{report}, {counted(len(done.report.rows), 'output')} compared{sizes}, largest relative "
         f"difference {done.report.max_rel:.3g}"
     )

@@ -115,8 +115,8 @@ def _told(first: LayerDifference) -> str:
         f"{operator} {name!r}" if name else operator
         for operator, name in zip((first.before, first.after), first.nodes, strict=True)
     ]
-    told = f"the first difference is result {first.output!r} of {nodes[0]} and {nodes[1]}"
-    told += f": {first.reason}"
+    text = f"the first difference is result {first.output!r} of {nodes[0]} and {nodes[1]}"
+    text += f": {first.reason}"
     if first.rewrites:
-        told += f"; written by {first.rewrites} for {first.sources}"
-    return told
+        text += f"; written by {first.rewrites} for {first.sources}"
+    return text

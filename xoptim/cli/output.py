@@ -98,8 +98,8 @@ class ErrorGroup(click.Group):
         # a full output is the error to report, and cannot receive the message
         with contextlib.suppress(OSError):
             if ctx.meta.get(_JSON):
-                told = {"ok": False, "error": message, "kind": type(error).__name__}
-                print_json(told, out)
+                row = {"ok": False, "error": message, "kind": type(error).__name__}
+                print_json(row, out)
 
 
 def _arguments(ctx: click.Context) -> list[str]:

@@ -260,14 +260,14 @@ class _Comparison:
         if random and found.ok:
             self.second.values[name] = values[0]
         other = self.second.makers.get(name, NodeProto(op_type="initializer"))
-        told = {p.key: p.value for p in other.metadata_props}
+        metadata = {p.key: p.value for p in other.metadata_props}
         return LayerDifference(
             **vars(found),
             before=_operator(node),
             after=_operator(other),
             nodes=(node.name, other.name),
-            rewrites=told.get(REWRITES, ""),
-            sources=told.get(SOURCES, ""),
+            rewrites=metadata.get(REWRITES, ""),
+            sources=metadata.get(SOURCES, ""),
         )
 
 

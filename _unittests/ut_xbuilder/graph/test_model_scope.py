@@ -40,4 +40,4 @@ def test_a_wrong_declaration_is_told_once() -> None:
     with pytest.warns(UserWarning, match="'x': rank 1") as caught:
         scope.warn_wrong_declaration("x", "rank 1")
         scope.warn_wrong_declaration("x", "rank 2")
-    assert len(caught) == 1 and scope.told == {"x"}
+    assert len(caught) == 1 and scope.warned == {"x"}

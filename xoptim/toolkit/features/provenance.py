@@ -102,9 +102,9 @@ class Provenance(Observer):
             origin = self.origin_of(node)
             if origin is None:
                 continue
-            told = {p.key: p.value for p in node.metadata_props}
-            told |= {REWRITES: ", ".join(origin.rewrites), SOURCES: ", ".join(origin.sources)}
-            oh.set_metadata_props(node, told)
+            metadata = {p.key: p.value for p in node.metadata_props}
+            metadata |= {REWRITES: ", ".join(origin.rewrites), SOURCES: ", ".join(origin.sources)}
+            oh.set_metadata_props(node, metadata)
             count += 1
         return count
 

@@ -64,8 +64,8 @@ class TimedStore(GraphStore):
 
 def subscriber_name(listener: StoreSubscriber) -> str:
     """Class of a subscriber, or of its feature if there is one."""
-    told = listener.feature if isinstance(listener, Attachment) else listener
-    return type(told).__name__
+    subscriber = listener.feature if isinstance(listener, Attachment) else listener
+    return type(subscriber).__name__
 
 
 def measure(store: GraphStore, watch: StoreWatch) -> None:
