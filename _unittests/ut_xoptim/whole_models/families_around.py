@@ -57,7 +57,7 @@ ON_CUDA = (
     "patterns_ort.normalization.bias_dropout",
     "patterns_ort.products.complex",
     "patterns_ort.attention.decoder_attention",
-    "patterns_ort.attention.gated_position",
+    "patterns_ort.for_models.gated_position",
     "patterns_ort.attention.gemma_rotary",
     "patterns_ort.attention.relative_position",
     "patterns_ort.elementwise.split_gelu",

@@ -407,7 +407,7 @@ REFUSED = {
                 elem_type="int32",
                 constants="int32 c = {2}",
             ),
-            "for this type",
+            "no product by a scalar",
         ),
         "not a scalar": (
             model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants=NOT_SCALAR),
@@ -441,7 +441,7 @@ REFUSED = {
         ),
         "null factor": (
             model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants="float c = {0}"),
-            "cannot hold",
+            "no product by a scalar",
         ),
         "double precision": (
             model(
@@ -470,7 +470,7 @@ REFUSED = {
                 elem_type="int64",
                 constants="int64 c = {2}",
             ),
-            "for this type",
+            "no operand is scaled",
         ),
         "scaled is used elsewhere": (
             model(
