@@ -56,7 +56,7 @@ def test_the_system_reads_ahead(source, monkeypatch):
     """The next bytes are prefetched once; a few more are not worth a call."""
     told, found = [], bytearray(10)
     monkeypatch.setattr(file_reading, "_AHEAD", 30)
-    monkeypatch.setattr(file_reading, "_TOLD", 10)
+    monkeypatch.setattr(file_reading, "_LEAST_PREFETCH", 10)
     monkeypatch.setattr(file_reading, "_read_ahead", lambda fd, *part: told.append(part))
     file = OpenFile(source)
     for offset in (10, 15, 20, 0, 80):

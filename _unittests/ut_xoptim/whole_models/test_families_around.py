@@ -133,7 +133,7 @@ def test_a_wrong_optimizer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     monkeypatch.setattr(families_around, "_optimized", wrong)
-    found = counted("patterns.binary_order", 50, judge)
+    found = counted("patterns.elementwise.binary_order", 50, judge)
     assert isinstance(found, str) and "values differ" in found, found
 
 
@@ -141,7 +141,9 @@ def test_a_wrong_optimizer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_change_runs(change: str) -> None:
     """A changed model runs for one of the first models at least, the same for the same seed."""
     kinds = []
-    for family, example in product(("patterns.mul", "patterns.reduce"), range(12)):
+    for family, example in product(
+        ("patterns.elementwise.mul", "patterns.reductions.reduce"), range(12)
+    ):
         case = Case(example, (change,), example, "family", (2, 5, 1), False)
         made = around(family, case)
         assert made.model == around(family, case).model
@@ -158,6 +160,6 @@ def test_a_process_that_dies_is_no_case(monkeypatch: pytest.MonkeyPatch) -> None
 
     with monkeypatch.context() as patch:
         patch.setattr(families_around, "_optimized", dies)
-        assert judge_apart("patterns.clip", case).kind == WRONG
+        assert judge_apart("patterns.elementwise.clip", case).kind == WRONG
     monkeypatch.setattr(families_around, "_runs", dies)
-    assert judge_apart("patterns.clip", case).kind == CANNOT_RUN
+    assert judge_apart("patterns.elementwise.clip", case).kind == CANNOT_RUN
