@@ -1,4 +1,4 @@
-"""What the order of rewrites leaves free is free: ties are shuffled, the graphs are the same."""
+"""The order of rewrites leaves some ties free: they are shuffled, the graphs are the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import InvalidModelError
 from xoptim import get_pattern_list
 from xoptim.catalogue import order, selection
-from xoptim.engine import program
+from xoptim.engine import dispatch
 from xoptim.testing import canonical_graph
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,7 +65,7 @@ def shuffle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
 def _forget() -> None:
     """Orders are remembered."""
     selection._classes_of.cache_clear()
-    program._PLANS.clear()
+    dispatch._DISPATCHES.clear()
 
 
 def structure(model: ModelProto) -> list[str]:
