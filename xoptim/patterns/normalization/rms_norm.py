@@ -48,7 +48,15 @@ def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
     return up.input[0], down.output[0]
 
 
-@rule("default", RMS, root="v", min_opset=23, precision="rounding", name="RMSNormalization")
+@rule(
+    "default",
+    RMS,
+    root="v",
+    behind="LayerNormalization",
+    min_opset=23,
+    precision="rounding",
+    name="RMSNormalization",
+)
 def rms_normalization(
     g: RewriteContext, x: str, v: str, y: str, epsilon: float
 ) -> dict[str, NewNode]:
