@@ -4,8 +4,6 @@ from __future__ import annotations
 
 #: contrib operators of onnxruntime
 MICROSOFT = "com.microsoft"
-#: operators for trees, encoders, scalers
-MACHINE_LEARNING = "ai.onnx.ml"
 #: operators onnx-extended has for CUDA
 CUDA_DOMAIN = "onnx_extended.ortops.optim.cuda"
 #: those of them that compute each element from the one at the same place

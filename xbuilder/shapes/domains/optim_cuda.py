@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dims import Shape
 from ...facts.facts import ResultFacts
+from ...operators.domains import CUDA_DOMAIN, CUDA_UNARY
 from ..arithmetic.elementwise import broadcast_all, broadcast_facts
 from ..common import (
     FLOAT,
@@ -20,16 +21,14 @@ from ..common import (
 from ..context import ShapeContext
 from ..registry import register_table, shape_function
 
-OPTIM_CUDA = "onnx_extended.ortops.optim.cuda"
-
 register_table(
-    ((op, same_as_first) for op in ("MulSigmoid", "NegXplus1", "ReplaceZero", "Rotary")),
-    OPTIM_CUDA,
+    ((op, same_as_first) for op in (*CUDA_UNARY, "Rotary")),
+    CUDA_DOMAIN,
 )
 
 
 @shape_function(
-    "AddAdd", "AddMul", "MulAdd", "MulMul", "MulMulSigmoid", "MulSub", "SubMul", domain=OPTIM_CUDA
+    "AddAdd", "AddMul", "MulAdd", "MulMul", "MulMulSigmoid", "MulSub", "SubMul", domain=CUDA_DOMAIN
 )
 def fused_elementwise(ctx: ShapeContext) -> ResultFacts:
     """Several elementwise operators in one; `transposeMiddle` swaps axes 1 and 2 at the end."""
@@ -41,7 +40,7 @@ def fused_elementwise(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("AddSharedInput", "MulSharedInput", domain=OPTIM_CUDA)
+@shape_function("AddSharedInput", "MulSharedInput", domain=CUDA_DOMAIN)
 def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
     """`op(A, B)` and `op(A, C)`."""
     first = ctx.facts(0)
@@ -49,7 +48,7 @@ def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, *pairs)
 
 
-@shape_function("ScatterNDOfShape", "MaskedScatterNDOfShape", "TriMatrix", domain=OPTIM_CUDA)
+@shape_function("ScatterNDOfShape", "MaskedScatterNDOfShape", "TriMatrix", domain=CUDA_DOMAIN)
 @refuses_negative
 def of_shape(ctx: ShapeContext) -> ResultFacts:
     """The shape is the content of the first input, the type is the one of the last."""
@@ -61,7 +60,7 @@ def of_shape(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(elem_type, shape)
 
 
-@shape_function("Transpose2DCastFP16", "Transpose2DCastFP32", domain=OPTIM_CUDA)
+@shape_function("Transpose2DCastFP16", "Transpose2DCastFP32", domain=CUDA_DOMAIN)
 def transpose_cast(ctx: ShapeContext) -> ResultFacts:
     """Transposition of a matrix and cast."""
     result = facts_like(ctx.facts(0), FLOAT16 if ctx.op_type.endswith("16") else FLOAT)

@@ -8,9 +8,9 @@ import pytest
 from ut_xbuilder.shapes.shape_cases import infer
 
 from xbuilder.facts.facts import ResultFacts
-from xbuilder.shapes.domains.optim_cuda import OPTIM_CUDA
+from xbuilder.operators.domains import CUDA_DOMAIN
 
-CUDA: dict[str, Any] = {"domain": OPTIM_CUDA, "opset": 1}
+CUDA: dict[str, Any] = {"domain": CUDA_DOMAIN, "opset": 1}
 X, ROW = ResultFacts(1, ("a", 3)), ResultFacts(1, (3,))
 
 
