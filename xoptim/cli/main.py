@@ -1,5 +1,5 @@
-"""The command: ``xoptim optimize``, ``bisect``, ``compare``, ``patterns``, ``new-pattern``,
-``explain``, ``kernels``, ``tune``, ``print``, ``dot``.
+"""The command: ``xoptim optimize``, ``bisect``, ``compare``, ``diff``, ``patterns``,
+``new-pattern``, ``explain``, ``kernels``, ``tune``, ``print``, ``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """
@@ -14,6 +14,7 @@ import click
 
 from .bisect import bisect
 from .compare import compare
+from .diff import diff
 from .explain import explain
 from .kernels import kernels
 from .new_pattern import new_pattern
@@ -41,6 +42,7 @@ def main() -> None:
     xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim compare model.onnx optimized.onnx
+    xoptim diff model.onnx optimized.onnx
     xoptim patterns onnxruntime
     xoptim new-pattern model.onnx first_result second_result
     xoptim explain model.onnx TransposeTranspose
@@ -54,6 +56,7 @@ def main() -> None:
 main.add_command(optimize)
 main.add_command(bisect)
 main.add_command(compare)
+main.add_command(diff)
 main.add_command(patterns)
 main.add_command(new_pattern)
 main.add_command(kernels)
