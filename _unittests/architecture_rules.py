@@ -50,6 +50,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "toolkit",
         "surgery",
         "reports",
+        "linting",
         "trust",
         "testing",
         "cli",

@@ -1,5 +1,5 @@
-"""The command: ``xoptim optimize``, ``bisect``, ``compare``, ``diff``, ``patterns``,
-``new-pattern``, ``explain``, ``kernels``, ``tune``, ``print``, ``dot``.
+"""The command: ``xoptim optimize``, ``bisect``, ``compare``, ``diff``, ``check``,
+``patterns``, ``new-pattern``, ``explain``, ``kernels``, ``tune``, ``print``, ``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """
@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from .bisect import bisect
+from .check import check
 from .compare import compare
 from .diff import diff
 from .explain import explain
@@ -43,6 +44,7 @@ def main() -> None:
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim compare model.onnx optimized.onnx
     xoptim diff model.onnx optimized.onnx
+    xoptim check model.onnx --fix mended.onnx
     xoptim patterns onnxruntime
     xoptim new-pattern model.onnx first_result second_result
     xoptim explain model.onnx TransposeTranspose
@@ -57,6 +59,7 @@ main.add_command(optimize)
 main.add_command(bisect)
 main.add_command(compare)
 main.add_command(diff)
+main.add_command(check)
 main.add_command(patterns)
 main.add_command(new_pattern)
 main.add_command(kernels)

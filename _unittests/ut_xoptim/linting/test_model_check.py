@@ -1,0 +1,175 @@
+"""Tests of the findings about a model: each code on a model that has it and on one that has not."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import onnx.parser
+import pytest
+from onnx import TensorProto
+from onnx.numpy_helper import from_array
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import InvalidModelError, OptionError
+from xoptim.linting.findings import CODES
+from xoptim.linting.model_check import CheckReport, check_model, mending_options
+
+
+def parse(text: str, opset: int = 18) -> onnx.ModelProto:
+    head = f'<ir_version: 10, opset_import: ["" : {opset}, "my" : 1]>\n'
+    return onnx.parser.parse_model(head + text)
+
+
+def codes(report: CheckReport) -> list[str]:
+    return [f.code for f in report.findings]
+
+
+CLEAN = "g (float[a,4] x) => (float[a,4] y) { y = Relu(x) }"
+#: code -> a model that has it, its opset, a part of the message
+WRONG = {
+    "X000": ("g (float[a,4] x) => (float[a,4] y) { y = Relu<alpha = 1.0>(x) }", 18, "alpha"),
+    "X001": ("g (float[a,4] x) => (float[a,4] y) { y = Relu<alpha = 1.0>(x) }", 18, "alpha"),
+    "X002": ("g (double[a,4,5] x) => (double[a,4,5] y) { y = LRN<size = 3>(x) }", 18, "double"),
+    "X003": ("g (float[a,4] x) => (float[a,4] y) { y = my.Unheard(x) }", 18, "'my'"),
+    "X004": (
+        "g (float[4,4] x, int64[2] s) => (float[b,c] y) { y = CenterCropPad(x, s) }",
+        18,
+        "definition",
+    ),
+    "X005": ("g (float16[a,4,5] x) => (float16[a,4,5] y) { y = LRN<size = 3>(x) }", 18, "float"),
+    "X101": (
+        """g (float[batch,4] x) => (float[2,2] y)
+        { s = Constant<value = int64[2] {2, 2}>()  y = Reshape(x, s) }""",
+        18,
+        "['batch', 4]",
+    ),
+    "X103": (
+        "g (float[a] x) => (float16[a] y) { t = Cast<to = 11>(x)  y = Cast<to = 10>(t) }",
+        18,
+        "Cast 't'",
+    ),
+    "X106": ("g (float[a] x) => (float[a] y) { t = Neg(x)  y = Abs(x) }", 18, "nothing reads"),
+    "X107": ("g (float[a,4] x) => (float[a,5] y) { y = Relu(x) }", 18, "'y'"),
+}
+
+
+def test_a_clean_model():
+    report = check_model(parse(CLEAN))
+    assert report.findings == () and report.ok and report.nodes == 1
+    assert report.counts() == {"error": 0, "warning": 0, "note": 0}
+
+
+@pytest.mark.parametrize("code", sorted(WRONG))
+def test_each_finding(code):
+    text, opset, expected = WRONG[code]
+    report = check_model(parse(text, opset))
+    found = [f for f in report.findings if f.code == code]
+    assert len(found) == 1, report.findings
+    assert expected in found[0].message
+    assert report.ok == all(CODES[c].severity != "error" for c in codes(report))
+
+
+def with_weights(**arrays: np.ndarray) -> onnx.ModelProto:
+    """A model whose outputs are its weights."""
+    weights = [from_array(array, name) for name, array in arrays.items()]
+    nodes = [oh.make_node("Identity", [w.name], [f"out_{w.name}"]) for w in weights]
+    outputs = [
+        oh.make_tensor_value_info(f"out_{w.name}", w.data_type, list(w.dims)) for w in weights
+    ]
+    graph = oh.make_graph(nodes, "g", [], outputs, weights)
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=10)
+
+
+def test_weights():
+    one = np.linspace(0, 1, 2000, dtype=np.float32)
+    big = one * np.float32(70000)
+    positions = np.arange(2000)
+    report = check_model(with_weights(a=one, b=one.copy(), c=one[:1000], d=big, e=positions))
+    assert [(f.code, f.where) for f in report.findings] == [
+        ("X102", "tensor 'b'"), ("X104", "tensor 'd'"), ("X105", "tensor 'e'")
+    ]  # fmt: skip
+    wide = positions + 2**40
+    infinite = np.where(one > 0.5, np.float32(np.inf), one)
+    assert codes(check_model(with_weights(d=infinite, e=wide))) == []
+    halves = one.astype(np.float16)
+    assert codes(check_model(with_weights(a=one, b=halves, c=one.reshape(20, 100)))) == []
+
+
+def test_texts_are_not_numbers():
+    graph = oh.make_graph(
+        [oh.make_node("Identity", ["s"], ["y"])],
+        "g",
+        [],
+        [oh.make_tensor_value_info("y", TensorProto.STRING, [2000])],
+        [oh.make_tensor("s", TensorProto.STRING, [2000], [b"a"] * 2000)],
+    )
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=10)
+    assert codes(check_model(model)) == []
+
+
+def test_bodies_are_looked_at():
+    text = """g (bool c, float[a] x) => (float16[a] y) {
+        y = If (c) <
+            then_branch = t () => (float16[a] p) { q = Cast<to = 11>(x)  p = Cast<to = 10>(q) },
+            else_branch = e () => (float16[a] r) { r = Cast<to = 10>(x) }
+        > }"""
+    report = check_model(parse(text))
+    assert codes(report) == ["X103"] and report.nodes == 4
+    assert report.findings[0].where == "Cast 'p'"
+
+
+def test_what_a_body_captures_is_read():
+    text = """g (bool c, float[a] x, float[a] z) => (float[a] y) {
+        u = Neg(x)
+        y = If (c) <
+            then_branch = t () => (float[a] p) { p = Abs(u) },
+            else_branch = e () => (float[a] r) { r = Exp(z) }
+        > }"""
+    assert codes(check_model(parse(text))) == []
+
+
+def test_functions():
+    text = """g (float[a] x) => (float[a] y) { y = my.twice(x) }
+    <domain: "my", opset_import: ["" : 18]> twice (u) => (v) { v = Add(u, u) }"""
+    assert codes(check_model(parse(text))) == []
+    unused = text.replace("my.twice(x)", "Neg(x)")
+    report = check_model(parse(unused))
+    assert [(f.code, f.where) for f in report.findings] == [("X106", "function 'twice'")]
+
+
+def test_a_fixed_size_is_not_frozen_when_the_input_is_fixed_too():
+    text, opset, _ = WRONG["X101"]
+    assert codes(check_model(parse(text.replace("batch", "1"), opset))) == []
+    free = text.replace("{2, 2}", "{-1, 2}").replace("float[2,2] y", "float[c,2] y")
+    assert codes(check_model(parse(free, opset))) == []
+
+
+@pytest.mark.filterwarnings("ignore:The model declares something else")
+@pytest.mark.parametrize("code", sorted(c for c in CODES if CODES[c].is_mended))
+def test_what_is_said_to_be_mended_is_mended(code):
+    if code == "X102":
+        one = np.linspace(0, 1, 2000, dtype=np.float32)
+        model = with_weights(a=one, b=one.copy())
+        model.graph.node[0].op_type = model.graph.node[1].op_type = "Neg"
+    else:
+        model = parse(*WRONG[code][:2])
+    report = check_model(model)
+    assert report.fixable == (code,)
+    options = mending_options(report.fixable)
+    mended = GraphBuilder(model, infer_shapes_options=True, optimization_options=options).to_onnx()
+    assert code not in codes(check_model(mended))
+
+
+def test_wrong_arguments(tmp_path):
+    with pytest.raises(OptionError, match="abacus"):
+        check_model(parse(CLEAN), processor="abacus")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"nothing")
+    with pytest.raises(InvalidModelError, match=r"m\.onnx"):
+        check_model(str(path))
+
+
+def test_every_code_has_a_model():
+    of_weights = {"X102", "X104", "X105"}
+    assert WRONG.keys() | of_weights == CODES.keys()

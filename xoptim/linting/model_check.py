@@ -1,0 +1,111 @@
+"""Checks a model, mends what rewrites and the cleaning mend."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import ModelProto
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import InvalidModelError
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.graph.graph import Graph
+from xbuilder.nested.inlining import inline_functions
+from xbuilder.runtimes.processors import processors_of
+
+from . import file_checks, node_checks
+from .findings import CHECKS, CODES, SEVERITIES, CheckedModel, Finding
+
+#: modules whose checks are run, in this order
+CHECK_MODULES = (file_checks, node_checks)
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The findings about a model.
+
+    :param findings: worst first
+    :param nodes: number of nodes that were looked at, bodies included
+    :param skipped: what was not checked, and why
+    """
+
+    findings: tuple[Finding, ...]
+    nodes: int
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return not any(f.severity == "error" for f in self.findings)
+
+    @property
+    def fixable(self) -> tuple[str, ...]:
+        """The codes found that :func:`mend_model` mends."""
+        return tuple(sorted({f.code for f in self.findings if CODES[f.code].is_mended}))
+
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity."""
+        found = Counter(f.severity for f in self.findings)
+        return {severity: found[severity] for severity in SEVERITIES}
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The findings as dictionaries, for `pandas.DataFrame`."""
+        return [f.to_row() for f in self.findings]
+
+
+def check_model(
+    model: str | ModelProto, processor: str = "CPU", allowed_roots: Sequence[Any] = ()
+) -> CheckReport:
+    """Looks for what will not run on a processor and what a reader would not expect.
+
+    :param model: a file or a model
+    :param processor: processors the model is meant for, such as `"CPU,CUDA"`
+    :param allowed_roots: folders the weights may be in, beside the model's
+    :return: the findings, see :data:`xoptim.linting.findings.CODES`
+    :raises InvalidModelError: the file is not one of a model
+    :raises OptionError: a processor is not known
+
+    ::
+
+        report = check_model("model.onnx")
+        print(report.ok, [f.message for f in report.findings])
+    """
+    processors = processors_of(processor)
+    path: str | None = None
+    if isinstance(model, ModelProto):
+        container = ModelContainer(model)
+    else:
+        path, container = model, ModelContainer.load(model, allowed_roots)
+    found, skipped = [], []
+    graph: Graph | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            graph = GraphBuilder(
+                model, infer_shapes_options=True, allowed_roots=allowed_roots
+            ).graph
+            left: Counter[str] = Counter()
+            inline_functions(graph, left=left)
+            skipped = [f"{n} calls of functions: {reason}" for reason, n in left.items()]
+        except InvalidModelError as e:
+            found.append(Finding("X000", "", str(e)))
+            skipped.append("the nodes, since the model cannot be imported")
+    told = tuple(dict.fromkeys(str(w.message) for w in caught))
+    checked = CheckedModel(container, graph, processors, path, told)
+    found.extend(finding for look in CHECKS for finding in look(checked))
+    found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.code))
+    return CheckReport(tuple(found), len(checked.nodes), tuple(skipped))
+
+
+def mending_options(codes: Sequence[str], processor: str = "CPU") -> OptimizationOptions:
+    """The options that mend some kinds of findings and do nothing else than cleaning.
+
+    :param codes: keys of :data:`xoptim.linting.findings.CODES`
+    :param processor: processors the model is meant for
+    """
+    patterns = [p for code in codes for p in CODES[code].patterns]
+    return OptimizationOptions(patterns=patterns or None, processor=processor)

@@ -1,0 +1,116 @@
+"""Checks of each node: kernels of the target, frozen sizes, casts, declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onnx import NodeProto, TensorProto
+
+from xbuilder.graph.graph import Graph
+from xbuilder.nodes.functions import function_key
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.domains import MICROSOFT
+from xbuilder.operators.op_schemas import schema_of
+from xbuilder.runtimes.installed import kernel_table
+from xbuilder.runtimes.kernel_table import KernelTable
+
+from ..reports.node_matching import operator_of
+from .findings import CheckedModel, Finding, check, name_of
+
+_FLOAT16 = TensorProto.FLOAT16
+
+
+@check
+def kernels(model: CheckedModel) -> Iterator[Finding]:
+    """X002 to X005: what the target has no kernel for."""
+    for processor in model.processors:
+        table = kernel_table(processor)
+        for graph, record, node in model.nodes:
+            yield from _kernel(table, graph, record, node)
+
+
+def _kernel(
+    table: KernelTable, graph: Graph, record: NodeRecord, node: NodeProto
+) -> Iterator[Finding]:
+    op_type, domain = record.op_type, record.domain
+    opset = graph.opsets.get(domain, 1)
+    if (domain, op_type) == ("", "Constant") or function_key(node) in graph.functions:
+        return  # an initializer once it is loaded; a call, which the report says is skipped
+    types = [graph.facts[name].type or 0 if name else 0 for name in record.inputs]
+    if table.runs(op_type, domain, opset, types):
+        return
+    schema: Any = schema_of(op_type, domain, opset)  # the stubs do not tell functions
+    if schema is None and not table.knows(op_type, domain):
+        yield _unknown(node, domain, opset)
+        return
+    wider = [TensorProto.FLOAT if t == _FLOAT16 else t for t in types]
+    where, runtime = name_of(node), f"{table.runtime} ({table.provider})"
+    if wider != types and table.runs(op_type, domain, opset, wider):
+        yield Finding("X005", where, f"{runtime} runs it in float between casts")
+    elif schema is not None and (schema.has_function or schema.has_context_dependent_function):
+        yield Finding("X004", where, f"{runtime} has no kernel and runs its definition")
+    else:
+        message = f"{runtime} has no kernel for opset {opset}{_of_types(types)}"
+        yield Finding("X002", where, message, _advice(table, op_type, domain, opset))
+
+
+def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:
+    if domain in ("", MICROSOFT):
+        message, advice = f"{operator_of(node)} does not exist in opset {opset}", ""
+    else:
+        message = f"nothing is known of the operators of {domain!r}"
+        advice = "the runtime needs the library that has its kernel"
+    return Finding("X003", name_of(node), message, advice)
+
+
+def _of_types(types: list[int]) -> str:
+    names = [TensorProto.DataType.Name(t).lower() for t in types if t]
+    return f" and {', '.join(names)}" if names else ""
+
+
+def _advice(table: KernelTable, op_type: str, domain: str, opset: int) -> str:
+    """The kernels of the operator that the runtime has, in words."""
+    found = table.of(op_type, domain)
+    later = [k.since for k in found if k.since > opset]
+    if later:
+        return f"--target-opset {min(later)} of xoptim optimize: opset {min(later)} has one"
+    if found:
+        last = max(found, key=lambda k: k.since)
+        types = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in last.types.items())
+        return f"opset {last.since} has one for {types}"
+    return "no opset has one"
+
+
+@check
+def frozen_sizes(model: CheckedModel) -> Iterator[Finding]:
+    """X101: a Reshape whose result has a fixed number of elements, where its input has not."""
+    for graph, record, node in model.nodes:
+        if record.op_type != "Reshape" or record.domain or len(record.inputs) < 2:
+            continue
+        shape = graph.facts[record.inputs[0]].shape
+        target = graph.constants.value(record.inputs[1])
+        if shape is None or target is None or not any(isinstance(d, str) for d in shape):
+            continue
+        sizes = [int(d) for d in target.reshape(-1)]
+        if min(sizes, default=0) > 0:
+            message = f"{list(shape)} has to have the elements of {sizes}"
+            yield Finding("X101", name_of(node), message, "export it with dynamic shapes again")
+
+
+@check
+def casts(model: CheckedModel) -> Iterator[Finding]:
+    """X103: a Cast of a Cast."""
+    for graph, record, node in model.nodes:
+        if record.op_type == "Cast" and not record.domain:
+            before = graph.store.producers.get(record.inputs[0])
+            if before is not None and before.op_type == "Cast" and not before.domain:
+                first = name_of(graph.store.proto(before))
+                yield Finding("X103", name_of(node), f"it casts what {first} casts")
+
+
+@check
+def declarations(model: CheckedModel) -> Iterator[Finding]:
+    """X107: what the import corrected."""
+    for message in model.warnings:
+        yield Finding("X107", "", message)
