@@ -1,4 +1,4 @@
-"""The command: ``xoptim optimize``, ``bisect``, ``compare``, ``diff``, ``check``,
+"""The command: ``xoptim optimize``, ``bisect``, ``reduce``, ``compare``, ``diff``, ``check``,
 ``patterns``, ``new-pattern``, ``explain``, ``kernels``, ``tune``, ``print``, ``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
@@ -23,6 +23,7 @@ from .optimize import optimize
 from .output import ErrorGroup
 from .patterns import patterns
 from .print_model import dot, print_model
+from .reduce import reduce
 from .tune import tune_command
 
 
@@ -42,6 +43,7 @@ def main() -> None:
     xoptim model.onnx optimized.onnx
     xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
     xoptim bisect model.onnx --patterns default+onnxruntime
+    xoptim reduce model.onnx -o to_report
     xoptim compare model.onnx optimized.onnx
     xoptim diff model.onnx optimized.onnx
     xoptim check model.onnx --fix mended.onnx
@@ -57,6 +59,7 @@ def main() -> None:
 
 main.add_command(optimize)
 main.add_command(bisect)
+main.add_command(reduce)
 main.add_command(compare)
 main.add_command(diff)
 main.add_command(check)

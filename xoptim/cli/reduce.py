@@ -1,0 +1,93 @@
+"""``xoptim reduce``: cuts the smallest model that shows a difference, for a bug report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..trust.reduction import ReducedModel, reduce_model
+from ..trust.tools import command_of, difference_of, optimizer_of
+from ..trust.verification import accepted_inputs
+from .output import common_options, console, counted, print_json, print_line, print_table
+from .paths import InputModel
+from .patterns import check_selection, load_option
+from .verify_options import verify_options
+
+
+@click.command()
+@click.argument("model", type=InputModel())
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder the small model and its inputs are written into.",
+)
+@click.option("-p", "--patterns", default="default", show_default=True, help="Sets and names.")
+@load_option
+@click.option(
+    "--tool",
+    metavar="COMMAND",
+    help="Another tool than the patterns: 'onnxslim {input} {output}'.",
+)
+@click.option(
+    "--max-tries",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    help="Largest number of models that are tried.",
+)
+@verify_options
+@common_options
+def reduce(
+    model: Path,
+    output: Path,
+    patterns: str,
+    tool: str | None,
+    max_tries: int,
+    sizes: dict[str, int],
+    rtol: float,
+    seed: int,
+    as_json: bool,
+    verbose: int,
+) -> None:
+    """Cuts the smallest model out of MODEL whose results an optimization changes.
+
+    Nodes go as long as the difference stays; their results become inputs with the values they had.
+    The folder has the model and its inputs in the layout of the test data of onnx, and can be
+    attached to a bug report. Exits with 1 if MODEL shows no difference.
+    """
+    check_selection(patterns)
+    chosen = command_of(tool) if tool else optimizer_of(patterns)
+    feeds = accepted_inputs(model, sizes, seed)
+    small = reduce_model(model, feeds, difference_of(chosen, rtol), max_tries)
+    files = [str(path) for path in small.save(output)]
+    if as_json:
+        print_json({**_as_dict(small), "files": files})
+    else:
+        _print(small, files, tool or f"patterns {patterns}", output)
+
+
+def _as_dict(small: ReducedModel) -> dict[str, Any]:
+    return {
+        "ok": True,
+        "kind": small.kind,
+        "nodes_before": small.nodes[0],
+        "nodes_after": small.nodes[1],
+        "tries": small.tries,
+        "operators": [node.op_type for node in small.model.graph.node],
+    }
+
+
+def _print(small: ReducedModel, files: list[str], what: str, folder: Path) -> None:
+    out = console()
+    rows = [(n.op_type, ", ".join(n.input), ", ".join(n.output)) for n in small.model.graph.node]
+    print_table(out, f"{small.kind}, {what}", ("operator", "reads", "writes"), rows, left=3)
+    before, after = small.nodes
+    tries = counted(small.tries, "model")
+    print_line(out, f"\n{counted(before, 'node')} -> {after}, {tries} tried")
+    for file in files:
+        print_line(out, f"wrote {file}")
+    print_line(out, f"next: xoptim print {folder / 'model.onnx'}")

@@ -1,0 +1,242 @@
+"""Cuts the smallest model that still shows a difference out of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import XoptimError
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
+from xbuilder.files.tensor_sources import embed
+from xbuilder.nodes.value_infos import value_info
+
+from .node_runner import NodeRunner, reads
+from .ort_values import OrtResult, to_python, to_result
+
+#: kind of difference a model shows on its inputs, empty if it shows none
+Shows = Callable[[ModelProto, Mapping[str, Any]], str]
+
+
+class ReductionError(XoptimError):
+    """The model shows no difference, there is nothing to reduce."""
+
+
+@dataclass
+class ReducedModel:
+    """A model that shows a difference, none of whose nodes can go.
+
+    :param model: the model
+    :param inputs: its inputs by name: those of the first model, and results of the nodes that went
+    :param kind: the kind of difference
+    :param nodes: number of nodes before and after
+    :param tries: number of models that were tried
+    """
+
+    model: ModelProto
+    inputs: dict[str, Any]
+    kind: str
+    nodes: tuple[int, int]
+    tries: int
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Writes the model and its inputs in the layout of the test data of onnx.
+
+        :param folder: the folder, created if needed
+        :return: the files: `model.onnx`, `test_data_set_0/input_0.pb`...
+        """
+        place = Path(folder)
+        data = place / "test_data_set_0"
+        data.mkdir(parents=True, exist_ok=True)
+        files = [place / "model.onnx"]
+        onnx.save(self.model, files[0])
+        for i, info in enumerate(self.model.graph.input):
+            files.append(data / f"input_{i}.pb")
+            array = np.asarray(self.inputs[info.name])
+            tensor = onnx.numpy_helper.from_array(array, info.name)
+            files[-1].write_bytes(tensor.SerializeToString())
+        return files
+
+
+def reduce_model(
+    model: str | Path | ModelProto, inputs: Mapping[str, Any], shows: Shows, max_tries: int = 500
+) -> ReducedModel:
+    """Removes the nodes of a model that a difference does not need.
+
+    The results of a removed node become inputs, with the values they have in a run of the whole
+    model. First one output is kept, the earliest result that shows the difference, then nodes go by
+    halves, quarters and so on, until none can go. Nodes of the main graph only are removed.
+
+    :param model: a file or a model
+    :param inputs: its inputs by name
+    :param shows: tells the kind of difference a model shows on some inputs; a smaller model has to
+        show the same kind
+    :param max_tries: largest number of models that are tried
+    :return: the smallest model
+    :raises ReductionError: the model shows no difference
+    :raises NodeError: a node of the model does not run
+
+    .. code-block:: python
+
+        small = reduce_model("model.onnx", feeds, lambda m, f: "wrong" if is_wrong(m, f) else "")
+        small.save("to_report")
+    """
+    return _Reducer(model, inputs, shows, max_tries).run()
+
+
+class _Reducer:
+    """Tries smaller and smaller sets of nodes.
+
+    Invariant: :attr:`kept` computes :attr:`outputs` and shows the difference.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ModelProto,
+        inputs: Mapping[str, Any],
+        shows: Shows,
+        max_tries: int,
+    ):
+        if isinstance(model, ModelProto):
+            self.container = ModelContainer(model)
+            builder = GraphBuilder(model, infer_shapes_options=True)
+        else:
+            self.container = ModelContainer.load(model)
+            builder = GraphBuilder(str(model), infer_shapes_options=True)
+        self.facts = builder.graph.facts
+        self.shows, self.max_tries, self.tries = shows, max_tries, 0
+        self.graph = self.container.proto.graph
+        self.nodes = list(self.graph.node)
+        self.runner = NodeRunner(self.container)
+        self.values = self._run_all(inputs)
+        self.producers = {n: i for i, node in enumerate(self.nodes) for n in node.output if n}
+        self.kept: list[int] = []
+        self.outputs: list[str] = []
+        self.kind = ""
+
+    def _run_all(self, inputs: Mapping[str, Any]) -> dict[str, OrtResult]:
+        """Every result of the main graph."""
+        types = {i.name: i.type.tensor_type.elem_type for i in self.graph.input}
+        values = {n: to_result(v, types.get(n, TensorProto.UNDEFINED)) for n, v in inputs.items()}
+        for node in self.nodes:
+            values.update(self.runner.run(node, values))
+        return values
+
+    def run(self) -> ReducedModel:
+        """The smallest model."""
+        outputs = [o.name for o in self.graph.output]
+        self.kind = self._kind(range(len(self.nodes)), outputs)
+        if not self.kind:
+            raise ReductionError("the model shows no difference on these inputs")
+        self.kept, self.outputs = list(range(len(self.nodes))), outputs
+        for name in outputs:
+            if len(outputs) > 1 and self._try(self._ancestors([name]), [name]):
+                break
+        self._earliest()
+        self._remove()
+        model, feeds = self._model(self.kept, self.outputs)
+        sizes = len(self.nodes), len(self.kept)
+        return ReducedModel(model, feeds, self.kind, sizes, self.tries)
+
+    def _earliest(self) -> None:
+        """Looks by bisection for the first node whose results show the difference."""
+        candidates = list(self.kept)
+        first, last = 0, len(candidates) - 1
+        while first < last:
+            middle = (first + last) // 2
+            names = [n for n in self.nodes[candidates[middle]].output if n]
+            if self._try(self._ancestors(names), names):
+                last = middle
+            else:
+                first = middle + 1
+
+    def _remove(self) -> None:
+        """Removes chunks of nodes, smaller and smaller."""
+        size = max(1, len(self.kept) // 2)
+        while self.tries < self.max_tries:
+            before = len(self.kept)
+            for chunk in _chunks(self.kept, size):
+                self._try([i for i in self.kept if i not in chunk], self.outputs)
+            if size == 1 and len(self.kept) == before:
+                return
+            size = max(1, min(size // 2, len(self.kept)))
+
+    def _ancestors(self, names: Iterable[str]) -> list[int]:
+        stack, found = list(names), set()
+        while stack:
+            i = self.producers.get(stack.pop())
+            if i is not None and i not in found:
+                found.add(i)
+                stack.extend(reads(self.nodes[i]))
+        return sorted(found)
+
+    def _try(self, kept: Sequence[int], outputs: Sequence[str]) -> bool:
+        """Keeps a smaller model if it shows the difference."""
+        made = {name for i in kept for name in self.nodes[i].output}
+        if self.tries >= self.max_tries or not made.issuperset(outputs):
+            return False
+        if self._kind(kept, outputs) != self.kind:
+            return False
+        self.kept, self.outputs = list(kept), list(outputs)
+        return True
+
+    def _kind(self, kept: Iterable[int], outputs: Sequence[str]) -> str:
+        self.tries += 1
+        model, feeds = self._model(sorted(kept), outputs)
+        return self.shows(model, feeds)
+
+    def _model(
+        self, kept: Sequence[int], outputs: Sequence[str]
+    ) -> tuple[ModelProto, dict[str, Any]]:
+        """The model made of some nodes, and its inputs."""
+        nodes = [self.nodes[i] for i in kept]
+        made = {name for node in nodes for name in node.output}
+        read = dict.fromkeys(n for node in nodes for n in reads(node) if n not in made)
+        given = [n for n in read if n in self.values]
+        graph = GraphProto(name=self.graph.name or "reduced", node=nodes)
+        graph.input.extend(self._info(name) for name in given)
+        graph.output.extend(self._info(name) for name in outputs)
+        graph.initializer.extend(w for w in self.graph.initializer if w.name in read)
+        graph.sparse_initializer.extend(
+            s for s in self.graph.sparse_initializer if s.values.name in read
+        )
+        source = self.container.proto
+        model = ModelProto(
+            ir_version=source.ir_version,
+            opset_import=source.opset_import,
+            functions=source.functions,
+            graph=graph,
+        )
+        for site in iter_tensor_sites(model):
+            if is_external(site.tensor) and (found := self.container.source_of(site.tensor)):
+                embed(site.tensor, found)
+        return model, {name: to_python(self.values[name]) for name in given}
+
+    def _info(self, name: str) -> ValueInfoProto:
+        """The declaration of a result: what is inferred, else what it is in the run."""
+        for info in (*self.graph.input, *self.graph.output):
+            if info.name == name:
+                return info
+        found = value_info(name, self.facts[name], lambda dim: True)
+        if found is not None and found.type.tensor_type.HasField("shape"):
+            return found
+        value = to_python(self.values[name])
+        if isinstance(value, list) or value is None:
+            return ValueInfoProto(name=name)
+        array = np.asarray(value)
+        kind = oh.np_dtype_to_tensor_dtype(array.dtype)
+        return oh.make_tensor_value_info(name, kind, array.shape)
+
+
+def _chunks(positions: Sequence[int], size: int) -> list[set[int]]:
+    """Slices of positions, the last ones first since they are nearest to the output."""
+    slices = [set(positions[i : i + size]) for i in range(0, len(positions), size)]
+    return slices[::-1]

@@ -1,0 +1,149 @@
+"""Finds which of onnxruntime's own optimizations changes the results of a model."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xbuilder.errors import XoptimError
+
+from .verification import VerificationReport, accepted_inputs, compare_outputs
+
+#: what onnxruntime logs when one of its optimizers changed something
+_MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
+#: opens a session that logs them
+_LOG = """import sys, onnxruntime
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 0
+onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+"""
+
+
+class RuntimeOptimizationError(XoptimError):
+    """onnxruntime does not load a model, or does not say what it did."""
+
+
+@dataclass
+class RuntimeBisection:
+    """The optimizers of onnxruntime that change a model, and those that change its results.
+
+    :param applied: the optimizers that changed the model, in order
+    :param runs: number of sessions that were compared
+    :param report: comparison of the results without any of them and with all of them
+    :param wrong: a smallest set of optimizers that makes the difference, empty if there is none
+    """
+
+    applied: tuple[str, ...]
+    runs: int
+    report: VerificationReport
+    wrong: tuple[str, ...] = ()
+
+
+def runtime_optimizers(model: str | Path) -> tuple[str, ...]:
+    """The optimizers of onnxruntime that change a model, in order, each of them once.
+
+    onnxruntime loads the model in another process, whose log is read.
+
+    :param model: a file
+    :raises RuntimeOptimizationError: onnxruntime refuses the model
+
+    ::
+
+        runtime_optimizers("model.onnx")  # ('Level1_RuleBasedTransformer', 'ConstantFolding')
+    """
+    command = [sys.executable, "-c", _LOG, str(model)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise RuntimeOptimizationError(f"onnxruntime does not load {model}: {lines[-1]}")
+    return tuple(dict.fromkeys(_MODIFIED.findall(done.stderr)))
+
+
+def bisect_runtime(
+    model: str | Path,
+    inputs: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    rtol: float = 1e-4,
+    seed: int = 0,
+) -> RuntimeBisection:
+    """Looks for the optimizers of onnxruntime that change the results of a model.
+
+    The results without any optimization are the reference. Where they differ, the optimizers that
+    are not needed for the difference are enabled one after the other.
+
+    :param model: a file
+    :param inputs: inputs by name, random ones are made if None
+    :param sizes: sizes of the dimensions the model leaves open
+    :param rtol: relative tolerance
+    :param seed: seed of the random inputs
+    :return: the optimizers and the comparison
+    :raises RuntimeOptimizationError: onnxruntime refuses the model
+    :raises VerificationError: the model cannot run
+
+    .. code-block:: python
+
+        done = bisect_runtime("model.onnx", rtol=1e-5)
+        print(done.wrong)  # ('ConvActivationFusion',)
+    """
+    feeds = accepted_inputs(model, sizes, seed) if inputs is None else dict(inputs)
+    search = _Search(model, feeds, rtol, seed)
+    applied = runtime_optimizers(model)
+    report = search.compare(())
+    if report.ok:
+        return RuntimeBisection(applied, search.runs, report)
+    disabled: list[str] = []
+    for name in applied:
+        if not search.compare((*disabled, name)).ok:
+            disabled.append(name)  # not needed for the difference
+    wrong = tuple(name for name in applied if name not in disabled)
+    return RuntimeBisection(applied, search.runs, report, wrong)
+
+
+class _Search:
+    """Runs a model with some of the optimizers of onnxruntime.
+
+    :param model: a file
+    :param feeds: inputs by name
+    :param rtol: relative tolerance
+    :param seed: the seed that made the inputs
+    """
+
+    def __init__(self, model: str | Path, feeds: Mapping[str, Any], rtol: float, seed: int):
+        self.model, self.feeds, self.rtol, self.seed = str(model), dict(feeds), rtol, seed
+        self.names, self.expected = self._run(None)
+        self.runs = 0
+
+    def compare(self, disabled: Collection[str]) -> VerificationReport:
+        """Compares the results with some optimizers disabled with those without optimization."""
+        self.runs += 1
+        got = self._run(disabled)[1]
+        rows = [
+            compare_outputs(name, a, b, self.rtol)
+            for name, a, b in zip(self.names, self.expected, got, strict=True)
+        ]
+        return VerificationReport(rows, self.rtol, {}, self.seed)
+
+    def _run(self, disabled: Collection[str] | None) -> tuple[Sequence[str], Sequence[Any]]:
+        """The names of the outputs and their values.
+
+        :param disabled: optimizers that are not run, None to run none at all
+        """
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        if disabled is None:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(
+            self.model,
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=sorted(disabled or ()),
+        )
+        names = [output.name for output in session.get_outputs()]
+        return names, session.run(names, self.feeds)

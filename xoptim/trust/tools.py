@@ -1,0 +1,125 @@
+"""Tools that write an optimized model: ours, or any command; the kind of difference they make."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import ModelProto
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import OptionError, XoptimError
+
+from .reduction import Shows
+from .verification import VerificationError, verify_models
+
+#: reads the model of a file, writes another one into a second file
+Tool = Callable[[Path, Path], None]
+#: what a command has to contain
+_PLACES = ("{input}", "{output}")
+
+
+class ToolError(XoptimError):
+    """A tool fails on a model, or writes nothing."""
+
+
+def optimizer_of(patterns: Any) -> Tool:
+    """Our optimizer.
+
+    :param patterns: a selection of patterns
+    """
+
+    def optimize(model: Path, output: Path) -> None:
+        options = OptimizationOptions(patterns=patterns)
+        builder = GraphBuilder(str(model), infer_shapes_options=True, optimization_options=options)
+        builder.to_onnx(large_model=True).save(output)
+
+    return optimize
+
+
+def command_of(text: str, timeout: float = 600) -> Tool:
+    """A command that takes a model and gives one.
+
+    :param text: the command with its two files: `onnxslim {input} {output}`; it is not given to
+        a shell
+    :param timeout: seconds after which it is stopped
+    :raises OptionError: one of the files is missing
+
+    ::
+
+        command_of("onnxsim {input} {output}")(Path("model.onnx"), Path("simple.onnx"))
+    """
+    missing = [place for place in _PLACES if place not in text]
+    if missing:
+        raise OptionError(
+            f"The command {text!r} does not say where {' and '.join(missing)} goes: "
+            "expected something like 'onnxslim {input} {output}'."
+        )
+
+    def run(model: Path, output: Path) -> None:
+        files = {"{input}": str(model), "{output}": str(output)}
+        words = shlex.split(text)
+        for place, file in files.items():
+            words = [word.replace(place, file) for word in words]
+        try:
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                check=False,
+            )
+        except FileNotFoundError as e:
+            raise OptionError(f"The command {words[0]!r} is not found.") from e
+        except subprocess.TimeoutExpired as e:
+            raise ToolError(f"{words[0]!r} does not end within {timeout:g} seconds") from e
+        if done.returncode or not output.exists():
+            lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+            raise ToolError(f"{words[0]!r} exits with {done.returncode}: {lines[-1]}")
+
+    return run
+
+
+def difference_of(tool: Tool, rtol: float = 1e-4, isolated: bool = True) -> Shows:
+    """The kind of difference between a model and what a tool makes of it.
+
+    :param tool: the tool
+    :param rtol: relative tolerance
+    :param isolated: onnxruntime runs in other processes
+    :return: a function of a model and its inputs that gives `"results differ"`,
+        `"the optimized model does not run"`, `"the tool fails: InvalidModelError"`, or nothing.
+        A model that does not run itself shows nothing
+
+    ::
+
+        small = reduce_model("model.onnx", feeds, difference_of(optimizer_of("default")))
+    """
+
+    def shows(model: ModelProto, inputs: Mapping[str, Any]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder) / "model.onnx", Path(folder) / "optimized.onnx"
+            onnx.save(model, source)
+            options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "isolated": isolated}
+            try:
+                verify_models(source, source, **options)
+            except VerificationError:
+                return ""
+            try:
+                tool(source, target)
+            except OptionError:
+                raise
+            except Exception as e:
+                return f"the tool fails: {type(e).__name__}"
+            try:
+                report = verify_models(source, target, **options)
+            except VerificationError:
+                return "the optimized model does not run"
+            return "" if report.ok else "results differ"
+
+    return shows
