@@ -233,7 +233,8 @@ class _Reducer:
             return ValueInfoProto(name=name)
         array = np.asarray(value)
         kind = oh.np_dtype_to_tensor_dtype(array.dtype)
-        return oh.make_tensor_value_info(name, kind, array.shape)
+        declared: ValueInfoProto = oh.make_tensor_value_info(name, kind, array.shape)
+        return declared
 
 
 def _chunks(positions: Sequence[int], size: int) -> list[set[int]]:
