@@ -19,10 +19,10 @@ from ..graph.graph import Graph
 from ..nodes.attributes import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type
-from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name
+from ..shapes.checked_facts import ShapeResultError, checked_facts
 from ..shapes.common import INT32_MAX, INT64_MAX, MAX_CONTENT
 from ..shapes.context import FactSources, ShapeContext
-from ..shapes.registry import RewriteResult, ShapeFunction, find_shape_function
+from ..shapes.registry import RewriteResult, ShapeFunction, find_shape_function, function_name
 from .registry import NodeFacts
 
 

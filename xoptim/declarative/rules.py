@@ -444,7 +444,13 @@ def _values_asked_by(condition: Condition | None) -> list[str]:
 
 def _arguments(name: str, condition: Condition, sides: Sequence[RuleSide]) -> tuple[str, ...]:
     """Names of the arguments of the function after `g`."""
-    _, *arguments = inspect.signature(condition).parameters
+    parameters = list(inspect.signature(condition).parameters)
+    if not parameters:
+        raise OptionError(
+            f"Rule {name!r}: its function has no parameter, the first one receives the graph: "
+            f"write def {getattr(condition, '__name__', name)}(g)."
+        )
+    arguments = parameters[1:]
     known = {n for s in sides for n in s.left.graph.names()}
     unknown = [a for a in arguments if a not in known]
     if unknown:
