@@ -10,7 +10,7 @@ from types import ModuleType
 
 from ..authoring.rewriters import is_member
 from .database import RewriteDatabase
-from .order import check_names, order_of
+from .order import check_names, run_order
 
 #: group of the entry points
 GROUP = "xoptim.patterns"
@@ -30,7 +30,7 @@ def load_installed(database: RewriteDatabase) -> None:
             with rollback_on_failure(database):
                 _load(point)
                 rewrites = [e.rewrite for e in database if is_member(e.rewrite)]
-                order_of(rewrites)
+                run_order(rewrites)
                 check_names(rewrites, database.names())
         except Exception as e:
             warnings.warn(

@@ -15,7 +15,7 @@ from .phases import OTHERS, PHASES
 T = TypeVar("T", bound="Member | type[Member]")
 
 
-def order_of(rewrites: Sequence[Member | type[Member]]) -> list[int]:
+def run_order(rewrites: Sequence[Member | type[Member]]) -> list[int]:
     """Places of rewrites in the order they run. One key decides:
 
     1. the level, see :data:`.LEVELS`: the engine tries a level when the ones before have nothing
@@ -58,9 +58,9 @@ def order_of(rewrites: Sequence[Member | type[Member]]) -> list[int]:
 
 
 def in_order(rewrites: Iterable[T]) -> list[T]:
-    """Rewrites in the order they run, see :func:`order_of`."""
+    """Rewrites in the order they run, see :func:`run_order`."""
     rows = list(rewrites)
-    return [rows[i] for i in order_of(rows)]
+    return [rows[i] for i in run_order(rows)]
 
 
 def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:

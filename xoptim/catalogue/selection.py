@@ -50,7 +50,7 @@ def get_pattern_list(
         names, queries, classes and instances
     :param negative_list: patterns to remove, same forms
     :param verbose: verbosity of the patterns
-    :return: instances, each class once, in the order they run, see :func:`.order_of`: the order of
+    :return: instances, each class once, in the order they run, see :func:`.run_order`: the order of
         the words means nothing; an instance prevails over what a name of the same list makes
     :raises OptionError: a name is not known, close names are suggested
     """
