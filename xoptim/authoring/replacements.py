@@ -9,6 +9,7 @@ from onnx import NodeProto
 from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
+from .conclusion import conclude
 from .context import RewriteContext
 from .patterns import MatchResult
 from .rewriters import Member
@@ -43,13 +44,13 @@ def match_of_replacements(
         _producer(context, member, r) if isinstance(r, str) else context.record(r) for r in remove
     ]
     context.visited.extend((*replaced, *gone))
-    found = context.conclude(member, replaced[0], changed, False)
+    found = conclude(context, member, replaced[0], changed, False)
     if isinstance(found, str):  # a node has other live results
         staying = [record for record in replaced if record not in gone]
         copies = _copies(context, staying, changed)
         if isinstance(copies, str):
             return copies
-        found = context.conclude(member, replaced[0], {**changed, **copies}, False)
+        found = conclude(context, member, replaced[0], {**changed, **copies}, False)
     for record in gone:
         if isinstance(found, str) or found.records is None or record not in found.records:
             return f"{record.op_type} must go and one of its results is used"

@@ -25,6 +25,7 @@ from onnx import NodeProto
 from xbuilder.errors import OptionError, PatternError
 from xbuilder.nodes.record import Key, NodeRecord
 
+from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
 from ..authoring.patterns import MatchResult, PatternOptimization
@@ -166,7 +167,7 @@ class _RuleSearch:
         return [
             (() if alone else first, make(context, quiet), rows)
             for (_, first), rows in groups.items()
-            for make in matchers_of(tuple(side.left for side in rows), context.opset)
+            for make in matchers_of(tuple(side.left for side in rows), context.main_opset)
         ]
 
     def _told(self, record: NodeRecord) -> MatchResult | None:
@@ -201,7 +202,7 @@ class _RuleSearch:
         if side.right is None:
             if given is None:
                 raise Refusal("it gives no reason")
-            return context.conclude(self._pattern, record, given, self._sole_use)
+            return conclude(context, self._pattern, record, given, self._sole_use)
         if given is not None:
             bound.update(given)
         try:
@@ -216,9 +217,9 @@ class _RuleSearch:
             ) from None
         # the condition may have looked at other nodes, or given names the right-hand side reads
         if side.whole == len(context.visited) and given is None:
-            return context.conclude_whole(self._pattern, record, values[0])
+            return conclude_whole(context, self._pattern, record, values[0])
         answer = {bound[name]: value for name, value in zip(side.left.results, values, strict=True)}
-        return context.conclude(self._pattern, record, answer, self._sole_use)
+        return conclude(context, self._pattern, record, answer, self._sole_use)
 
 
 def _comes_after(context: RewriteContext, record: NodeRecord, types: tuple[str, ...]) -> bool:

@@ -48,7 +48,8 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     scores = softmax.input[0]
     shape = g.shape_of(scores)
     g.require(len(shape) == 4, "the scores do not have four dimensions")
-    g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
+    axis = g.get_attribute_with_default(softmax, "axis", -1)
+    g.require(axis in (-1, 3), "the axis is not the last one")
     product, scale, mask = scaled_scores(g, scores)
     g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)

@@ -31,7 +31,7 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
             continue
         require_kernel(g, "BiasSoftmax", x)
         last = len(g.shape_of(x)) - 1
-        axis = g.get_axis(softmax, -1 if g.main_opset >= 13 else 1)
+        axis = g.get_attribute_with_default(softmax, "axis", -1 if g.main_opset >= 13 else 1)
         g.require(axis in (-1, last), "the axis is not the last one")
         options = {"axis": -1, "is_inner_broadcast": int(is_inner)}
         return NewNode("BiasSoftmax", [x, b], options, MICROSOFT)

@@ -77,7 +77,8 @@ def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> l
     :param shape: shape of the normalized result
     """
     parameters = [name for name in g.inputs(node)[1:] if name]
-    g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
+    axis = g.get_attribute_with_default(node, "axis", -1)
+    g.require(axis in (-1, len(shape) - 1), "the axis is not the last one")
     in_float = g.get_attribute_with_default(node, "stash_type", 1) == TensorProto.FLOAT
     g.require(in_float, "the computation is not in float")
     vectors = all(g.rank_or_none(name) == 1 for name in parameters)
@@ -184,7 +185,7 @@ def ort_layer_normalization(
     in any opset, and creates it when it loads a model. `onnx.checker` refuses the model; a row of
     statistics says so, and the option `public_operators` keeps the operators.
     """
-    g.require(g.opset < 17, "the opset has LayerNormalization")
+    g.require(g.main_opset < 17, "the opset has LayerNormalization")
     is_public = g.graph.scope.options.public_operators
     g.require(not is_public, "the options keep to operators with a public schema")
     known = runtime_has_kernel(g, "LayerNormalization", x)
