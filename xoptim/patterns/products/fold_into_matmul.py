@@ -107,7 +107,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     channels = product.inner_channels(g, node.output[0])
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine)
+    require_not_gelu(g, x, affine.scale)
     vector = side == 1 and node.op_type in ARITHMETIC and not affine.is_uniform
     normalizes = vector and g.producer_or_none(x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")
