@@ -41,18 +41,18 @@ def register_shape_function(
 
         register_shape_function("MyOp", my_op, domain="my.domain")
     """
-    rows = _TABLE.setdefault((domain, op_type), [])
-    known = [i for i, (version, _) in enumerate(rows) if version == since]
-    if known and not replace:
-        first = rows[known[0]][1]
+    versions = _TABLE.setdefault((domain, op_type), [])
+    replaced = [i for i, (version, _) in enumerate(versions) if version == since]
+    if replaced and not replace:
+        first = versions[replaced[0]][1]
         raise OptionError(
             f"A shape function is already registered for {op_type!r} in domain {domain!r} since "
             f"opset {since}, {function_name(first)}: give another opset to since, or replace=True."
         )
-    for i in known:
-        del rows[i]
-    rows.append((since, function))
-    rows.sort(key=lambda row: row[0])
+    for i in replaced:
+        del versions[i]
+    versions.append((since, function))
+    versions.sort(key=lambda row: row[0])
     find_shape_function.cache_clear()
     return function
 

@@ -96,20 +96,20 @@ def _as_replacements(
         answer = list(answer)[: len(results)]
     if isinstance(answer, _ONE) and _replaces(results[0], answer):
         return {results[0]: answer}
-    rows: dict[str, Replacement] = {}
+    replacements: dict[str, Replacement] = {}
     if isinstance(answer, Mapping):
-        rows.update(answer)
+        replacements.update(answer)
     elif isinstance(answer, (list, tuple)) and len(answer) <= len(results):
         pairs = zip(results, answer, strict=False)
-        rows.update((name, value) for name, value in pairs if name and value is not None)
-    if not rows or not all(_replaces(name, value) for name, value in rows.items()):
+        replacements.update((name, value) for name, value in pairs if name and value is not None)
+    if not replacements or not all(_replaces(name, value) for name, value in replacements.items()):
         raise PatternError(
             f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
             f"g.op.Operator(...), a list of them (one for each of its {len(results)} results) "
             f"or a dictionary by result, not {answer!r}; a result cannot be replaced by itself, "
             "and a number has no type nor shape: use g.filled(1.0, like=name)."
         )
-    return rows
+    return replacements
 
 
 def _replaces(name: str, value: Any) -> bool:

@@ -184,11 +184,11 @@ def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:
     :param verbose: verbosity of the pattern
     :raises OptionError: the name is not known, or is a set and *as_list* is False
     """
-    rows = _select(obj, verbose)
+    patterns = _select(obj, verbose)
     if as_list:
-        return rows
-    if len(rows) != 1:
+        return patterns
+    if len(patterns) != 1:
         raise OptionError(
-            f"{obj!r} gives {len(rows)} patterns, one was expected; use as_list=True."
+            f"{obj!r} gives {len(patterns)} patterns, one was expected; use as_list=True."
         )
-    return rows[0]
+    return patterns[0]

@@ -413,18 +413,18 @@ def compile_equation(
     :param root: see :func:`rule`
     :param scalars: see :func:`parse_equation`
     """
-    found = parse_equation(text, root, scalars)
+    parsed = parse_equation(text, root, scalars)
     written: dict[tuple[int, str], TemplateWriter] = {}
     sides = []
-    for graph in found.lefts:
+    for graph in parsed.lefts:
         left = CompiledGraph(graph, sole_use)
-        if not found.right:
+        if not parsed.right:
             sides.append(RuleSide(text, left, None))
             continue
         like = next((v.name for v in variables_of(graph) if not v.scalar), "")
         key = len(graph.results), like
         if key not in written:
-            written[key] = TemplateWriter(text, found.right, *key)
+            written[key] = TemplateWriter(text, parsed.right, *key)
         right = written[key]
         whole = left.whole if left.inner_names().isdisjoint(right.names) else 0
         sides.append(RuleSide(text, left, right, whole))

@@ -133,16 +133,16 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
     """
     key = opset, prepares, *[_declarations(member) for member in selection]
     try:
-        found = _DISPATCHES.get(key)
+        dispatch = _DISPATCHES.get(key)
     except TypeError:  # a list stands for a tuple somewhere
         check_declarations(selection)
         return Dispatch(selection, opset, prepares)
-    if found is None:
+    if dispatch is None:
         check_declarations(selection)
         if len(_DISPATCHES) >= _KEPT:
             _DISPATCHES.clear()
-        found = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
-    return found
+        dispatch = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
+    return dispatch
 
 
 def _declarations(member: Member) -> tuple[Any, ...]:

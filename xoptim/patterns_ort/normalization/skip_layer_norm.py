@@ -39,7 +39,7 @@ def skip_normalization(
     parameters = normalization_vectors(g, node, shape)
     require_kernel(g, written, node.input[0])
     epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-    alone = g.is_used_only_by(total, node)
+    freed = g.is_used_only_by(total, node)
     inputs: list[Operand] = [x, skip, *parameters]
     for i, name in enumerate((x, skip)):
         biased = _biased(g, add, name, shape)
@@ -47,10 +47,10 @@ def skip_normalization(
             inputs[i], bias = biased
             inputs += [None] * (slots - len(inputs)) + [bias]
             break
-    count = 1 if alone else 4
+    count = 1 if freed else 4
     options = {"epsilon": epsilon}
     new = NewNode(written, inputs, options, MICROSOFT, outputs=count, missing=(1, 2))
-    return {node.output[0]: new[0]} if alone else {node.output[0]: new[0], total: new[3]}
+    return {node.output[0]: new[0]} if freed else {node.output[0]: new[0], total: new[3]}
 
 
 def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple[str, str] | None:
