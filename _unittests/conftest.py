@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# a failing assert of a module that tests share shows the values it compares
+pytest.register_assert_rewrite("ut_torch_interpreter", "ut_xbuilder", "ut_xoptim")
+
 #: files one process runs for minutes: they start first, the other processes run the rest meanwhile
 LONGEST = ("test_mutants.py",)
 #: the tests of the package that imports torch

@@ -1,4 +1,5 @@
-"""The page for contributors is followed to the letter: its files are added to a copy of the project."""
+"""The page for contributors is followed to the letter in a copy of the project: its files are added,
+its lines too."""
 
 from __future__ import annotations
 
@@ -16,14 +17,34 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 #: tests of the project every new file has to pass
-OTHERS = ("_unittests/test_architecture.py", "_unittests/ut_xoptim/catalogue/test_phases.py")
-FILE = re.compile(r"^( *)\.\. code-block:: python\n +:caption: (\S+)\n((?:\1 +.*\n|\s*\n)+)", re.M)
+OTHERS = (
+    "_unittests/test_architecture.py",
+    "_unittests/ut_xoptim/catalogue/test_phases.py",
+    "_unittests/ut_xoptim/cli/test_main.py::test_every_subcommand_is_described",
+)
+FILE = re.compile(r"^( *)\.\. code-block:: (\w+)\n +:caption: (\S+)\n((?:\1 +.*\n|\s*\n)+)", re.M)
+
+
+def blocks_of_the_page(language: str) -> dict[str, str]:
+    """The blocks of a language by the path in their caption."""
+    page = (ROOT / "_doc" / "CONTRIBUTING.rst").read_text(encoding="utf-8")
+    blocks = (match[1:] for match in FILE.findall(page))
+    return {p: textwrap.dedent(t).strip("\n") + "\n" for lang, p, t in blocks if lang == language}
 
 
 def files_of_the_page() -> dict[str, str]:
-    """The files by their path."""
-    page = (ROOT / "_doc" / "CONTRIBUTING.rst").read_text(encoding="utf-8")
-    return {path: textwrap.dedent(text).strip("\n") + "\n" for _, path, text in FILE.findall(page)}
+    """The new files by their path."""
+    return blocks_of_the_page("python")
+
+
+def with_hunks(text: str, diff: str) -> str:
+    """A text with the added lines of hunks, the other lines of which say where."""
+    for hunk in diff.split("@@\n")[1:]:
+        lines = [(line[0], f"{line[1:]}\n") for line in hunk.splitlines()]
+        place = "".join(line for sign, line in lines if sign == " ")
+        assert text.count(place) == 1, f"{place!r} is not found once, mend the page"
+        text = text.replace(place, "".join(line for _, line in lines))
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +55,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (*PACKAGES, "_unittests"):
         shutil.copytree(ROOT / name, folder / name, ignore=hidden)
     shutil.copy(ROOT / "pyproject.toml", folder)
+    for path, diff in blocks_of_the_page("diff").items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        text = with_hunks((ROOT / path).read_text(encoding="utf-8"), diff)
+        (folder / path).write_text(text, encoding="utf-8")
     for path, text in files_of_the_page().items():
         file = folder / path
         assert not file.exists(), f"{path} is there already, the page needs another example"
@@ -57,7 +82,7 @@ def test_there_is_a_test_for_each_file():
     files = files_of_the_page()
     tests = {Path(path).stem for path in files if Path(path).stem.startswith("test_")}
     others = {f"test_{Path(path).stem}" for path in files} - {f"test_{name}" for name in tests}
-    assert tests == others and len(tests) == 4
+    assert tests == others and len(tests) == 5
 
 
 def test_tests_of_the_page_pass(copy):
@@ -68,6 +93,6 @@ def test_tests_of_the_page_pass(copy):
 
 
 def test_style_of_the_page(copy):
-    files = list(files_of_the_page())
+    files = [*files_of_the_page(), *(p for p in blocks_of_the_page("diff") if p.endswith(".py"))]
     run(copy, "ruff", "check", "--no-cache", *files)
     run(copy, "ruff", "format", "--no-cache", "--check", *files)

@@ -51,23 +51,23 @@ def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
 def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
     """Whether something in a model looks like a reference. A search in the bytes of its nodes
     takes a tenth of the time of a visit of every attribute, and weights are not copied."""
-    rows: list[Any] = []
+    protos: list[Any] = []
     if isinstance(model, ModelProto):
         if any(map(_may_refer, (model.graph, *model.functions))):
             return True
-        rows.extend(model.training_info)
+        protos.extend(model.training_info)
     elif isinstance(model, FunctionProto):
-        rows.append(model)
+        protos.append(model)
     else:
         weights = model.initializer[:]
         if any(t.data_location == TensorProto.EXTERNAL for t in weights):
             return True
         if sum(prod(t.dims) for t in weights) < _FEW_ELEMENTS:
-            rows.append(model)  # a fourth of the time of one node after the other
+            protos.append(model)  # a fourth of the time of one node after the other
         else:
-            rows.extend(model.node)
-            rows.extend(model.sparse_initializer)
+            protos.extend(model.node)
+            protos.extend(model.sparse_initializer)
     try:
-        return any(map(contains, map(_content, rows), repeat(_LOCATION)))
+        return any(map(contains, map(_content, protos), repeat(_LOCATION)))
     except EncodeError:  # one of them holds more than 2 GB
         return True

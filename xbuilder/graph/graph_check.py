@@ -21,7 +21,7 @@ def check_graph(graph: Graph) -> None:
     given = {*graph.input_names, *initializers}
     given.update(s.values.name for s in graph.sparse_initializers)
     live = given | results
-    for what, names, known in (
+    for what, names, allowed in (
         ("the facts", facts, live),
         ("the origins of facts", facts.origins, facts.keys()),
         ("the devices", facts.devices, live),
@@ -35,7 +35,7 @@ def check_graph(graph: Graph) -> None:
         ("the parameters", constants.parameter_names, initializers),
         ("the constants made of others", constants.remade, initializers),
     ):
-        _check_names(what, names, known)
+        _check_names(what, names, allowed)
     stale = [n for n, r in constants.computed.items() if store.producers.get(n) is not r]
     _check_names("the computed constants", stale, ())
 

@@ -19,10 +19,10 @@ from ..graph.graph import Graph
 from ..nodes.attributes import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type
-from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name
+from ..shapes.checked_facts import ShapeResultError, checked_facts
 from ..shapes.common import INT32_MAX, INT64_MAX, MAX_CONTENT
 from ..shapes.context import FactSources, ShapeContext
-from ..shapes.registry import RewriteResult, ShapeFunction, find_shape_function
+from ..shapes.registry import RewriteResult, ShapeFunction, find_shape_function, function_name
 from .registry import NodeFacts
 
 
@@ -36,28 +36,28 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
     """
     opset = graph.scope.opsets.get(record.domain, 1)
     function, is_users = find_shape_function(record.domain, record.op_type, opset)
-    found: RewriteResult | NodeFacts = None
+    answer: RewriteResult | NodeFacts = None
     if function is not None:
         try:
-            found = function(ShapeContext(record, opset, sources or graph.sources))
+            answer = function(ShapeContext(record, opset, sources or graph.sources))
             if is_users:
-                found = checked_facts(found, len(record.outputs))
+                answer = checked_facts(answer, len(record.outputs))
         except UnknownAttributeError:  # not the fault of the function
             return _infer_external(graph, record) if sources is None else None
         except ExternalDataError:
             raise
         except ShapeResultError as error:
-            found = None
+            answer = None
             _warn_failure(function, record, str(error))
         except Exception as error:
             _warn_failure(function, record, f"it raises {type(error).__name__}: {error}")
-    if found is None:
-        found = _infer_with_onnx(graph, record)
-    if isinstance(found, ResultFacts):
-        if found.shape is not None and 0 <= found.type <= INT32_MAX and _can_be(found.shape):
-            return [found]
-        return [_possible(record, found)]
-    return [f if f is None else _possible(record, f) for f in found or ()] or None
+    if answer is None:
+        answer = _infer_with_onnx(graph, record)
+    if isinstance(answer, ResultFacts):
+        if answer.shape is not None and 0 <= answer.type <= INT32_MAX and _can_be(answer.shape):
+            return [answer]
+        return [_possible(record, answer)]
+    return [f if f is None else _possible(record, f) for f in answer or ()] or None
 
 
 @lru_cache(maxsize=1 << 12)

@@ -149,16 +149,16 @@ def inline_calls(graph: Graph, keys: Collection[FunctionKey]) -> list[str]:
     :param keys: the functions, those they call included
     :return: the results of the calls
     """
-    found: list[str] = []
+    results: list[str] = []
     names = {(domain, name.split(":")[0]) for domain, name in keys}
     stack = [r for r in reversed(graph.store.nodes) if r.key in names]
     while stack:
         record = stack.pop()
         key = function_key(graph.store.proto(record))
         if key in keys:
-            found.extend(record.outputs)
+            results.extend(record.outputs)
             stack.extend(reversed(_inline(graph, record, graph.functions[key])))
-    return found
+    return results
 
 
 def called_functions(graph: Graph) -> set[FunctionKey]:

@@ -68,9 +68,9 @@ def inlined_growth(
     :param nodes: nodes of a graph
     :return: number of nodes written, growth
     """
-    found = all_nodes(nodes)
-    roots = [k for k in map(function_key, found) if k in functions]
-    written = len(found)
+    every_node = all_nodes(nodes)
+    roots = [k for k in map(function_key, every_node) if k in functions]
+    written = len(every_node)
     sizes: dict[FunctionKey, int] = {}
     called: dict[FunctionKey, list[FunctionKey]] = {}
     own: dict[FunctionKey, int] = {}
@@ -88,7 +88,7 @@ def inlined_growth(
         if key not in sizes:
             # a function that is still open calls this one, so it is recursive
             sizes[key] = own[key] + sum(sizes.get(k, 2 * _NO_END) for k in called[key])
-    inlined = len(found) - len(roots) + sum(sizes[k] for k in roots)
+    inlined = len(every_node) - len(roots) + sum(sizes[k] for k in roots)
     return written, inlined - (written - len(roots) - sum(map(len, called.values())))
 
 

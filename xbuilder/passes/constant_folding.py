@@ -77,7 +77,7 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
     initializers."""
     options, table, facts = graph.scope.options, graph.constants, graph.facts
     is_constant, computed = table.is_constant, table.computed
-    rows, varying = [], set[str]()  # results known not to be constant
+    foldable, varying = [], set[str]()  # results known not to be constant
     for record in graph.store.nodes:
         if record.captured:
             continue
@@ -101,8 +101,8 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
         if record.op_type in _LEFT_TYPES and record.key in _LEFT:
             continue
         if options.may_fold(record.op_type):
-            rows.append(record)
-    return rows
+            foldable.append(record)
+    return foldable
 
 
 def _may_fold(graph: Graph, record: NodeRecord) -> bool:

@@ -84,7 +84,7 @@ def _copies_parameter(graph: Graph, plan: FoldPlan) -> bool:
 def _note_freed(graph: Graph, plan: FoldPlan) -> None:
     """Adds to a plan the nodes it alone depends on, and the constants only these nodes read."""
     table, store = graph.constants, graph.store
-    seen, found = {plan.record}, dict[str, None]()
+    seen, constants = {plan.record}, dict[str, None]()
 
     def is_freed(name: str) -> bool:
         stays = name in store.outputs or name in graph.store.pinned
@@ -97,7 +97,7 @@ def _note_freed(graph: Graph, plan: FoldPlan) -> None:
             continue
         if name in table.initializers:
             if name not in table.overridable:
-                found[name] = None
+                constants[name] = None
             continue
         producer = table.computed.get(name)
         if producer is None or producer in seen:
@@ -106,8 +106,8 @@ def _note_freed(graph: Graph, plan: FoldPlan) -> None:
             seen.add(producer)
             stack.extend(producer.reads())
             if producer.op_type == "Constant":
-                found[name] = None
-    plan.nodes, plan.weights = seen, list(found)
+                constants[name] = None
+    plan.nodes, plan.weights = seen, list(constants)
 
 
 def _freed_bytes(graph: Graph, names: list[str]) -> int:

@@ -212,15 +212,15 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
         if not graph.facts[name].type:
             graph.facts.refine(name, ResultFacts(facts.type), DECLARED)
         return
-    known = graph.facts[name].shape if graph.facts.is_local(name) else None
+    inferred = graph.facts[name].shape if graph.facts.is_local(name) else None
     if not trusted:
-        facts = _with_labels(graph, facts, known)
-    elif known is not None and facts.shape is not None:
+        facts = _with_labels(graph, facts, inferred)
+    elif inferred is not None and facts.shape is not None:
         # a declaration only fills unknown dimensions, it never turns a symbol into an integer,
         # because files whose batch was made dynamic afterwards still declare the old one
         facts.shape = tuple(
             d if graph.dimensions.is_generated(k) else k
-            for k, d in zip(known, facts.shape, strict=True)
+            for k, d in zip(inferred, facts.shape, strict=True)
         )
     graph.facts.refine(name, facts, DECLARED)
 
@@ -270,18 +270,18 @@ def check_defined(graph: Graph) -> None:
     :raises InvalidModelError: one does not
     """
     store = graph.store
-    known = set(store.producers) | set(graph.constants.initializers)
-    known.update(spec.name for spec in graph.input_specs)
-    known.update(s.values.name for s in graph.sparse_initializers)
+    defined = set(store.producers) | set(graph.constants.initializers)
+    defined.update(spec.name for spec in graph.input_specs)
+    defined.update(s.values.name for s in graph.sparse_initializers)
     for name, readers in store.consumers.items():
-        if name not in known and not _outer(graph, name):
+        if name not in defined and not _outer(graph, name):
             reader = next(iter(readers))
             raise InvalidModelError(
                 f"Node {reader!r} reads {name!r} which is neither an input, an initializer, nor "
                 "the result of a node; the model is not valid."
             )
     for name in store.outputs:
-        if name not in known and not _outer(graph, name):
+        if name not in defined and not _outer(graph, name):
             raise InvalidModelError(
                 f"Output {name!r} is neither an input, an initializer, nor the result of a node."
             )

@@ -7,17 +7,10 @@ from typing import Any
 
 from ..dims import Dim, DimensionError, Shape, normalize
 from ..facts.facts import ResultFacts, Value
-from .registry import ShapeFunction
 
 
 class ShapeResultError(ValueError):
     """A shape function returns something that cannot be facts, shown in the message."""
-
-
-def function_name(function: ShapeFunction) -> str:
-    """Name of a function in a message."""
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    return f"{getattr(function, '__module__', '?')}.{name}"
 
 
 def checked_facts(found: Any, n_outputs: int) -> list[ResultFacts | None] | None:

@@ -41,19 +41,26 @@ def register_shape_function(
 
         register_shape_function("MyOp", my_op, domain="my.domain")
     """
-    rows = _TABLE.setdefault((domain, op_type), [])
-    known = [i for i, (version, _) in enumerate(rows) if version == since]
-    if known and not replace:
+    versions = _TABLE.setdefault((domain, op_type), [])
+    replaced = [i for i, (version, _) in enumerate(versions) if version == since]
+    if replaced and not replace:
+        first = versions[replaced[0]][1]
         raise OptionError(
-            f"A shape function is already registered for {op_type!r} in domain {domain!r} "
-            f"since opset {since}; use replace=True to override it."
+            f"A shape function is already registered for {op_type!r} in domain {domain!r} since "
+            f"opset {since}, {function_name(first)}: give another opset to since, or replace=True."
         )
-    for i in known:
-        del rows[i]
-    rows.append((since, function))
-    rows.sort(key=lambda row: row[0])
+    for i in replaced:
+        del versions[i]
+    versions.append((since, function))
+    versions.sort(key=lambda row: row[0])
     find_shape_function.cache_clear()
     return function
+
+
+def function_name(function: ShapeFunction) -> str:
+    """Name of a function in a message."""
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return f"{getattr(function, '__module__', '?')}.{name}"
 
 
 def shape_function(*op_types: str, domain: str = "", since: int = 1) -> Callable[[F], F]:

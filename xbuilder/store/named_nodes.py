@@ -18,15 +18,15 @@ def named_nodes(store: GraphStore, names: Iterable[str]) -> dict[str, list[NodeR
     :param names: names of nodes or of results
     :raises OptionError: no node has one of the names
     """
-    found: dict[str, list[NodeRecord]] = {name: [] for name in names}
-    for record in store.nodes if found else ():
+    records_by_name: dict[str, list[NodeRecord]] = {name: [] for name in names}
+    for record in store.nodes if records_by_name else ():
         name = store.proto(record).name
-        if name in found:
-            found[name].append(record)
-    for name, records in found.items():
+        if name in records_by_name:
+            records_by_name[name].append(record)
+    for name, records in records_by_name.items():
         producer = store.producers.get(name)
         if producer is not None:
             records.append(producer)
         if not records:
             raise OptionError(f"No node is called {name!r}, and none gives a result of this name.")
-    return found
+    return records_by_name

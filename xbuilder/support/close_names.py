@@ -39,11 +39,11 @@ def closest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
         closest_names("CastCat", ["Cast", "CastCast", "Reshape"])  # ["CastCast", "Cast"]
     """
     wanted = name.lower()
-    found = []
+    candidates = []
     for candidate in dict.fromkeys(known):
         text = candidate.lower()
         distance = edit_distance(wanted, text)
         prefix = len(wanted) > 2 and (text.startswith(wanted) or wanted.startswith(text))
         if prefix or distance < 0.4 * max(len(wanted), len(text)):
-            found.append((distance, candidate))
-    return [candidate for _, candidate in sorted(found)[:n]]
+            candidates.append((distance, candidate))
+    return [candidate for _, candidate in sorted(candidates)[:n]]

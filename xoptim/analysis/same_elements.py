@@ -18,14 +18,14 @@ def source_of_reshapes(g: RewriteContext, name: str, last: Dim | None = None) ->
     :param last: stops at the first matrix of the chain whose last dimension is this one
     """
     nodes: list[NodeProto] = []
-    found, count = name, 0
+    source, count = name, 0
     while True:
         shape = g.shape_or_none(name)
         if last is None or (shape is not None and len(shape) == 2 and shape[1] == last):
-            found, count = name, len(nodes)
+            source, count = name, len(nodes)
         node = g.producer_or_none(name, *RESHAPES)
         if node is None:
             g.look_at(*nodes[:count])
-            return found
+            return source
         nodes.append(node)
         name = node.input[0]

@@ -8,25 +8,20 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import onnx.helper as oh
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from xbuilder.dims import Shape, is_static
-from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
-from .deduction import Refusal, deduce
+from .deduction import Refusal
 from .outlining import INTERMEDIATE, InlinedBack, body_of, function_of
-from .patterns import MatchResult
 from .queries import GraphQueries, is_one_of
-from .rewriters import Member
-from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
-from .roots import order_of
+from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement
 from .seed_queries import SeedQueries
 
 T = TypeVar("T")
 #: a constant with more elements is computed by the model instead
 _SMALL = 64
-_ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
 #: everything a rewrite may return
 RewriteResult: TypeAlias = (
     "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement] | Refusal"
@@ -50,8 +45,6 @@ class RewriteContext(SeedQueries):
         self.processor = queries.processor
         self.shared = queries.shared
         self.op = NewNodeFactory(queries.main_opset)
-        #: main opset of the graph
-        self.opset = queries.main_opset
         #: nodes the rewrite visited, its root first
         self.visited: list[NodeRecord] = []
 
@@ -287,90 +280,3 @@ class RewriteContext(SeedQueries):
         operands = [*inputs, *others]
         call = NewNode(name, operands, attributes, INTERMEDIATE, len(results), function=function)
         return dict(zip(results, call, strict=True))
-
-    # -- called by the engine
-
-    def conclude(
-        self, pattern: Member, root: NodeRecord, answer: RewriteResult, sole_use: bool
-    ) -> MatchResult | str:
-        """Turns the answer of a rewrite into a match, or returns the reason for refusing it.
-
-        :raises PatternError: the answer is not a valid one
-        """
-        store, visited = self.store, self.visited
-        replacements = _as_replacements(pattern, root.outputs, answer)
-        others = [name for name in replacements if name not in root.outputs]
-        known = set(visited) if others else ()  # a rewrite may replace thousands of results
-        for name in others:
-            if store.producers.get(name) not in known:
-                raise PatternError(
-                    f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
-                    "node it looked at; g.before, g.after and g.look_at tell the engine."
-                )
-        removed, still_read, refusal = deduce(store, visited, replacements, store.pinned)
-        if sole_use and still_read is not None:
-            return "an inner result is used elsewhere"
-        if refusal:
-            return refusal
-        nodes = [store.proto(r) if r.stale else r._proto for r in removed]
-        stays = None if still_read is None else store.proto(still_read)
-        right = RightSide(replacements)
-        return MatchResult(pattern, nodes, right, None, None, stays, removed)
-
-    def conclude_whole(
-        self, pattern: Member, root: NodeRecord, value: Replacement
-    ) -> MatchResult | str:
-        """Same as :meth:`conclude`, when every visited node is removed: each has one result, the
-        next node is its only reader, and the right-hand side reads none of them.
-
-        :param pattern: the rewrite
-        :param root: the node whose result is replaced
-        :param value: its replacement
-        """
-        store, visited = self.store, self.visited
-        result = root.outputs[0]
-        if store.pinned or not _replaces(result, value):
-            return self.conclude(pattern, root, value, True)
-        removed = sorted(visited, key=order_of)
-        nodes = []
-        for record in removed:
-            if len(record.outputs) != 1:
-                return self.conclude(pattern, root, value, True)
-            nodes.append(store.proto(record) if record.stale else record._proto)
-        return MatchResult(pattern, nodes, RightSide({result: value}), None, None, None, removed)
-
-
-def _as_replacements(
-    pattern: Member, results: tuple[str, ...], answer: RewriteResult
-) -> Mapping[str, Replacement]:
-    """The answer of a rewrite in one form: a replacement for each result of its root."""
-    if type(answer) is NewNode and answer.outputs == 1:
-        return {results[0]: answer}
-    if isinstance(answer, str) and answer and answer != results[0]:
-        return {results[0]: answer}
-    if type(answer) is dict and answer and all(map(_replaces, answer, answer.values())):
-        return answer
-    if isinstance(answer, NewNode) and answer.outputs > 1:
-        answer = list(answer)[: len(results)]
-    if isinstance(answer, _ONE) and _replaces(results[0], answer):
-        return {results[0]: answer}
-    rows: dict[str, Replacement] = {}
-    if isinstance(answer, Mapping):
-        rows.update(answer)
-    elif isinstance(answer, (list, tuple)) and len(answer) <= len(results):
-        pairs = zip(results, answer, strict=False)
-        rows.update((name, value) for name, value in pairs if name and value is not None)
-    if not rows or not all(_replaces(name, value) for name, value in rows.items()):
-        raise PatternError(
-            f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
-            f"g.op.Operator(...), a list of them (one for each of its {len(results)} results) "
-            f"or a dictionary by result, not {answer!r}; a result cannot be replaced by itself, "
-            "and a number has no type nor shape: use g.filled(1.0, like=name)."
-        )
-    return rows
-
-
-def _replaces(name: str, value: Any) -> bool:
-    if isinstance(value, str):
-        return value not in ("", name)
-    return isinstance(value, _ONE)

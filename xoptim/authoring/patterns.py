@@ -98,7 +98,7 @@ class PatternOptimization(Member):
     functions the rewrite makes for others, which do not run without these; `before` and `behind`
     name the patterns of the same priority it has to run before, or after; `priority`, `min_opset`,
     `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
-    `register_pattern`. :func:`.order_of` tells the order of two patterns.
+    `register_pattern`. :func:`.run_order` tells the order of two patterns.
 
     A pattern holds no state about a graph: bindings of a match live in the MatchResult. Two
     instances of one class are equal.

@@ -230,21 +230,6 @@ class GraphQueries:
         the first time."""
         return self.graph.constants.uniform_value(name) if name else None
 
-    def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
-        """Whether a result is a constant of one element.
-
-        :param name: the result
-        :param value: the value it must have
-        :param broadcast: accepts any rank (every dimension is 1), otherwise rank 0 or 1
-        """
-        shape = self.get_constant_shape(name)
-        if shape is None or any(d != 1 for d in shape) or (len(shape) > 1 and not broadcast):
-            return False
-        if value is None:
-            return True
-        found = self.constant_or_none(name)
-        return found is not None and bool((found == value).all())
-
     # -- attributes
 
     def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
@@ -277,18 +262,6 @@ class GraphQueries:
             value = self.constant_or_none(node.input[input_index])
         return value if value is None or cvt is None else cvt(value)
 
-    def get_axis(self, node: NodeProto, default_axis: int | None = None) -> int:
-        """Attribute axis.
-
-        :raises OptionError: there is none, and no default
-        """
-        att = find_attribute(node, "axis")
-        if att is not None:
-            return int(_known_value(node, att))
-        if default_axis is None:
-            raise OptionError(f"Node {node.op_type} has no attribute axis and there is no default.")
-        return default_axis
-
     # -- making
 
     def unique_name(self, prefix: str) -> str:
@@ -300,16 +273,6 @@ class GraphQueries:
         if name and name in self.graph.names:
             kwargs.setdefault("give_unique", True)
         return self.graph.make_initializer(name, value, source=source, **kwargs)
-
-    def shared_initializer(self, prefix: str, value: Any) -> str:
-        """Name of an initializer equal to a small constant, or of a new one called as *prefix*."""
-        return self.graph.constants.shared_name(value) or self.make_initializer(prefix, value)
-
-    def derived_initializer(self, old: str, value: Any) -> str:
-        """Name of a constant derived from another one. It is an existing equal small constant, or a
-        new one, which takes the name of the old one when nothing reads that any more, and a similar
-        one until then."""
-        return self.graph.derived_initializer(old, value)
 
     def make_node(
         self,

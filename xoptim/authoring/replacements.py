@@ -9,6 +9,7 @@ from onnx import NodeProto
 from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
+from .conclusion import conclude
 from .context import RewriteContext
 from .patterns import MatchResult
 from .rewriters import Member
@@ -43,17 +44,17 @@ def match_of_replacements(
         _producer(context, member, r) if isinstance(r, str) else context.record(r) for r in remove
     ]
     context.visited.extend((*replaced, *gone))
-    found = context.conclude(member, replaced[0], changed, False)
-    if isinstance(found, str):  # a node has other live results
+    match = conclude(context, member, replaced[0], changed, False)
+    if isinstance(match, str):  # a node has other live results
         staying = [record for record in replaced if record not in gone]
         copies = _copies(context, staying, changed)
         if isinstance(copies, str):
             return copies
-        found = context.conclude(member, replaced[0], {**changed, **copies}, False)
+        match = conclude(context, member, replaced[0], {**changed, **copies}, False)
     for record in gone:
-        if isinstance(found, str) or found.records is None or record not in found.records:
+        if isinstance(match, str) or match.records is None or record not in match.records:
             return f"{record.op_type} must go and one of its results is used"
-    return found
+    return match
 
 
 def _copies(
@@ -66,7 +67,7 @@ def _copies(
     :param changed: replacement of each result
     :return: the replacements, or the reason why there is none
     """
-    rows: dict[str, Replacement] = {}
+    copies: dict[str, Replacement] = {}
     for record in dict.fromkeys(replaced):
         others = [o for o in record.outputs if o and o not in changed and context.is_used(o)]
         if not others:
@@ -75,8 +76,8 @@ def _copies(
             return f"nothing reads the result of {record.op_type} that is replaced"
         node = context.store.proto(record)
         copy = context.like(node, *record.inputs)
-        rows.update((name, copy[record.outputs.index(name)]) for name in others)
-    return rows
+        copies.update((name, copy[record.outputs.index(name)]) for name in others)
+    return copies
 
 
 def _producer(context: RewriteContext, member: Member, name: str) -> NodeRecord:

@@ -23,6 +23,7 @@ from onnx import NodeProto
 
 from xbuilder.nodes.record import NodeRecord
 
+from .conclusion import conclude
 from .context import RewriteContext, RewriteResult
 from .patterns import MatchResult
 from .root_rewrite import RootRewrite
@@ -68,4 +69,4 @@ class Rewrite(RootRewrite):
     ) -> MatchResult | str:
         if answer is None:
             return "it gives no reason"
-        return context.conclude(self, record, answer, self.sole_use)
+        return conclude(context, self, record, answer, self.sole_use)

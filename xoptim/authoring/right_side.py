@@ -229,7 +229,7 @@ class RightSide:
             return result, value
         if not isinstance(value, _CONSTANTS):
             return None
-        name = str(g.shared_initializer(result, value))
+        name = _shared(g, result, value)
         self.replacements = {result: name}
         return result, name
 
@@ -259,7 +259,7 @@ class Writer:
         copies: list[tuple[Replacement, str]] = []
         for result, value in self._replacements.items():
             if not isinstance(value, (str, NewNode, NewResult)):
-                value = str(self._g.shared_initializer(result, value))
+                value = _shared(self._g, result, value)
             key = None if isinstance(value, str) else _key(value)
             if key is None or key in self._final:
                 copies.append((value, result))
@@ -288,7 +288,7 @@ class Writer:
     def _remade(self, value: DerivedConstant) -> str:
         """Name of a derived constant, written once even if several new nodes read it."""
         if id(value) not in self._names:
-            name = str(self._g.derived_initializer(value.name, value.value))
+            name = str(self._g.graph.derived_initializer(value.name, value.value))
             self._names[id(value)] = [name]
         return self._names[id(value)][0]
 
@@ -332,3 +332,8 @@ class Writer:
 
 def _key(value: NewNode | NewResult) -> tuple[int, int]:
     return (id(value.node), value.index) if isinstance(value, NewResult) else (id(value), 0)
+
+
+def _shared(g: Any, result: str, value: Any) -> str:
+    """Name of an initializer equal to a small constant, or of a new one called as a result."""
+    return str(g.graph.constants.shared_name(value) or g.make_initializer(result, value))

@@ -70,6 +70,21 @@ class SeedQueries(GraphQueries, FactReading):
             raise OptionError(f"Unknown statistics {unknown}, known: {sorted(known)}.")
         return [known[s](value) for s in statistics] if value.size else None
 
+    def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
+        """Whether a result is a constant of one element.
+
+        :param name: the result
+        :param value: the value it must have
+        :param broadcast: accepts any rank (every dimension is 1), otherwise rank 0 or 1
+        """
+        shape = self.get_constant_shape(name)
+        if shape is None or any(d != 1 for d in shape) or (len(shape) > 1 and not broadcast):
+            return False
+        if value is None:
+            return True
+        found = self.constant_or_none(name)
+        return found is not None and bool((found == value).all())
+
     def get_constant_scalar(self, name: str, broadcast: bool = False) -> Any:
         """Python value of a constant of one element.
 
@@ -93,6 +108,16 @@ class SeedQueries(GraphQueries, FactReading):
             known = [a.name for a in node.attribute]
             raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
         return found
+
+    def get_axis(self, node: NodeProto, default_axis: int | None = None) -> int:
+        """Attribute axis.
+
+        :raises OptionError: there is none, and no default
+        """
+        axis = self.get_attribute_with_default(node, "axis", default_axis)
+        if axis is None:
+            raise OptionError(f"Node {node.op_type} has no attribute axis and there is no default.")
+        return int(axis)
 
     def make_node_check_opset(
         self,

@@ -15,7 +15,7 @@ from .phases import OTHERS, PHASES
 T = TypeVar("T", bound="Member | type[Member]")
 
 
-def order_of(rewrites: Sequence[Member | type[Member]]) -> list[int]:
+def run_order(rewrites: Sequence[Member | type[Member]]) -> list[int]:
     """Places of rewrites in the order they run. One key decides:
 
     1. the level, see :data:`.LEVELS`: the engine tries a level when the ones before have nothing
@@ -32,35 +32,35 @@ def order_of(rewrites: Sequence[Member | type[Member]]) -> list[int]:
     :param rewrites: patterns, rewriters of graphs, or their classes
     :raises OptionError: `before` and `behind` of some make a circle, or contradict the levels
     """
-    rows = sorted(range(len(rewrites)), key=lambda i: _key(rewrites[i]))
+    free_order = sorted(range(len(rewrites)), key=lambda i: _key(rewrites[i]))
     edges = _edges(rewrites)
     if not edges:
-        return rows
-    place = {i: k for k, i in enumerate(rows)}
+        return free_order
+    place = {i: k for k, i in enumerate(free_order)}
     behind: dict[int, list[int]] = {}
-    missing = dict.fromkeys(rows, 0)
+    missing = dict.fromkeys(free_order, 0)
     for first, second in edges:
         behind.setdefault(first, []).append(second)
         missing[second] += 1
-    ready = [place[i] for i in rows if not missing[i]]  # sorted, a heap
-    found: list[int] = []
+    ready = [place[i] for i in free_order if not missing[i]]  # sorted, a heap
+    places: list[int] = []
     while ready:
-        i = rows[heapq.heappop(ready)]
-        found.append(i)
+        i = free_order[heapq.heappop(ready)]
+        places.append(i)
         for other in behind.get(i, ()):
             missing[other] -= 1
             if not missing[other]:
                 heapq.heappush(ready, place[other])
-    if len(found) < len(rows):
-        names = sorted(_name_of(rewrites[i]) for i in rows if missing[i])
+    if len(places) < len(free_order):
+        names = sorted(_name_of(rewrites[i]) for i in free_order if missing[i])
         raise OptionError(f"'before' and 'behind' of patterns {', '.join(names)} make a circle.")
-    return found
+    return places
 
 
 def in_order(rewrites: Iterable[T]) -> list[T]:
-    """Rewrites in the order they run, see :func:`order_of`."""
+    """Rewrites in the order they run, see :func:`run_order`."""
     rows = list(rewrites)
-    return [rows[i] for i in order_of(rows)]
+    return [rows[i] for i in run_order(rows)]
 
 
 def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
@@ -71,7 +71,7 @@ def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
     :raises OptionError: a name is neither selected nor registered
     """
     rows = list(rewrites)
-    known = {*registered, *(name for r in rows for name in _names_of(r))}
+    names_in_use = {*registered, *(name for r in rows for name in _names_of(r))}
     for rewrite in rows:
         for attribute in ("before", "behind"):
             names = getattr(rewrite, attribute, ())
@@ -80,7 +80,7 @@ def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
                     f"Attribute {attribute} of pattern {_name_of(rewrite)} must be a tuple of "
                     f"names, not {names!r}."
                 )
-            for name in sorted(set(names) - known):
+            for name in sorted(set(names) - names_in_use):
                 close = closest_names(name, registered)
                 hint = f" Did you mean {' or '.join(close)}?" if close else ""
                 raise OptionError(

@@ -36,14 +36,14 @@ def read_signed_names(text: str) -> list[SignedName]:
     terms: list[SignedName] = []
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None or (terms and not found.group(1)):
+        term = _TOKEN.match(text, position)
+        if term is None or (terms and not term.group(1)):
             raise OptionError(
                 f"Unable to read the selection of patterns {text!r} from {text[position:]!r}; "
                 "expected names separated by '+' or ',' (add), '-' (remove) or '&' (keep)."
             )
-        terms.append(SignedName((found.group(1) or "+").replace(",", "+"), found.group(2)))
-        position = found.end()
+        terms.append(SignedName((term.group(1) or "+").replace(",", "+"), term.group(2)))
+        position = term.end()
     return terms
 
 

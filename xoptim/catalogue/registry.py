@@ -18,7 +18,7 @@ from ..authoring.rewriters import is_member, short_name
 from .database import RewriteDatabase
 from .database_query import as_words
 from .installed import load_installed
-from .order import order_of
+from .order import run_order
 from .phases import PHASES, phase_of
 
 PatternClass = type[PatternOptimization]
@@ -153,11 +153,11 @@ def is_shipped(pattern: PatternOptimization) -> bool:
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
     """Imports every family, then the patterns of other distributions, once. Patterns are in the
-    order of :func:`.order_of`, not in the one of the imports."""
+    order of :func:`.run_order`, not in the one of the imports."""
     for package in _PACKAGES:
         import_all(package, import_module(package).__path__)
     known = [e for e in PATTERNS if is_member(e.rewrite)]
-    places = {known[i].name: k for k, i in enumerate(order_of([e.rewrite for e in known]))}
+    places = {known[i].name: k for k, i in enumerate(run_order([e.rewrite for e in known]))}
     PATTERNS.reorder(lambda e: places.get(e.name, len(places)))
     load_installed(PATTERNS)
 

@@ -50,7 +50,7 @@ def get_pattern_list(
         names, queries, classes and instances
     :param negative_list: patterns to remove, same forms
     :param verbose: verbosity of the patterns
-    :return: instances, each class once, in the order they run, see :func:`.order_of`: the order of
+    :return: instances, each class once, in the order they run, see :func:`.run_order`: the order of
         the words means nothing; an instance prevails over what a name of the same list makes
     :raises OptionError: a name is not known, close names are suggested
     """
@@ -184,11 +184,11 @@ def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:
     :param verbose: verbosity of the pattern
     :raises OptionError: the name is not known, or is a set and *as_list* is False
     """
-    rows = _select(obj, verbose)
+    patterns = _select(obj, verbose)
     if as_list:
-        return rows
-    if len(rows) != 1:
+        return patterns
+    if len(patterns) != 1:
         raise OptionError(
-            f"{obj!r} gives {len(rows)} patterns, one was expected; use as_list=True."
+            f"{obj!r} gives {len(patterns)} patterns, one was expected; use as_list=True."
         )
-    return rows[0]
+    return patterns[0]

@@ -1,5 +1,4 @@
-"""The command: ``xoptim optimize``, ``bisect``, ``reduce``, ``compare``, ``diff``, ``check``,
-``patterns``, ``new-pattern``, ``explain``, ``kernels``, ``tune``, ``print``, ``dot``.
+"""The command: the group that holds the subcommands.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """

@@ -225,11 +225,11 @@ def near(
     :param op_types: names of operators
     """
     get = store.producers.get
-    found = []
+    roots = []
     for record in records:
         for name in record.inputs:
             before = get(name)
             if before is not None and before.op_type in op_types:
-                found.append(record)
+                roots.append(record)
                 break
-    return found
+    return roots

@@ -176,19 +176,19 @@ class EasyPatternOptimization(PatternOptimization):
         from xbuilder.protos.pretty import pretty_node
 
         opset = opset or max(self.min_opset, newest_opset() - 1)
-        rows = []
+        lines = []
         for kind in ("match", "apply"):
             try:
                 graph = self._pattern(opset).graph if kind == "match" else self._apply_graph(opset)
             except OptionError:
                 if kind == "match":
                     raise
-                rows.append("apply depends on what validate_mapping keeps")
+                lines.append("apply depends on what validate_mapping keeps")
                 continue
-            rows.append(f"{kind}({', '.join(graph.inputs)}) -> {', '.join(graph.outputs)}")
-            rows.extend(f"  {name} = {value}" for name, value in graph.constants.items())
-            rows.extend(f"  {pretty_node(n)}" for n in graph.nodes)
-        return "\n".join(rows)
+            lines.append(f"{kind}({', '.join(graph.inputs)}) -> {', '.join(graph.outputs)}")
+            lines.extend(f"  {name} = {value}" for name, value in graph.constants.items())
+            lines.extend(f"  {pretty_node(n)}" for n in graph.nodes)
+        return "\n".join(lines)
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
@@ -262,12 +262,12 @@ class EasyPatternOptimization(PatternOptimization):
         for domain, version in new.opsets.items():
             g.graph.add_domain(domain, version)
         names = {i: bound[j] for i, j in zip(new.inputs, graph.inputs, strict=True)}
-        rows: list[NodeProto] = []
+        new_nodes: list[NodeProto] = []
         for name, value in new.constants.items():
             names[name] = g.make_initializer("", value, source=self.name)
         for output, result in zip(new.outputs, graph.outputs, strict=True):
             if output in names:
-                rows.append(g.make_node("Identity", [names[output]], [bound[result]]))
+                new_nodes.append(g.make_node("Identity", [names[output]], [bound[result]]))
             else:
                 names[output] = bound[result]
         for node in new.nodes:
@@ -278,5 +278,5 @@ class EasyPatternOptimization(PatternOptimization):
             outputs = tuple(names[o] if o else "" for o in node.output)
             copy = copy_with_edges(node, tuple(inputs), outputs)
             copy.name = g.graph.unique_node_name(self.name)
-            rows.append(copy)
-        return self.post_apply_pattern(g, nodes, rows)
+            new_nodes.append(copy)
+        return self.post_apply_pattern(g, nodes, new_nodes)

@@ -151,8 +151,8 @@ class MatcherWriter(FunctionText):
         """Emits the tests of the operands, the cheapest first, the producers last."""
         pairs = list(zip(operands, names, strict=True))
         before = set(self._values)
-        found: list[tuple[ResultTerm, str]] = []
-        alone: list[str] = []
+        searched: list[tuple[ResultTerm, str]] = []
+        sole_uses: list[str] = []
         for operand, name in pairs:
             if operand is None:
                 self._refuse_if(name, "{!r} cannot be ''", name)
@@ -162,9 +162,9 @@ class MatcherWriter(FunctionText):
             if isinstance(operand, ResultTerm):
                 record = self._result(reader, operand, name)
                 if record:
-                    found.append((operand, record))
-                    alone += [name] if self._goes_alone(operand) else []
-        for name in alone:
+                    searched.append((operand, record))
+                    sole_uses += [name] if self._goes_alone(operand) else []
+        for name in sole_uses:
             self._refuse_if(f"many({name})", "an inner result is used elsewhere")
         for operand, name in pairs:
             others = [n for o, n in pairs if n != name and o is not None]
@@ -177,7 +177,7 @@ class MatcherWriter(FunctionText):
             else:
                 others = [n for o, n in pairs if n != name and o is not None]
                 self._variable(operand, name, others)
-        for result, record in found:
+        for result, record in searched:
             if isinstance(result.source, Operation):
                 self._operation(result.source, record)
             elif isinstance(reader, Operation):
@@ -360,20 +360,20 @@ class MatcherWriter(FunctionText):
     def _reader(self, source: Operation | Product, operand: Operand) -> None:
         """Searches an operation among the readers of one of its operands."""
         anchor = self._known(operand)
-        alone = isinstance(operand, ResultTerm) and self._goes_alone(operand)
+        is_sole_use = isinstance(operand, ResultTerm) and self._goes_alone(operand)
         direct = isinstance(source, Operation)
         rows = f"readers({anchor}, ())" if direct else f"products_above(store, {anchor})"
         rows = self._assign(self._new("r"), rows)
         name = source.op_type if isinstance(source, Operation) else "Mul"
         self._refuse_if(f"not {rows}", "nothing reads {!r}, {} was expected", anchor, repr(name))
         record = self._new("n")
-        self._loop([record], f"in_order({rows})" if direct and not alone else rows)
+        self._loop([record], f"in_order({rows})" if direct and not is_sole_use else rows)
         self._refuse_if(
             _is_not(record, source),
             "{} was expected, {} was found",
             *(repr(name), f"producer_text({record}, '')"),
         )
-        if alone:
+        if is_sole_use:
             self._refuse_if(f"many({anchor})", "an inner result is used elsewhere")
         self._is_another(source, record)
         if isinstance(source, Operation):

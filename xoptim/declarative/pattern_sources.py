@@ -40,23 +40,23 @@ def element_type_of(annotation: Any) -> int:
     text = annotation.strip("'\" ") if isinstance(annotation, str) else None
     if any(annotation is v for v in _NEUTRAL) or text in _NEUTRAL_TEXTS:
         return 0
-    found = None
+    code = None
     if text is not None:
-        found = _type_of_name(text.rsplit(".", 1)[-1]) if re.fullmatch(r"[\w.]+", text) else None
+        code = _type_of_name(text.rsplit(".", 1)[-1]) if re.fullmatch(r"[\w.]+", text) else None
     elif isinstance(annotation, type) and annotation in (float, bool):
-        found = _NAMES[annotation.__name__.upper()]
+        code = _NAMES[annotation.__name__.upper()]
     elif isinstance(annotation, int) and not isinstance(annotation, bool):
-        found = annotation if annotation in _NAMES.values() else None
+        code = annotation if annotation in _NAMES.values() else None
     elif isinstance(annotation, np.dtype) or (
         isinstance(annotation, type) and issubclass(annotation, np.generic)
     ):
-        found = _type_of_name(np.dtype(annotation).name)
-    if found is None:
+        code = _type_of_name(np.dtype(annotation).name)
+    if code is None:
         raise OptionError(
             f"annotation {annotation!r} is not understood: expected an element type such as "
             "TensorProto.FLOAT, or str; a shape is checked in validate_mapping."
         )
-    return found
+    return code
 
 
 def _type_of_name(name: str) -> int | None:
@@ -230,23 +230,23 @@ def check_pattern_model(model: Any, what: str) -> ModelProto:
 
 
 def _why_not_a_graph(graph: GraphProto) -> str:
-    known: set[str] = set()
+    names: set[str] = set()
     for name in [*(i.name for i in graph.input), *(i.name for i in graph.initializer)]:
-        if not name or name in known:
+        if not name or name in names:
             return f"name {name!r} is empty or is the one of several inputs or initializers"
-        known.add(name)
+        names.add(name)
     for node in graph.node:
-        missing = [n for n in node.input if n and n not in known]
+        missing = [n for n in node.input if n and n not in names]
         if missing:
             return (
                 f"node {_describe(node)} reads {missing[0]!r} which is no input, no initializer "
                 "and no result of a node before it"
             )
         for name in filter(None, node.output):
-            if name in known:
+            if name in names:
                 return f"name {name!r} is the one of several results"
-            known.add(name)
-    lost = [o.name for o in graph.output if o.name not in known]
+            names.add(name)
+    lost = [o.name for o in graph.output if o.name not in names]
     return f"nothing computes its output {lost[0]!r}" if lost else ""
 
 

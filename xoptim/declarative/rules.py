@@ -25,6 +25,7 @@ from onnx import NodeProto
 from xbuilder.errors import OptionError, PatternError
 from xbuilder.nodes.record import Key, NodeRecord
 
+from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
 from ..authoring.patterns import MatchResult, PatternOptimization
@@ -166,7 +167,7 @@ class _RuleSearch:
         return [
             (() if alone else first, make(context, quiet), rows)
             for (_, first), rows in groups.items()
-            for make in matchers_of(tuple(side.left for side in rows), context.opset)
+            for make in matchers_of(tuple(side.left for side in rows), context.main_opset)
         ]
 
     def _told(self, record: NodeRecord) -> MatchResult | None:
@@ -201,7 +202,7 @@ class _RuleSearch:
         if side.right is None:
             if given is None:
                 raise Refusal("it gives no reason")
-            return context.conclude(self._pattern, record, given, self._sole_use)
+            return conclude(context, self._pattern, record, given, self._sole_use)
         if given is not None:
             bound.update(given)
         try:
@@ -216,9 +217,9 @@ class _RuleSearch:
             ) from None
         # the condition may have looked at other nodes, or given names the right-hand side reads
         if side.whole == len(context.visited) and given is None:
-            return context.conclude_whole(self._pattern, record, values[0])
+            return conclude_whole(context, self._pattern, record, values[0])
         answer = {bound[name]: value for name, value in zip(side.left.results, values, strict=True)}
-        return context.conclude(self._pattern, record, answer, self._sole_use)
+        return conclude(context, self._pattern, record, answer, self._sole_use)
 
 
 def _comes_after(context: RewriteContext, record: NodeRecord, types: tuple[str, ...]) -> bool:
@@ -412,18 +413,18 @@ def compile_equation(
     :param root: see :func:`rule`
     :param scalars: see :func:`parse_equation`
     """
-    found = parse_equation(text, root, scalars)
+    parsed = parse_equation(text, root, scalars)
     written: dict[tuple[int, str], TemplateWriter] = {}
     sides = []
-    for graph in found.lefts:
+    for graph in parsed.lefts:
         left = CompiledGraph(graph, sole_use)
-        if not found.right:
+        if not parsed.right:
             sides.append(RuleSide(text, left, None))
             continue
         like = next((v.name for v in variables_of(graph) if not v.scalar), "")
         key = len(graph.results), like
         if key not in written:
-            written[key] = TemplateWriter(text, found.right, *key)
+            written[key] = TemplateWriter(text, parsed.right, *key)
         right = written[key]
         whole = left.whole if left.inner_names().isdisjoint(right.names) else 0
         sides.append(RuleSide(text, left, right, whole))
@@ -444,7 +445,13 @@ def _values_asked_by(condition: Condition | None) -> list[str]:
 
 def _arguments(name: str, condition: Condition, sides: Sequence[RuleSide]) -> tuple[str, ...]:
     """Names of the arguments of the function after `g`."""
-    _, *arguments = inspect.signature(condition).parameters
+    parameters = list(inspect.signature(condition).parameters)
+    if not parameters:
+        raise OptionError(
+            f"Rule {name!r}: its function has no parameter, the first one receives the graph: "
+            f"write def {getattr(condition, '__name__', name)}(g)."
+        )
+    arguments = parameters[1:]
     known = {n for s in sides for n in s.left.graph.names()}
     unknown = [a for a in arguments if a not in known]
     if unknown:

@@ -46,14 +46,14 @@ class TemplateWriter:
         return right
 
     def _written(self, statements: Sequence[ast.stmt]) -> str:
-        rows = ["def right(g, b):", "    op = g.op"]
+        lines = ["def right(g, b):", "    op = g.op"]
         *definitions, last = statements
         for statement in definitions:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else None
             if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name):
                 self._fail(ast.unparse(statement), "is not 'name = expression'")
             name = target.id
-            rows.append(f"    l_{name} = {self._operand(statement.value, '')}")
+            lines.append(f"    l_{name} = {self._operand(statement.value, '')}")
             self._local.add(name)
         assert isinstance(last, ast.Expr)
         value = last.value
@@ -61,12 +61,12 @@ class TemplateWriter:
             results = [self._operand(e, "") for e in value.elts]
             if len(results) != self._n_results:
                 self._fail(ast.unparse(value), f"has not {self._n_results} results")
-            rows.append(f"    return ({''.join(f'{r}, ' for r in results)})")
+            lines.append(f"    return ({''.join(f'{r}, ' for r in results)})")
         elif self._n_results == 1:
-            rows.append(f"    return ({self._operand(value, '')},)")
+            lines.append(f"    return ({self._operand(value, '')},)")
         else:
-            rows.append(f"    return tuple({self._operand(value, '', self._n_results)})")
-        return "\n".join(rows)
+            lines.append(f"    return tuple({self._operand(value, '', self._n_results)})")
+        return "\n".join(lines)
 
     def _fail(self, what: str, reason: str) -> NoReturn:
         raise OptionError(f"Rule {self._text!r} is not valid: {what!r} {reason}.")

@@ -120,7 +120,7 @@ class Applier:
                 f"{match.debug_string(self.engine)}"
             ) from e
         index = self.engine.store.index
-        rows: list[NodeProto] = []
+        new_nodes: list[NodeProto] = []
         for node in nodes if isinstance(nodes, (list, tuple)) else (None,):
             if not isinstance(node, NodeProto):
                 raise PatternError(
@@ -128,8 +128,8 @@ class Applier:
                     f"not {nodes!r}; g.make_node makes one."
                 )
             # a node that is kept is copied, because the store owns its nodes
-            rows.append(copy_node(node) if id(node) in index else node)
-        return rows
+            new_nodes.append(copy_node(node) if id(node) in index else node)
+        return new_nodes
 
     def _replace(
         self,
@@ -145,7 +145,7 @@ class Applier:
             outcome.is_final = True
             return
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
-        known = self.engine.facts.saved(removed)
+        facts_before = self.engine.facts.saved(removed)
         try:
             check_edges(self.engine.graph, records)
             added = store.replace(removed, records, anchor)
@@ -158,14 +158,14 @@ class Applier:
             ) from e
         begin = time.perf_counter()
         try:
-            self._infer(added, removed, known)
+            self._infer(added, removed, facts_before)
         except UnprovenShapeError as e:
-            undo(self.engine.graph, added, removed, known)
+            undo(self.engine.graph, added, removed, facts_before)
             outcome.refusal, outcome.is_final = f"{e}, which is not proven equal", True
             return
         except FactError as e:
-            impossible = nodes_contradict_facts(self.engine.graph, removed, known)
-            undo(self.engine.graph, added, removed, known)
+            impossible = nodes_contradict_facts(self.engine.graph, removed, facts_before)
+            undo(self.engine.graph, added, removed, facts_before)
             if impossible and not self.engine.verifies:
                 outcome.refusal, outcome.is_final = f"the model contradicts itself, {e}", True
                 return
@@ -176,10 +176,10 @@ class Applier:
         refusal = self.checks.refusal() if self.checks.features else ""
         outcome.time_checking = time.perf_counter() - begin
         if refusal:
-            undo(self.engine.graph, added, removed, known)
+            undo(self.engine.graph, added, removed, facts_before)
             outcome.refusal, outcome.is_final = refusal, True
             return
-        outcome.removed, outcome.added, outcome.known = removed, added, known
+        outcome.removed, outcome.added, outcome.known = removed, added, facts_before
         self.done.append(outcome)
 
     def _changed_near(self, removed: list[NodeRecord], records: list[NodeRecord]) -> bool:

@@ -10,7 +10,7 @@ from xbuilder.nodes.record import Key
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..authoring.roots import Link, Roots, links_of, root_keys
-from ..catalogue.order import order_of
+from ..catalogue.order import run_order
 from ..catalogue.registry import is_shipped
 from ..catalogue.selection import DECLARED, check_declarations
 from .intermediate_functions import useful
@@ -36,7 +36,7 @@ class Dispatch:
     def __init__(self, selection: Sequence[Member], opset: int, prepares: bool):
         self.opset, self.prepares = opset, prepares
         #: places of the rewrites in the selection, in the order they run
-        self.order = order_of(selection)
+        self.order = run_order(selection)
         rewrites = [selection[i] for i in self.order]
         patterns = [p for p in rewrites if isinstance(p, PatternOptimization)]
         #: classes of the patterns that may change a node they are given: no test of this project
@@ -133,16 +133,16 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
     """
     key = opset, prepares, *[_declarations(member) for member in selection]
     try:
-        found = _DISPATCHES.get(key)
+        dispatch = _DISPATCHES.get(key)
     except TypeError:  # a list stands for a tuple somewhere
         check_declarations(selection)
         return Dispatch(selection, opset, prepares)
-    if found is None:
+    if dispatch is None:
         check_declarations(selection)
         if len(_DISPATCHES) >= _KEPT:
             _DISPATCHES.clear()
-        found = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
-    return found
+        dispatch = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
+    return dispatch
 
 
 def _declarations(member: Member) -> tuple[Any, ...]:

@@ -163,12 +163,12 @@ def _leaf(graph: Graph, name: str) -> int:
 def graph_signature(graph: Graph) -> int:
     """A number equal for equal computations. Cost: O(N)."""
     store = graph.store
-    known: dict[str, int] = {}
+    hashes: dict[str, int] = {}
 
     def signature(name: str) -> int:
-        if name not in known:
-            known[name] = _leaf(graph, name)
-        return known[name]
+        if name not in hashes:
+            hashes[name] = _leaf(graph, name)
+        return hashes[name]
 
     signatures: list[int] = []
     for record in store.nodes:
@@ -178,7 +178,7 @@ def graph_signature(graph: Graph) -> int:
         )
         value = hash((record.domain, record.op_type, inputs, attributes))
         for i, name in enumerate(record.outputs):
-            known[name] = hash((value, i))
+            hashes[name] = hash((value, i))
         signatures.append(value)
     outputs = tuple(signature(o) for o in store.outputs)
     return hash((tuple(sorted(signatures)), outputs))

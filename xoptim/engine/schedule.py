@@ -67,22 +67,22 @@ class Schedule:
 
     def looking(self) -> list[tuple[PatternOptimization, Roots]]:
         """Patterns that have something to look at, and where they look."""
-        active, sweep, found = self._active, self.sweep, dict[int, Roots]()
+        active, sweep, places = self._active, self.sweep, dict[int, Roots]()
         if sweep:
             whole = self._sweep()
             for rank in self._dispatch.starting_from(whole, self._every_reason):
                 if rank in active and rank in sweep:
-                    found[rank] = whole
+                    places[rank] = whole
         if self.near.records:
             for rank in self._dispatch.starting_from(self.near, self._every_reason):
                 if rank in active and rank not in sweep:
-                    found[rank] = self.near
+                    places[rank] = self.near
         keys = frozenset(self._store.bucket_keys())
         types = {op_type for domain, op_type in keys if not domain}
         may_match, patterns = self._dispatch.may_match, self._patterns
         return [
-            (patterns[rank], found[rank])
-            for rank in sorted(found)
+            (patterns[rank], places[rank])
+            for rank in sorted(places)
             if may_match(rank, patterns[rank], keys, types)
         ]
 

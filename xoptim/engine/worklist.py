@@ -57,16 +57,16 @@ class Worklist:
         """The producers and the readers of the inputs of some nodes, and the readers of their
         results. Cost: O(edges), each result is visited once."""
         producers, consumers = self.store.producers, self.store.consumers
-        results, found = set[str](), set[NodeRecord]()
+        results, neighbours = set[str](), set[NodeRecord]()
         for record in records:
             results.update(record.outputs)
             for name in record.reads():
                 producer = producers.get(name)
                 if producer is not None:
-                    found.add(producer)
+                    neighbours.add(producer)
                     results.add(name)
         for name in results:
             readers = consumers.get(name)
             if readers is not None and len(readers) <= FAN_OUT:
-                found.update(readers)
-        return found
+                neighbours.update(readers)
+        return neighbours

@@ -54,17 +54,17 @@ def convert_opset(model: ModelProto | str | Path, target_opset: int) -> ModelPro
         verify_models("model.onnx", model).raise_if_different()
     """
     source = model if isinstance(model, ModelProto) else load_model(model).proto
-    known, newest = opsets_of(source).get("", 1), onnx.defs.onnx_opset_version()
-    if not known <= target_opset <= newest:
+    opset, newest = opsets_of(source).get("", 1), onnx.defs.onnx_opset_version()
+    if not opset <= target_opset <= newest:
         raise OptionError(
-            f"target_opset={target_opset}: a model of opset {known} can be converted to an opset "
-            f"between {known} and {newest}."
+            f"target_opset={target_opset}: a model of opset {opset} can be converted to an opset "
+            f"between {opset} and {newest}."
         )
-    if known == target_opset:
+    if opset == target_opset:
         converted = ModelProto()
         converted.CopyFrom(source)
         return converted
-    return _Conversion(source, known, target_opset).run()
+    return _Conversion(source, opset, target_opset).run()
 
 
 class _Conversion:

@@ -24,33 +24,33 @@ def canonical_graph(graph: GraphProto, outer: Mapping[str, str] | None = None) -
 
     Nodes are numbered from the outputs; constants are written by value.
     """
-    known: dict[str, str] = dict(outer or {})
-    known.update({i.name: f"input:{i.name}" for i in graph.input})
-    known.update({i.name: _leaf(onnx.numpy_helper.to_array(i)) for i in graph.initializer})
-    known[""] = "_"
+    labels: dict[str, str] = dict(outer or {})
+    labels.update({i.name: f"input:{i.name}" for i in graph.input})
+    labels.update({i.name: _leaf(onnx.numpy_helper.to_array(i)) for i in graph.initializer})
+    labels[""] = "_"
     producers = {o: n for n in graph.node for o in n.output if o}
     lines: list[str] = []
     done: dict[int, str] = {}
 
     def visit(name: str) -> str:
-        if name in known:
-            return known[name]
+        if name in labels:
+            return labels[name]
         node = producers[name]
         if id(node) not in done:
             value = constant_node_value(node) if node.op_type == "Constant" else None
             if value is not None:
-                known[name] = _leaf(value)
-                return known[name]
+                labels[name] = _leaf(value)
+                return labels[name]
             inputs = [visit(i) for i in node.input]
-            attributes = [_attribute(a, known, visit) for a in node.attribute]
+            attributes = [_attribute(a, labels, visit) for a in node.attribute]
             label = f"n{len(done)}"
             done[id(node)] = label
             domain = f"{node.domain}." if node.domain else ""
             arguments = ", ".join([*inputs, *sorted(attributes)])
             lines.append(f"{label} = {domain}{node.op_type}({arguments})")
         position = node.output[:].index(name)
-        known[name] = f"{done[id(node)]}#{position}"
-        return known[name]
+        labels[name] = f"{done[id(node)]}#{position}"
+        return labels[name]
 
     ends = [f"{o.name} <- {visit(o.name)}" for o in graph.output]
     lines.extend(f"unused {n.op_type}" for n in graph.node if id(n) not in done and _is_op(n))

@@ -131,13 +131,13 @@ class PatternNodeRewriter(NodeRewriter):
         record: NodeRecord,
     ) -> MatchResult | None:
         for end in self._ends(context, record):
-            found = look(end)
-            if found is None:
+            match = look(end)
+            if match is None:
                 continue
-            found.pattern = self
-            wrong = _changes_kind(context, found)
+            match.pattern = self
+            wrong = _changes_kind(context, match)
             if not wrong:
-                return found
+                return match
             self.none(context.store.proto(end), 0, wrong)
         return None
 

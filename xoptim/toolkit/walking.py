@@ -149,7 +149,7 @@ class WalkingGraphRewriter(CompositeRewriter):
     def apply(self, graph: EditableGraph) -> None:
         """Walks through the graph, or through the neighbourhood of the changes since the last walk
         of an equilibrium. Cost: O(nodes tracked + edges touched)."""
-        visit = Visit(graph, [p for p in self._patterns if p.min_opset <= graph.opset])
+        visit = Visit(graph, [p for p in self._patterns if p.min_opset <= graph.main_opset])
         most = _MOST * len(graph.store) + _FREE
         with self.failing(graph.engine), self._walk(graph) as walk:
             for record in walk:

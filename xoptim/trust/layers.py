@@ -254,15 +254,15 @@ class _Comparison:
     def _compare(self, name: str, node: NodeProto) -> LayerDifference:
         values = self.first.values[name], self.second.values[name]
         random = is_random(all_nodes([node]))
-        found = compare_outputs(
+        difference = compare_outputs(
             name, to_python(values[0]), to_python(values[1]), self.rtol, random=random
         )
-        if random and found.ok:
+        if random and difference.ok:
             self.second.values[name] = values[0]
         other = self.second.makers.get(name, NodeProto(op_type="initializer"))
         metadata = {p.key: p.value for p in other.metadata_props}
         return LayerDifference(
-            **vars(found),
+            **vars(difference),
             before=_operator(node),
             after=_operator(other),
             nodes=(node.name, other.name),

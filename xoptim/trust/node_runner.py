@@ -126,16 +126,16 @@ class NodeRunner:
         renamed: Mapping[str, str],
     ) -> ModelProto:
         """A model made of this node."""
-        alone = NodeProto()
-        alone.CopyFrom(node)
-        alone.name = ""
-        del alone.metadata_props[:]
-        alone.input[:] = [renamed.get(n, n) for n in node.input]
-        alone.output[:] = [renamed.get(n, n) for n in node.output]
-        graph = GraphProto(name="node", node=[alone])
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copy.name = ""
+        del copy.metadata_props[:]
+        copy.input[:] = [renamed.get(n, n) for n in node.input]
+        copy.output[:] = [renamed.get(n, n) for n in node.output]
+        graph = GraphProto(name="node", node=[copy])
         for name, result in fed.items():
             graph.input.append(oh.make_value_info(renamed.get(name, name), type_of(result.type)))
-        graph.output.extend(ValueInfoProto(name=name) for name in alone.output if name)
+        graph.output.extend(ValueInfoProto(name=name) for name in copy.output if name)
         for name in constants:
             if name in self.sparse:
                 graph.sparse_initializer.append(self.sparse[name])

@@ -85,16 +85,16 @@ def complete_sizes(
     :raises OptionError: if `sizes` names a dimension that does not exist or has a negative size
     """
     given = dict(sizes or {})
-    known = open_dimensions(model)
+    dimensions = open_dimensions(model)
     for name, size in given.items():
-        if name not in known:
+        if name not in dimensions:
             raise OptionError(
                 f"there is no dimension {name!r} in the inputs of the model, "
-                f"its dimensions are {', '.join(known) or 'all fixed'}"
+                f"its dimensions are {', '.join(dimensions) or 'all fixed'}"
             )
         if size < 0:
             raise OptionError(f"the size of dimension {name!r} is {size}, it cannot be negative")
-    rest = [name for name in known if name not in given]
+    rest = [name for name in dimensions if name not in given]
     chosen = {
         name: DEFAULT_SIZES[i % len(DEFAULT_SIZES)] if default is None else default
         for i, name in enumerate(rest)

@@ -136,22 +136,22 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 def _variants(how: Tuning) -> list[_Variant]:
     """Each pattern with and without it, and once more with its gate open and closed."""
     base = get_pattern_list(how.base)
-    found = []
+    variants = []
     for pattern in get_pattern_list(how.patterns):
         name = pattern.name
         asked = isinstance(pattern, SpeedGatedRewrite) and pattern.is_lifted
-        known = any(p.name == name for p in base)
-        plain = base if known or asked else [*base, pattern]
+        is_in_base = any(p.name == name for p in base)
+        plain = base if is_in_base or asked else [*base, pattern]
         if not asked:
             without = [p for p in base if p.name != name]
-            found.append(_Variant(name, name, without, plain))
+            variants.append(_Variant(name, name, without, plain))
         if isinstance(pattern, SpeedGatedRewrite):
             lifted, closed = pattern.lifted(), pattern.closed()
             opened = [lifted if p.name == name else p for p in plain]
-            opened = opened if known or not asked else [*base, lifted]
+            opened = opened if is_in_base or not asked else [*base, lifted]
             shut = [closed if p.name == name else p for p in plain]
-            found.append(_Variant(pattern.gate_name, name, shut, opened))
-    return found
+            variants.append(_Variant(pattern.gate_name, name, shut, opened))
+    return variants
 
 
 class _Bench:

@@ -15,8 +15,8 @@ from xbuilder.shapes import (
     registry,
     trust_shape_functions,
 )
-from xbuilder.shapes.checked_facts import ShapeResultError, checked_facts, function_name
-from xbuilder.shapes.registry import is_trusted
+from xbuilder.shapes.checked_facts import ShapeResultError, checked_facts
+from xbuilder.shapes.registry import function_name, is_trusted
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization, RewriteContext
 from xoptim.authoring.deduction import Refusal
-from xoptim.catalogue.selection import single_pattern
 from xoptim.testing import model_from_text
 
 TEXT = """agraph (float[a, 2] X, T, bool c) => (float[a, 2] Y, float[a, 2] Z, float[2, a] W, o)
@@ -179,27 +178,3 @@ def test_rewired(g: Any) -> None:
     new = g.rewired(node(g, "d"), {"i": "X", "unknown": "Y"})
     assert (new.op_type, new.inputs) == ("Add", ("X", "X"))
     assert g.rewired(node(g, "m"), {"n": "X"}).inputs == ("X", "k")
-
-
-def test_what_was_looked_at(g: Any) -> None:
-    g.before(g.before(node(g, "Y")))
-    assert g.before_or_none("j", "Abs") is None
-    root = g.record(node(g, "Y"))
-    match = g.conclude(None, root, "X", True)
-    assert [n.op_type for n in match.nodes] == ["Neg", "Mul", "Abs"]
-    g.visited = [root]
-    assert [n.op_type for n in g.conclude(None, root, "m", True).nodes] == ["Abs"]
-
-
-class Unsearched(list[Any]):
-    """Records that are not looked for one by one: a rewrite may replace thousands of results."""
-
-    def __contains__(self, record: object) -> bool:
-        raise AssertionError("every record is compared for each result")
-
-
-def test_concluding_is_linear(g: Any) -> None:
-    records = [g.store.producers[name] for name in ("Y", "m", "n")]
-    g.visited = Unsearched(records)
-    match = g.conclude(single_pattern("NotNot"), records[0], {"Y": "X", "m": "X", "n": "X"}, False)
-    assert match.records == records[::-1]

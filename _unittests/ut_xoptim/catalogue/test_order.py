@@ -13,7 +13,7 @@ from xoptim import PatternOptimization, Rewrite, get_pattern_list, register_patt
 from xoptim.authoring.levels import LEVELS, priority_of
 from xoptim.catalogue import registry
 from xoptim.catalogue.database_query import RewriteDatabaseQuery
-from xoptim.catalogue.order import check_names, in_order, order_of
+from xoptim.catalogue.order import check_names, in_order, run_order
 from xoptim.catalogue.phases import PHASES
 from xoptim.catalogue.registry import all_patterns
 from xoptim.catalogue.rewrite_function import rewrite
@@ -36,7 +36,7 @@ def test_level_then_phase_then_name() -> None:
     others = make("C", "merge"), make("B")
     assert ordered(late, first, *others) == "D C B A"
     assert ordered(late(priority=1), first(priority="last"), *others) == "A C B D"
-    assert order_of([late, first]) == [1, 0] and order_of([]) == []
+    assert run_order([late, first]) == [1, 0] and run_order([]) == []
 
 
 def test_those_of_the_project_come_before_those_of_others() -> None:

@@ -14,6 +14,8 @@ from ut_xoptim.cli.command_line import (
     run,
 )
 
+from xoptim.cli.main import main
+
 MODEL = TRANSPOSES
 
 
@@ -22,6 +24,16 @@ def test_help_and_version():
     assert "--patterns" in run("optimize", "--help").output
     assert "xoptim" in run("--version").output
     run("nothing", code=2)
+
+
+def test_every_subcommand_is_described():
+    page = (ROOT / "_doc" / "command_line.rst").read_text(encoding="utf-8")
+    text = run("--help").output
+    assert len(main.commands) > 9
+    for name in main.commands:
+        line = f"xoptim {name} "
+        assert f"  {line}" in text, f"{line!r} is not in the help, see xoptim/cli/main.py"
+        assert f"``{line.rstrip()}" in page or f"    {line}" in page, f"{line!r} is not in {page}"
 
 
 def test_the_command_starts_without_what_few_models_need():

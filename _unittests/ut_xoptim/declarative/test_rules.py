@@ -300,6 +300,7 @@ def test_nothing_is_called_when_an_operator_is_missing() -> None:
 MISTAKES = {
     "an equation is expected": (lambda: equation("A", "default"), "has no equation"),
     "unknown argument": (lambda: rule("Neg(x) -> x")(lambda g, y: None), r"asks for \['y'\]"),
+    "no argument": (lambda: rule("Neg(x) -> x")(lambda: None), "the first one receives the graph"),
     "unknown root": (lambda: rule("Neg(x) -> x", root="r")(swish), "its root 'r'"),
     "two results": (lambda: equation("A", "Neg(x) -> (x, x)"), "has not 1 results"),
     "no operator": (lambda: equation("A", "Neg(x) -> neg(x)"), "cannot be written"),

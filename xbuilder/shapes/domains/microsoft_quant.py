@@ -217,17 +217,17 @@ def qlinear_concat(ctx: ShapeContext) -> ResultFacts | None:
     positions = range(2, ctx.n_inputs, 3)
     shapes = [ctx.shape(i) for i in positions]
     elem_type = ctx.type(1) or first_type(ctx, *positions)
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes) or not known or len({len(s) for s in known}) > 1:
+    given = [shape for shape in shapes if shape is not None]
+    if len(given) < len(shapes) or not given or len({len(s) for s in given}) > 1:
         return ResultFacts(elem_type)
-    axis = normalize_axis(ctx.attr("axis", 0), len(known[0]))
+    axis = normalize_axis(ctx.attr("axis", 0), len(given[0]))
     if axis is None:
         return None
-    merged = merge_shapes(ctx, [replace_dim(shape, axis, 0) for shape in known])
+    merged = merge_shapes(ctx, [replace_dim(shape, axis, 0) for shape in given])
     if merged is None:
         return None
-    total: Dim = known[0][axis]
-    for shape in known[1:]:
+    total: Dim = given[0][axis]
+    for shape in given[1:]:
         total = add(total, shape[axis])
     return ResultFacts(elem_type, replace_dim(merged, axis, total))
 

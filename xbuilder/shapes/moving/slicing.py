@@ -291,10 +291,10 @@ def concat(ctx: ShapeContext) -> ResultFacts | None:
     facts = [ctx.facts(i) for i in range(ctx.n_inputs)]
     elem_type = first_type(ctx)
     shapes = [f.shape for f in facts]
-    known = [shape for shape in shapes if shape is not None]
-    ranks = {len(s) for s in known} | {f.rank for f in facts if f.shape is None}
+    known_shapes = [shape for shape in shapes if shape is not None]
+    ranks = {len(s) for s in known_shapes} | {f.rank for f in facts if f.shape is None}
     ranks.discard(None)
-    if len(ranks) != 1 or not known:
+    if len(ranks) != 1 or not known_shapes:
         return (
             ResultFacts(elem_type, None, ranks.pop())
             if len(ranks) == 1
@@ -303,13 +303,13 @@ def concat(ctx: ShapeContext) -> ResultFacts | None:
     axis = normalize_axis(ctx.attr("axis", 1 if ctx.opset < 4 else 0), ranks.pop())
     if axis is None:
         return None
-    if len(known) == len(shapes):
-        total: Dim = known[0][axis]
-        for shape in known[1:]:
+    if len(known_shapes) == len(shapes):
+        total: Dim = known_shapes[0][axis]
+        for shape in known_shapes[1:]:
             total = add(total, shape[axis])
     else:
         total = ctx.new_dim("concat")
-    merged = merge_shapes(ctx, [replace_dim(shape, axis, 0) for shape in known])
+    merged = merge_shapes(ctx, [replace_dim(shape, axis, 0) for shape in known_shapes])
     if merged is None:
         return None
     result = ResultFacts(elem_type, replace_dim(merged, axis, total))

@@ -197,10 +197,10 @@ def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
     The operator that joins them will produce them, so its inputs cannot depend on them.
     """
     keys, values = attention.keys.name, attention.values.name
-    found = [g.producer_or_none(name, "Concat") for name in (keys, values)]
+    joins = [g.producer_or_none(name, "Concat") for name in (keys, values)]
     pasts: list[str] = []
     news: list[Heads] = []
-    for node in found:
+    for node in joins:
         if node is None or len(node.input) != 2 or axis_of(g, node, 4, None) != 2:
             return None
         pasts.append(node.input[0])
@@ -208,10 +208,10 @@ def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
     lengths = [g.shape_of(name)[2] for name in pasts]
     if not dims_are_equal(g)(*lengths):
         return None
-    read = [attention.queries.name, attention.mask, *(name for n in found if n for name in n.input)]
+    read = [attention.queries.name, attention.mask, *(name for n in joins if n for name in n.input)]
     if depends_on(g, read, (keys, values)):
         return None
-    g.look_at(*found)
+    g.look_at(*joins)
     return Cache((pasts[0], pasts[1]), (news[0], news[1]), (keys, values))
 
 

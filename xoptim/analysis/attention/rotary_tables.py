@@ -110,14 +110,14 @@ def _keeps_the_last_axis(g: RewriteContext, node: NodeProto, rank: int) -> bool:
         return True
     if node.op_type == "Mul":
         return scalar_constant(g, node.input[1], rank) is not None
-    known = g.rank_or_none(node.input[0])
-    if known is None:
+    input_rank = g.rank_or_none(node.input[0])
+    if input_rank is None:
         return False
     if node.op_type == "Gather":
-        axis = axis_of(g, node, known)
-        return axis is not None and axis < known - 1
+        axis = axis_of(g, node, input_rank)
+        return axis is not None and axis < input_rank - 1
     if node.op_type not in ("Unsqueeze", "Squeeze"):
         return False
-    full = max(rank, known)
+    full = max(rank, input_rank)
     axes = axes_of(g, node)
     return axes is not None and all(0 <= a % full < full - 1 for a in axes)

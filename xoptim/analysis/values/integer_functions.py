@@ -86,7 +86,7 @@ def functions_to(g: RewriteContext, name: str) -> Iterator[IntegerFunction]:
 
     Cost: O(nodes of the functions), 32 at most.
     """
-    found, nodes, waiting = [], list[NodeProto](), {name}
+    functions, nodes, waiting = [], list[NodeProto](), {name}
     while len(nodes) < _MOST:
         records = [g.store.producers.get(n) for n in waiting]
         known = [r for r in records if r is not None]
@@ -104,8 +104,8 @@ def functions_to(g: RewriteContext, name: str) -> Iterator[IntegerFunction]:
         if len(waiting) == 1:
             (source,) = waiting
             if g.type_or_none(source) in _INTEGERS:
-                found.append(IntegerFunction(source, tuple(reversed(nodes))))
-    yield from reversed(found)
+                functions.append(IntegerFunction(source, tuple(reversed(nodes))))
+    yield from reversed(functions)
 
 
 def _is_alone(g: RewriteContext, result: str, nodes: Sequence[NodeProto], name: str) -> bool:
@@ -206,14 +206,14 @@ class _Evaluation:
         self, node: NodeProto, operands: Sequence[Any], log: Callable[..., np.ndarray] | None
     ) -> tuple[np.ndarray, np.ndarray]:
         values = [value for value, _ in operands]
-        known = np.logical_and.reduce([k for _, k in operands])
+        is_exact = np.logical_and.reduce([k for _, k in operands])
         dtype = self._dtype_of(node.output[0])
         if node.op_type == "Where":
             (chosen, sure), (_, a), (_, b) = operands
             return np.where(*values).astype(dtype), sure & np.where(chosen, a, b)
         if node.op_type == "Cast":
             held = self._is_held(values[0], dtype)
-            return np.where(held, values[0], 0).astype(dtype), known & held
+            return np.where(held, values[0], 0).astype(dtype), is_exact & held
         if node.op_type == "Log" and log is not None:
             value = log(*values)
         elif node.op_type == "Log":
@@ -221,7 +221,7 @@ class _Evaluation:
             value = self._g.known(made, "a logarithm cannot be computed")[node.output[0]]
         else:
             value = _KERNELS[node.op_type](*values)
-        return np.asarray(value).astype(dtype), known & ~np.isnan(np.asarray(value, np.float64))
+        return np.asarray(value).astype(dtype), is_exact & ~np.isnan(np.asarray(value, np.float64))
 
     @staticmethod
     def _is_held(value: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -107,8 +107,8 @@ def _tile(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.input[0])
-    if found is None or shape is None or len(node.input) < 3:
+    positions, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.input[0])
+    if positions is None or shape is None or len(node.input) < 3:
         return None
     starts = int_values(g, node.input[1])
     if starts is None:
@@ -119,11 +119,11 @@ def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     if axes is None or steps is None:
         return None
     for axis, start, step in zip(axes, starts, steps, strict=True):
-        if axis == found.axis:
+        if axis == positions.axis:
             # beyond the last place, nothing is left
             follow = start >= 0 and step == 1
-            return found._replace(first=add(found.first, start)) if follow else None
-    return found
+            return positions._replace(first=add(positions.first, start)) if follow else None
+    return positions
 
 
 def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:

@@ -185,15 +185,15 @@ def require_not_broadcast(
         g.require(size == channels.size, "the number of channels of the operand is not known")
 
 
-def require_not_gelu(g: RewriteContext, x: str, affine: Affine) -> None:
+def require_not_gelu(g: RewriteContext, x: str, scale: np.ndarray | float) -> None:
     """Refuses to remove the last factor of a Gelu, `0.5 * (y * (1 + Erf(...)))`, because runtimes
     have one kernel for the whole formula.
 
     :param g: the optimizer
     :param x: the result that is multiplied
-    :param affine: the multiplication
+    :param scale: the factor
     """
-    if not affine.is_uniform or affine.scale != 0.5:
+    if np.ndim(scale) or scale != 0.5:
         return
     product = g.producer_or_none(x, "Mul")
     sums = [] if product is None else [g.producer_or_none(name, "Add") for name in product.input]

@@ -349,15 +349,15 @@ def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
     :param axis: the remaining axis
     """
     others = tuple(i for i in range(len(blocks.dims)) if i != axis)
-    found = np.zeros(blocks.dims[axis], shift.dtype)
+    total = np.zeros(blocks.dims[axis], shift.dtype)
 
     def product(bounds: Bounds, block: np.ndarray) -> np.ndarray:
         value: np.ndarray = (wide(block) * part_of(shift, bounds)).sum(axis=others)
         return value
 
     for bounds, value in each_value(blocks, product):
-        found[slice(*bounds[axis])] += value
-    return found
+        total[slice(*bounds[axis])] += value
+    return total
 
 
 def rounded(g: RewriteContext, value: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -91,21 +91,21 @@ def _check_attributes(
     record: NodeRecord, opset: int, pattern: str, of_model: Container[str]
 ) -> None:
     """Refuses an attribute the schema refuses, unless the model already has it."""
-    known = attribute_types(record.op_type, record.domain, opset) or {}
+    allowed = attribute_types(record.op_type, record.domain, opset) or {}
     for att in record._proto.attribute:
         if att.name in of_model:
             continue
-        if att.name not in known:
-            expected = f"it has {', '.join(known)}" if known else "it has none"
+        if att.name not in allowed:
+            expected = f"it has {', '.join(allowed)}" if allowed else "it has none"
             raise PatternError(
                 f"Pattern {pattern} makes {record!r} with attribute {att.name!r}, which operator "
                 f"{record.op_type!r} does not have in opset {opset}; {expected}."
             )
-        if att.type != known[att.name]:
+        if att.type != allowed[att.name]:
             names = onnx.AttributeProto.AttributeType.Name
             raise PatternError(
                 f"Pattern {pattern} makes {record!r}: its attribute {att.name!r} must be of type "
-                f"{names(known[att.name])}, not {names(att.type)}."
+                f"{names(allowed[att.name])}, not {names(att.type)}."
             )
 
 

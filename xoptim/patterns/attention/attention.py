@@ -48,7 +48,8 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     scores = softmax.input[0]
     shape = g.shape_of(scores)
     g.require(len(shape) == 4, "the scores do not have four dimensions")
-    g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
+    axis = g.get_attribute_with_default(softmax, "axis", -1)
+    g.require(axis in (-1, 3), "the axis is not the last one")
     product, scale, mask = scaled_scores(g, scores)
     g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)
@@ -138,28 +139,28 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
     refuses empty batches and sequences.
     """
-    found = read_attention(g, call)
-    g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")
+    attention = read_attention(g, call)
+    g.require(g.type_of(attention.result) == TensorProto.FLOAT, "the type is not float")
     mask: Operand = None
-    if found.mask:
-        mask = attention_operator_mask(g, found.mask, found.guarded)
-        if not found.masks_each_score(g, (2, 3, 4)):
-            mask = found.for_each_query(g, mask)
-    cache = cache_of(g, found) if found.keys.name else None
-    keys, values = cache.new if cache else (found.keys, found.values)
+    if attention.mask:
+        mask = attention_operator_mask(g, attention.mask, attention.guarded)
+        if not attention.masks_each_score(g, (2, 3, 4)):
+            mask = attention.for_each_query(g, mask)
+    cache = cache_of(g, attention) if attention.keys.name else None
+    keys, values = cache.new if cache else (attention.keys, attention.values)
     past = cache.past if cache else ()
-    heads = (found.queries, keys, values)
-    options: dict[str, Any] = {"scale": found.scale}
+    heads = (attention.queries, keys, values)
+    options: dict[str, Any] = {"scale": attention.scale}
     is_read_flat = all(is_sequence(g, h) for h in heads)
-    flat = is_read_flat and (found.moved_back(g) or found.squeezed(g)) != ""
+    flat = is_read_flat and (attention.moved_back(g) or attention.squeezed(g)) != ""
     if flat:
-        options.update(q_num_heads=found.queries.count, kv_num_heads=keys.count)
+        options.update(q_num_heads=attention.queries.count, kv_num_heads=keys.count)
     operands = [h.flat(g) if flat else h.split(g) for h in heads]
     outputs = 3 if cache else 1
     inputs = [*operands, mask, *past] if past or mask is not None else operands
     new = NewNode("Attention", inputs, options, outputs=outputs)
     # an operator that joins values returns them
-    source = found.values.name if cache else operands[2]
-    result = with_nan_guard(g, found, new[0], source, flat and cache is None, not flat)
-    alone: dict[str, Replacement] = {found.result: result}
-    return written(new, found.replaced(g, result) if flat else alone, cache)
+    source = attention.values.name if cache else operands[2]
+    result = with_nan_guard(g, attention, new[0], source, flat and cache is None, not flat)
+    replaced: dict[str, Replacement] = {attention.result: result}
+    return written(new, attention.replaced(g, result) if flat else replaced, cache)

@@ -30,23 +30,23 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
     queries, keys, values = (heads_of(g, name) for name in node.input[:3])
     steps, total = g.shape_of(node.input[0])[2], g.shape_of(node.input[1])[2]
     mask = optional_input(node, 3)
-    found = Attention(queries, keys, values, node.output[0], steps, total, mask, 1.0, False)
-    cache = cache_of(g, found)
+    attention = Attention(queries, keys, values, node.output[0], steps, total, mask, 1.0, False)
+    cache = cache_of(g, attention)
     if cache is not None:
         causal = g.get_attribute_with_default(node, "is_causal", 0)
         g.require(not causal, "the place of the queries would be another one")
         keys, values = cache.new
     moved = all(is_sequence(g, heads) for heads in (queries, keys, values))
     g.require(moved, "the heads are not moved before")
-    back = found.moved_back(g) or found.squeezed(g)
+    back = attention.moved_back(g) or attention.squeezed(g)
     g.require(back, "the heads are not moved back after")
     flats = [heads.flat(g) for heads in (queries, keys, values)]
     counts = {"q_num_heads": queries.count, "kv_num_heads": keys.count}
     if cache is None:
-        return found.replaced(g, g.like(node, *flats, *node.input[3:], **counts))
+        return attention.replaced(g, g.like(node, *flats, *node.input[3:], **counts))
     options = {**{a.name: a for a in node.attribute}, **counts}
     new = NewNode("Attention", [*flats, mask or None, *cache.past], options, outputs=3)
-    return written(new, found.replaced(g, new[0]), cache)
+    return written(new, attention.replaced(g, new[0]), cache)
 
 
 @rewrite("default", root="Attention", min_opset=23, precision="rounding")

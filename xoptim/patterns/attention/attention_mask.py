@@ -82,16 +82,16 @@ def attention_expanded_operand(g: RewriteContext, node: NodeProto) -> dict[str, 
     alone = not g.is_output(mask) and not g.is_used_by_subgraph(mask)
     g.require(alone, "the mask is used elsewhere")
     wide, names = g.shape_of(mask), g.inputs(node)
-    found = [_spread_operand(g, name) for name in names]
-    g.require(any(found), "no operand is repeated along the batch or the heads")
-    shapes = [f[1] if f else g.shape_of(n) for f, n in zip(found, names, strict=True)]
+    spread = [_spread_operand(g, name) for name in names]
+    g.require(any(spread), "no operand is repeated along the batch or the heads")
+    shapes = [f[1] if f else g.shape_of(n) for f, n in zip(spread, names, strict=True)]
     narrow = _broadcast(g, shapes, wide)
     readers = g.next_nodes(mask)
     for reader in readers:
         g.require(_reads_mask(reader, mask), "the mask is used elsewhere")
         g.require(_are_repeated(g, reader, narrow, wide), "the mask may be broader than the scores")
     g.look_at(*readers)
-    new = g.like(node, *(f[0] if f else n for f, n in zip(found, names, strict=True)))
+    new = g.like(node, *(f[0] if f else n for f, n in zip(spread, names, strict=True)))
     written = [(reader.output, _masked(g, reader, new)) for reader in readers]
     return {name: made[i] for names, made in written for i, name in enumerate(names) if name}
 

@@ -113,15 +113,15 @@ class _Heads:
         split = [self.split(name) for name in names]
         if not any(split):
             return None
-        found = {n: x or self._reshaped(n) for n, x in zip(names, split, strict=True)}
-        broadcast = [name for name in node.input if name not in found]
+        split_names = {n: x or self._reshaped(n) for n, x in zip(names, split, strict=True)}
+        broadcast = [name for name in node.input if name not in split_names]
         shapes = [g.shape_or_none(name) for name in broadcast]
         if any(
             shape is None or (len(shape) == 3 and shape[0] != 1) or len(shape) > 3
             for shape in shapes
         ):
             return None
-        return g.rewired(node, found)
+        return g.rewired(node, split_names)
 
     def _has_batch(self, name: str) -> bool:
         shape = self._g.shape_or_none(name)

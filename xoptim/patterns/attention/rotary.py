@@ -107,13 +107,13 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     3. x is the beginning of the heads, split from the rest, joined again after: the attribute
        `rotary_embedding_dim` is the number of rotated elements.
     """
-    found = rotary_of(g, call)
-    known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
+    rotary = rotary_of(g, call)
+    known = has_kernel("RotaryEmbedding", g.type_of(rotary.x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
-    tables = found.tables(g)
-    if not dims_are_equal(g)(found.batch, g.shape_of(found.x)[0]):
-        tables = _one_per_row(g, found.x, tables)
-    return found.written(g, tables)
+    tables = rotary.tables(g)
+    if not dims_are_equal(g)(rotary.batch, g.shape_of(rotary.x)[0]):
+        tables = _one_per_row(g, rotary.x, tables)
+    return rotary.written(g, tables)
 
 
 def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[Operand]:

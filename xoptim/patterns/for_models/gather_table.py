@@ -45,14 +45,14 @@ def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
     table, indices = g.inputs(node)
     shape = g.known(g.get_constant_shape(table), "the table is not constant")
     g.require(shape and axis_of(g, node, len(shape), 0) == 0, "the rows are not read")
-    found = None
+    new_rows = None
     for function in functions_to(g, indices):
         if len(function.nodes) < _LEAST:
             continue
-        found = values_of(g, function, shape[0])
-        if found is not None:
+        new_rows = values_of(g, function, shape[0])
+        if new_rows is not None:
             break
-    values = g.known(found, "the rows are not at a function of integers, constant far from 0")
+    values = g.known(new_rows, "the rows are not at a function of integers, constant far from 0")
     kind = g.type_of(function.source)
     g.require(has_kernel("Clip", kind, g.main_opset), "runtimes do not bound these integers")
     g.look_at(*function.nodes)

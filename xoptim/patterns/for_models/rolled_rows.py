@@ -56,18 +56,18 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
     width = int(np.gcd.reduce([shape[-1] for _, shape in moving]))
     count = max(prod(shape) for _, shape in moving) // width
     g.require(width >= _ROW, "the rows are short")
-    rows = np.arange(count)
+    order = np.arange(count)
     for move, shape in moving:
-        rows = _moved(g, move, rows, (*shape[:-1], shape[-1] // width))
+        order = _moved(g, move, order, (*shape[:-1], shape[-1] // width))
     for move in moves:
         g.look_at(*move.nodes)
     if not any(_ends_with(shape, count, width) for shape in (first, last)):
-        rows, width = _longer(rows, width)
-        count = rows.size
+        order, width = _longer(order, width)
+        count = order.size
     new: str | NewNode = moves[0].source
     if not _ends_with(first, count, width):
         new = g.op.Reshape(new, [-1, count, width])
-    new = g.op.Gather(new, rows, axis=1)
+    new = g.op.Gather(new, order, axis=1)
     if not _ends_with(last, count, width):
         dims = inner_dims(g, moves[-1].result)
         dims = g.known(dims, "a dimension of the result is not known")

@@ -77,7 +77,7 @@ def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
     """
     canonical = g.get_registered_constraints().canonical
     dims = [canonical(d) for d in g.shape_of(x)[axis:]]
-    if g.opset < 15 or all(isinstance(d, int) for d in dims):
+    if g.main_opset < 15 or all(isinstance(d, int) for d in dims):
         return ones_like(g, x, dims)
     known = all(positive(g, d) for d in dims)
     g.require(known, "the normalized dimensions are not known integers, they may be empty")

@@ -67,7 +67,7 @@ def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:
         return False
     value = optional_input(pad, 2)
     if value:
-        return g.is_constant_scalar(value, 0)
+        return is_filled_with(g, value, 0)
     return bool(g.get_attribute_with_default(pad, "value", 0.0) == 0)
 
 

@@ -73,7 +73,7 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     x = affine_operand(g, node)
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine)
+    require_not_gelu(g, x, affine.scale)
     scale, bias, mean, variance = (parameter(g, name) for name in norm.input[1:])
     factor = scale / deviation_of(g, norm, variance)
     moved = affine.shift + (affine.scale - 1) * mean

@@ -105,7 +105,7 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine)
+    require_not_gelu(g, x, affine.scale)
     require_scalable(g, weight)
     bias: str | _Bias = optional_input(conv, 2)
     if affine.shifts:

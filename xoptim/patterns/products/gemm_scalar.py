@@ -6,18 +6,14 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...analysis.arguments import optional_input
-from ...analysis.weights.affine import (
-    Channels,
-    affine_of,
-    affine_operand,
-    require_not_broadcast,
-    require_not_gelu,
-)
+from ...analysis.scaling import scalar_factor
+from ...analysis.weights.affine import affine_operand, require_not_gelu
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from .matmul import gemm_attributes, new_gemm, require_gemm_type
 
 _SCALES = ("Div", "Mul")
+_NO_NUMBER = "the other operand is not one constant number, finite and not null"
 
 
 @rewrite("default", root=_SCALES, reads="Gemm", priority="later", min_opset=7, precision="rounding")
@@ -33,7 +29,7 @@ def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     result = gemm.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the product is used elsewhere")
-    scale = _scalar(g, node, result)
+    scale = g.known(scalar_factor(g, node, result), _NO_NUMBER)
     attributes = gemm_attributes(g, gemm)
     attributes["alpha"] = scaled_alpha(g, result, attributes["alpha"], scale)
     if optional_input(gemm, 2):
@@ -57,23 +53,14 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what the product reads is used elsewhere")
     x = affine_operand(g, node)
-    scale = _scalar(g, node, x)
+    scale = g.known(scalar_factor(g, node, x), _NO_NUMBER)
+    require_not_gelu(g, x, scale)
     attributes["alpha"] = scaled_alpha(g, x, attributes["alpha"], scale)
     operands[index or 0] = x
     return new_gemm(g, operands, attributes)
 
 
-def _scalar(g: RewriteContext, node: NodeProto, x: str) -> np.ndarray:
-    """The number a node multiplies a matrix by; refuses a constant that is not one number."""
-    channels = Channels(2, 1, 0)  # matches no constant by column, only one number
-    affine = affine_of(g, node, x, channels)
-    g.require(affine.scale.ndim == 0, "the other operand is not one number")
-    require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine)
-    return affine.scale
-
-
-def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray) -> float:
+def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray | float) -> float:
     """alpha times a number, as Gemm stores it; refuses if it is rounded.
 
     :param g: the optimizer
@@ -88,5 +75,5 @@ def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray) 
     normal = np.isfinite(new) and abs(new) >= np.finfo(np.float32).tiny
     g.require(normal, "alpha would be null, or not finite")
     double = g.type_of(name) == TensorProto.DOUBLE
-    g.require(not double or new == exact, "alpha is not precise enough")
+    g.require(not double or float(new) == exact, "alpha is not precise enough")
     return float(new)

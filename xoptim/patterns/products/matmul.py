@@ -114,7 +114,7 @@ class MatMulAddPattern(Rewrite):
         g.require(not any(biases), "Gemm already has a bias")
         require_gemm_type(g, a)
         matrices = are_matrices(g, a, b)
-        rows, batches = ([], []) if matrices else self._shapes(g, a, b)
+        row_shape, batches = ([], []) if matrices else self._shapes(g, a, b)
         attributes = {**gemm_attributes(g, node), "beta": 1.0}
         product, result = node.output[0], add.output[0]
         bias = other_input(add, product)
@@ -124,7 +124,7 @@ class MatMulAddPattern(Rewrite):
         g.require(not rounds(g, add), ROUNDS)
         if matrices:
             return {result: new_gemm(g, (a, b, bias), attributes)}
-        flat = new_gemm(g, (g.op.Reshape(a, rows), b, bias), attributes)
+        flat = new_gemm(g, (g.op.Reshape(a, row_shape), b, bias), attributes)
         return {result: g.op.Reshape(flat, batches)}
 
     def _shapes(self, g: RewriteContext, left: str, right: str) -> tuple[list[int], list[int]]:

@@ -80,19 +80,19 @@ class ReduceArgTopKPattern(Rewrite):
         shape = g.shape_of(x)
         axis = g.known(axis_of(g, node, len(shape)), "the axis is not known")
         keeps = int_attribute(node, "keepdims", 1)
-        same = [
+        reductions = [
             r
             for r in beside
             if normalize_axes(axes_of(g, r) or (), len(shape)) == (axis,)
             and keeps is not None
             and int_attribute(r, "keepdims", 1) == keeps
         ]
-        g.require(same, "the reduction has another axis, or another keepdims")
+        g.require(reductions, "the reduction has another axis, or another keepdims")
         first = int_attribute(node, "select_last_index", 0) == 0
         g.require(first, "the last of equal values is taken")
         g.require(positive(g, shape[axis]), "the dimension may be null")
         g.require(g.type_of(x) in self.types, "the type is not int32 nor int64")
-        g.look_at(same[0])
+        g.look_at(reductions[0])
         found = g.op.TopK(x, [1], axis=axis, largest=largest, outputs=2)
         value, index = (r if keeps else g.op.Squeeze(r, axes=[axis]) for r in found)
-        return {same[0].output[0]: value, node.output[0]: index}
+        return {reductions[0].output[0]: value, node.output[0]: index}

@@ -51,7 +51,7 @@ def _call(
     :param outputs: number of results
     :param attributes: attributes of the call
     """
-    function = _function(name, body, g.opset)
+    function = _function(name, body, g.main_opset)
     return NewNode(name, inputs, attributes, DOMAIN, outputs, function=function)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import AttributeProto
 
+from ...analysis.constants import is_filled_with
 from ...authoring import RewriteContext
 from ...declarative import rule
 
@@ -16,7 +17,7 @@ def dropout(g: RewriteContext, training: str, attributes: dict[str, AttributePro
     2. Opsets 7 to 11: always, the operator has no training mode.
     3. Before: attribute `is_test` is 1.
     """
-    g.require(not training or g.is_constant_scalar(training, False), "it may be training")
+    g.require(not training or is_filled_with(g, training, False), "it may be training")
     if g.main_opset < 7:
         is_test = attributes.get("is_test")
         g.require(is_test is not None and is_test.i, "it is training")

@@ -65,29 +65,29 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
         """Checks that the kernel reads these operands, then writes the operator and its layout."""
-        found = read_attention(g, call)
-        require_kernel(g, "MultiHeadAttention", found.result)
-        cache = _moved_cache(g, found)
-        if found.mask and cache is None:
+        attention = read_attention(g, call)
+        require_kernel(g, "MultiHeadAttention", attention.result)
+        cache = _moved_cache(g, attention)
+        if attention.mask and cache is None:
             self.require_open_gate(g)
-        bias = added_mask(g, found)
-        options = {"num_heads": found.queries.count, "scale": found.scale}
+        bias = added_mask(g, attention)
+        options = {"num_heads": attention.queries.count, "scale": attention.scale}
         if cache is not None:
-            inputs = [found.queries.flat(g), *(heads.flat(g) for heads in cache.new)]
+            inputs = [attention.queries.flat(g), *(heads.flat(g) for heads in cache.new)]
             inputs += [None, None, bias, *cache.past]
             new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
-            result = with_nan_guard(g, found, new[0], found.values.name, False)
-            return written(new, found.replaced(g, result), cache)
-        g.require(not found.keys.alone, "one head is not moved, the operator would copy it")
-        moved = bool(found.keys.moved and found.values.moved)
-        flat = moved or found.keys.length != found.values.length
-        pairs = (found.keys, found.values)
+            result = with_nan_guard(g, attention, new[0], attention.values.name, False)
+            return written(new, attention.replaced(g, result), cache)
+        g.require(not attention.keys.alone, "one head is not moved, the operator would copy it")
+        moved = bool(attention.keys.moved and attention.values.moved)
+        flat = moved or attention.keys.length != attention.values.length
+        pairs = (attention.keys, attention.values)
         keys, values = (h.flat(g) if flat else h.split(g) for h in pairs)
-        inputs = [found.queries.flat(g), keys, values]
+        inputs = [attention.queries.flat(g), keys, values]
         if bias is not None:
             inputs += [None, None, bias]
         plain = NewNode("MultiHeadAttention", inputs, options, MICROSOFT)
-        return found.replaced(g, with_nan_guard(g, found, plain, values, flat))
+        return attention.replaced(g, with_nan_guard(g, attention, plain, values, flat))
 
 
 def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:

@@ -15,7 +15,7 @@ def scores_of(g: RewriteContext, softmax: NodeProto) -> str:
     """Scores of several queries along the last axis, in float; refuses any other Softmax."""
     scores: str = softmax.input[0]
     shape = g.shape_of(scores)
-    axis = g.get_axis(softmax, -1)
+    axis = g.get_attribute_with_default(softmax, "axis", -1)
     g.require(len(shape) >= 2 and axis in (-1, len(shape) - 1), "the axis is not the last one")
     g.require(g.type_of(scores) == TensorProto.FLOAT, "the type is not float")
     return scores

@@ -62,19 +62,19 @@ class DecoderAttentionPattern(Rewrite):
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
         """Checks the three products and the layout, then writes the operator."""
-        found = read_attention(g, call)
-        require_kernel(g, "DecoderAttention", found.result)
-        g.require(not found.mask and not found.guarded, "the operator does not add a mask")
-        three = (found.queries, found.keys, found.values)
-        length, heads = found.queries.length, found.queries.count
-        near = abs(found.scale * sqrt(length) - 1) <= _PRECISION
+        attention = read_attention(g, call)
+        require_kernel(g, "DecoderAttention", attention.result)
+        g.require(not attention.mask and not attention.guarded, "the operator does not add a mask")
+        three = (attention.queries, attention.keys, attention.values)
+        length, heads = attention.queries.length, attention.queries.count
+        near = abs(attention.scale * sqrt(length) - 1) <= _PRECISION
         g.require(near, "the operator has another scale")
         same = {(h.count, h.length) for h in three} == {(heads, length)}
         g.require(same, "the heads do not have the same length")
         width = heads * length
         rows = [_columns(g, _sequence(g, h.name, heads, length), width) for h in three]
         g.require(rows[1].x == rows[2].x, "keys and values are not those of one sequence")
-        after = g.reader_of(found.result, "Transpose", reason="the result is not moved back")
+        after = g.reader_of(attention.result, "Transpose", reason="the result is not moved back")
         g.require(perm_of(g, after) == _BACK, "the result is not moved back")
         g.look_at(after)
         query, key_value, bias = _weights(g, rows, width)

@@ -136,17 +136,17 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
        them, it takes 0.99 to 1.05 of the time of the products of ``GroupedAttention``;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
     """
-    found = read_attention(g, call)
-    require_kernel(g, "MultiHeadAttention", found.result)
-    cache = g.known(cache_of(g, found), "no keys and values of the steps before are joined")
+    attention = read_attention(g, call)
+    require_kernel(g, "MultiHeadAttention", attention.result)
+    cache = g.known(cache_of(g, attention), "no keys and values of the steps before are joined")
     keys, values = cache.new
     moved = all(h.is_moved or _turn(g, h) for h in (keys, values))
     g.require(moved and keys.length == values.length, "the heads are not moved before")
-    shared = _read_queries(g, found, keys.count)
+    shared = _read_queries(g, attention, keys.count)
     inputs: list[Operand] = [shared.queries(g), keys.flat(g), values.flat(g)]
     inputs += [None, None, shared.mask(g), *cache.past]
-    options = {"num_heads": keys.count, "scale": found.scale}
+    options = {"num_heads": keys.count, "scale": attention.scale}
     new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
-    steps = found._replace(queries=replace(found.queries, count=keys.count))
-    result = with_nan_guard(g, steps, new[0], found.values.name, False)
-    return written(new, found.replaced(g, shared.result(g, result)), cache)
+    steps = attention._replace(queries=replace(attention.queries, count=keys.count))
+    result = with_nan_guard(g, steps, new[0], attention.values.name, False)
+    return written(new, attention.replaced(g, shared.result(g, result)), cache)

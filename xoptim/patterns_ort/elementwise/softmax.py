@@ -31,7 +31,7 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
             continue
         require_kernel(g, "BiasSoftmax", x)
         last = len(g.shape_of(x)) - 1
-        axis = g.get_axis(softmax, -1 if g.main_opset >= 13 else 1)
+        axis = g.get_attribute_with_default(softmax, "axis", -1 if g.main_opset >= 13 else 1)
         g.require(axis in (-1, last), "the axis is not the last one")
         options = {"axis": -1, "is_inner_broadcast": int(is_inner)}
         return NewNode("BiasSoftmax", [x, b], options, MICROSOFT)
@@ -44,17 +44,17 @@ def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
     shape, other = g.shape_or_none(x), g.shape_or_none(b)
     if shape is None or other is None or len(shape) != len(other):
         return None
-    rows = list(zip(shape, other, strict=True))
+    dims = list(zip(shape, other, strict=True))
     same = dims_are_equal(g)
-    if len(rows) < 2 or not same(*rows[-1]):
+    if len(dims) < 2 or not same(*dims[-1]):
         return None
-    equal = [same(d, e) for d, e in rows[:-1]]
-    if not all(k or e == 1 for k, (_, e) in zip(equal, rows[:-1], strict=True)):
+    equal = [same(d, e) for d, e in dims[:-1]]
+    if not all(k or e == 1 for k, (_, e) in zip(equal, dims[:-1], strict=True)):
         return None
     ones = [i for i, k in enumerate(equal) if not k]
-    if not ones or all(e == 1 for _, e in rows[: ones[-1] + 1]):
+    if not ones or all(e == 1 for _, e in dims[: ones[-1] + 1]):
         return False
-    return True if all(e == 1 for _, e in rows[ones[0] : -1]) else None
+    return True if all(e == 1 for _, e in dims[ones[0] : -1]) else None
 
 
 @register_pattern(roots=("ReduceSum",), after=("Mul",), min_opset=13, precision="rounding")

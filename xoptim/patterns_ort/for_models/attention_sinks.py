@@ -37,7 +37,7 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
     2. queries, keys, values and mask as for FunctionAttention and GroupQueryAttention3D: the
        batch and the number of queries are known and not null; heads may be shared or not.
 
-    GPT-OSS is written this way.
+    `GptOssAttention` of transformers is written this way (GPT-OSS).
     """
     concat = g.before(softmax, "Concat")
     shape = g.shape_of(concat.output[0])

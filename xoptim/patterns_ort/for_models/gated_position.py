@@ -36,7 +36,8 @@ def gated_relative_position_bias(g: RewriteContext, split: NodeProto) -> dict[st
     3. the bias has the shape (1, heads, sequence, sequence), it may be repeated for the batch, both
        factors reshaped to (batch * heads, sequence, ...).
 
-    The operator never ran on a device: the tests use the formula of its documentation, in numpy.
+    `WavLMAttention` of transformers is written this way. The operator never ran on a device: the
+    tests use the formula of its documentation, in numpy.
     """
     weight, bias, queries, name = _sums(g, split)
     gate, eco = _gate(g, split, queries)

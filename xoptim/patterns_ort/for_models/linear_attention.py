@@ -60,6 +60,8 @@ class LinearAttentionPattern(Rewrite):
        ReduceSum that removes its axis, or keeps it;
     2. exp(g) may be missing, and so may the difference with b: the four rules of the operator;
     3. g has one number for each head, or for each element of the keys.
+
+    `Qwen3NextGatedDeltaNet` of transformers generates a token this way.
     """
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:

@@ -47,6 +47,8 @@ def linear_attention_scan(g: RewriteContext, scan: NodeProto) -> dict[str, Repla
     2. queries, keys, values, decays and rates are those of the step, reshaped at most, the batch is
        their first dimension; the others are known;
     3. each step has one result at most.
+
+    This is the loop of `Qwen3NextGatedDeltaNet` of transformers, written with `torch.scan`.
     """
     count = g.get_attribute_with_default(scan, "num_scan_inputs", 0)
     g.require(len(scan.input) == count + 1, "there is not one state")
@@ -158,6 +160,9 @@ def linear_attention_steps(g: RewriteContext, last: NodeProto) -> dict[str, Repl
        one; the lengths are known;
     2. rows that are the elements of one result, Gather(x, 0), Gather(x, 1), ... are this result;
        others are joined.
+
+    `Qwen3NextGatedDeltaNet` of transformers, exported for a known number of tokens, is written this
+    way.
     """
     nodes = [last]
     while (before := _before(g, nodes[-1])) is not None:

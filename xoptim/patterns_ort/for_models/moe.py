@@ -86,7 +86,9 @@ class MoEPattern(Rewrite):
     6. x is read after the operator, by a Where that never takes it, because onnxruntime 1.31 writes
        the result over x if nothing else reads it, although it still needs it.
 
-    The matrices of the experts are no longer copied for each token.
+    Blocks of experts of transformers are written this way, when their implementation is
+    `batched_mm`: `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock`, `GptOssMLP`. The matrices of
+    the experts are no longer copied for each token.
     """
 
     sole_use = True

@@ -69,8 +69,8 @@ class EmbedLayerNormalizationPattern(SpeedGatedRewrite):
         parameters = normalization_vectors(g, node, shape)
         g.require(len(parameters) == 2, "there is no bias")
         words, positions, segments = _roles(g, lookups, shape[:2])
-        alone = g.is_used_only_by(total, node)
-        g.require(alone or segments is None, "the sum of three tables is used elsewhere")
+        freed = g.is_used_only_by(total, node)
+        g.require(freed or segments is None, "the sum of three tables is used elsewhere")
         require_kernel(g, "EmbedLayerNormalization", words.table, index=2)
         inputs: list[Operand] = [
             _indices(g, words),
@@ -83,12 +83,12 @@ class EmbedLayerNormalizationPattern(SpeedGatedRewrite):
             _indices(g, positions),
         ]
         epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-        count, missing = (2, (1,)) if alone else (3, (1,))
+        count, missing = (2, (1,)) if freed else (3, (1,))
         options = {"epsilon": epsilon}
         new = NewNode(
             "EmbedLayerNormalization", inputs, options, MICROSOFT, outputs=count, missing=missing
         )
-        return {node.output[0]: new[0]} if alone else {node.output[0]: new[0], total: new[2]}
+        return {node.output[0]: new[0]} if freed else {node.output[0]: new[0], total: new[2]}
 
 
 def _lookups(g: RewriteContext, add: NodeProto) -> list[Lookup]:

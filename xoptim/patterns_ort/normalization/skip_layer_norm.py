@@ -39,7 +39,7 @@ def skip_normalization(
     parameters = normalization_vectors(g, node, shape)
     require_kernel(g, written, node.input[0])
     epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-    alone = g.is_used_only_by(total, node)
+    freed = g.is_used_only_by(total, node)
     inputs: list[Operand] = [x, skip, *parameters]
     for i, name in enumerate((x, skip)):
         biased = _biased(g, add, name, shape)
@@ -47,10 +47,10 @@ def skip_normalization(
             inputs[i], bias = biased
             inputs += [None] * (slots - len(inputs)) + [bias]
             break
-    count = 1 if alone else 4
+    count = 1 if freed else 4
     options = {"epsilon": epsilon}
     new = NewNode(written, inputs, options, MICROSOFT, outputs=count, missing=(1, 2))
-    return {node.output[0]: new[0]} if alone else {node.output[0]: new[0], total: new[3]}
+    return {node.output[0]: new[0]} if freed else {node.output[0]: new[0], total: new[3]}
 
 
 def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple[str, str] | None:
@@ -77,7 +77,8 @@ def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> l
     :param shape: shape of the normalized result
     """
     parameters = [name for name in g.inputs(node)[1:] if name]
-    g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
+    axis = g.get_attribute_with_default(node, "axis", -1)
+    g.require(axis in (-1, len(shape) - 1), "the axis is not the last one")
     in_float = g.get_attribute_with_default(node, "stash_type", 1) == TensorProto.FLOAT
     g.require(in_float, "the computation is not in float")
     vectors = all(g.rank_or_none(name) == 1 for name in parameters)
@@ -184,7 +185,7 @@ def ort_layer_normalization(
     in any opset, and creates it when it loads a model. `onnx.checker` refuses the model; a row of
     statistics says so, and the option `public_operators` keeps the operators.
     """
-    g.require(g.opset < 17, "the opset has LayerNormalization")
+    g.require(g.main_opset < 17, "the opset has LayerNormalization")
     is_public = g.graph.scope.options.public_operators
     g.require(not is_public, "the options keep to operators with a public schema")
     known = runtime_has_kernel(g, "LayerNormalization", x)

@@ -179,7 +179,7 @@ class _Region:
         """The replacements of the results of the region."""
         g = self.g
         new, template = self._sources()
-        found: dict[str, Replacement] = {}
+        flats: dict[str, Replacement] = {}
         for record in self.nodes:
             name = record.outputs[0]
             g.look_at(g.store.proto(record))
@@ -187,14 +187,14 @@ class _Region:
             g.require(len(rows) < 2, "a result becomes rows twice")
             for reshape in rows:
                 g.look_at(g.store.proto(reshape))
-                found[reshape.outputs[0]] = self._flat(record, new)
+                flats[reshape.outputs[0]] = self._flat(record, new)
             if self.is_seen(name, *rows):
                 back = g.known(template, "no Reshape gives the shape back")
-                found[name] = g.like(g.store.proto(back), self._flat(record, new), back.inputs[1])
+                flats[name] = g.like(g.store.proto(back), self._flat(record, new), back.inputs[1])
         targets = [r.inputs[1] for r in (g.record(self.root), template) if r is not None]
         made = depends_on(g, targets, [r.outputs[0] for r in self.nodes])
         g.require(not made, "a shape is computed from the results")
-        return found
+        return flats
 
     def _sources(self) -> tuple[dict[str, str | NewNode], NodeRecord | None]:
         """The rows of the inputs of the region, and a Reshape to copy to restore the shape."""

@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from xbuilder.operators.domains import MICROSOFT
 
+from ...analysis.constants import scalar_value
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
@@ -19,7 +20,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 def _bounds(g: RewriteContext, clip: NodeProto) -> list[float]:
     """Bounds of a Clip; a missing one is the largest float."""
     names = [*g.inputs(clip), "", ""][1:3]
-    constant = all(g.is_constant_scalar(name) for name in names if name)
+    constant = all(scalar_value(g, name) is not None for name in names if name)
     g.require(constant, "a bound is not constant")
     pairs = zip(("min", "max"), (1, 2), (-_LARGEST, _LARGEST), strict=True)
     found = [

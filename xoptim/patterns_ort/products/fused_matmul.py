@@ -144,16 +144,16 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """
     left, right = (t if swaps_last_two(g, t) else None for t in g.before_each(node, "Transpose"))
     g.require(left or right, "no operand has its last two dimensions transposed")
-    found = read_matmul(g, node)
+    matmul = read_matmul(g, node)
     batches = any(g.rank_of(name) > 2 for name in node.input)
     g.require(batches, "the operands have two dimensions")
     if left is not None:
-        found = found._replace(left=found.left.turned(left.input[0]))
+        matmul = matmul._replace(left=matmul.left.turned(left.input[0]))
     if right is not None:
-        found = found._replace(right=found.right.turned(right.input[0]))
+        matmul = matmul._replace(right=matmul.right.turned(right.input[0]))
     result, factor = scalar_after(g, node) or (node.output[0], 1.0)
-    scaled = found.scaled(factor)
-    return {result: scaled.node(g)} if scaled else {node.output[0]: found.node(g)}
+    scaled = matmul.scaled(factor)
+    return {result: scaled.node(g)} if scaled else {node.output[0]: matmul.node(g)}
 
 
 @rewrite(
@@ -190,14 +190,14 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     operands = [scaled_before(g, name) for name in g.inputs(node)]
     g.require(any(operands), "no operand is scaled by a constant")
-    found = read_matmul(g, node)
-    sides = [found.left, found.right]
+    matmul = read_matmul(g, node)
+    sides = [matmul.left, matmul.right]
     for i, (name, operand) in enumerate(zip(node.input, operands, strict=True)):
         if operand is not None and _only_products(g, name):
-            found = g.known(found.scaled(operand[1]), _ALPHA)
+            matmul = g.known(matmul.scaled(operand[1]), _ALPHA)
             sides[i] = MatmulOperand(operand[0], sides[i].transposed)
-    g.require(sides != [found.left, found.right], "a scaled operand is used elsewhere")
-    return found._replace(left=sides[0], right=sides[1]).node(g)
+    g.require(sides != [matmul.left, matmul.right], "a scaled operand is used elsewhere")
+    return matmul._replace(left=sides[0], right=sides[1]).node(g)
 
 
 def _only_products(g: RewriteContext, name: str) -> bool:
@@ -244,8 +244,8 @@ def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
 
     FusedMatMul handles the permutations that only swap the last two axes.
     """
-    found = read_matmul(g, node)
-    sides, moves = [found.left, found.right], g.before_each(node, "Transpose")
+    matmul = read_matmul(g, node)
+    sides, moves = [matmul.left, matmul.right], g.before_each(node, "Transpose")
     reason = "no Transpose brings the last axis to the last place but one"
     for i, move in enumerate(moves):
         perm = None if move is None else perm_of(g, move)
@@ -258,5 +258,5 @@ def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
             continue
         moved = g.op.Transpose(move.input[0], perm=[*perm[:-2], perm[-1], perm[-2]])
         sides[i] = MatmulOperand(moved, True)
-    g.require(sides != [found.left, found.right], reason)
-    return found._replace(left=sides[0], right=sides[1]).node(g)
+    g.require(sides != [matmul.left, matmul.right], reason)
+    return matmul._replace(left=sides[0], right=sides[1]).node(g)

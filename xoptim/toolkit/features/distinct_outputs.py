@@ -51,8 +51,8 @@ def separate_outputs(graph: Graph) -> int:
     :param graph: the graph
     :return: number of these outputs
     """
-    found = list(aliases(graph))
-    for i, _ in found:
+    renamed = list(aliases(graph))
+    for i, _ in renamed:
         spec = graph.output_specs[i]
         name = graph.unique_name(f"{spec.name}_output")
         add_node(graph, oh.make_node("Identity", [spec.name], [name]))
@@ -62,6 +62,6 @@ def separate_outputs(graph: Graph) -> int:
             proto.CopyFrom(spec.proto)
             proto.name = name
             spec.proto = proto
-    if found:
+    if renamed:
         graph.store.keep_outputs(graph.output_names)
-    return len(found)
+    return len(renamed)
