@@ -20,10 +20,12 @@ ALIASES = {
     "BatchNormalization": "Identity",
     "ExpandBroadcast": "ShapeBasedExpandBroadcast",
     "ExpandWhereSwap": "ShapeBasedExpandSwap",
+    "FlattenReshape": "ReshapeReshape",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",
     "SwitchReshapeActivation": "SwapUnary",
+    "UnsqueezeOrSqueezeReshape": "ReshapeReshape",
 }
 
 
