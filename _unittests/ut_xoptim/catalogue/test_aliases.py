@@ -21,6 +21,7 @@ ALIASES = {
     "ExpandBroadcast": "ShapeBasedExpandBroadcast",
     "ExpandWhereSwap": "ShapeBasedExpandSwap",
     "FlattenReshape": "ReshapeReshape",
+    "GatherSqueeze": "GatherEach",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",

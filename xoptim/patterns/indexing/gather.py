@@ -90,25 +90,6 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
     return g.like(first, x, np.asarray(i[j]))
 
 
-@rewrite("default", root="Gather")
-def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
-    """Gather(x, 0, axis) -> Squeeze(x, axis) when x has one element along the axis.
-
-    1. The index is 0 or -1, a scalar: nothing is copied.
-    2. It is a vector of one element: the result is x.
-    """
-    x, index = g.inputs(node)
-    shape = g.get_constant_shape(index)
-    if shape not in ((), (1,)):
-        return g.no("the index is not a constant of one element")
-    dims = g.shape_of(x)
-    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
-    g.require(dims[axis] == 1, "there may be several elements along the axis")
-    inside = int(constant_indices(g, node).item()) in (0, -1)
-    g.require(inside, "the index is outside")
-    return x if shape else g.op.Squeeze(x, axes=[axis])
-
-
 @rewrite("default", root="Unsqueeze", after="Gather", priority="later")
 def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Gather(x, i, axis), axis) -> Gather(x, (i,), axis), i is a constant scalar.

@@ -154,17 +154,18 @@ def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
     return vector, place[0] + rank - along
 
 
-@rewrite("default", root="Gather", min_opset=5)
+@rewrite("default", root="Gather", aliases="GatherSqueeze")
 def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     """Gather(x, (0, 1, ..., n-1), axis) -> x, when x has n elements along the axis.
 
-    The indices are constant. If they have several dimensions: Reshape(x, ...), where the dimensions
-    after the axis are known.
+    1. The indices are a constant vector, negative ones count from the end.
+    2. They are one number: Squeeze(x, axis).
+    3. They have several dimensions: Reshape(x, ...), the dimensions after the axis are known.
     """
     x, name = g.inputs(node)
     size = g.get_constant_shape(name)
-    if not size:
-        return g.no("the indices are not constant, or there is one")
+    if size is None:
+        return g.no("the indices are not constant")
     dims = g.shape_of(x)
     axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
     each = dims[axis] == prod(size) > 0
@@ -174,9 +175,9 @@ def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
         np.where(indices < 0, indices + len(indices), indices), range(len(indices))
     )
     g.require(in_order, "the elements are not read in order")
-    if len(size) == 1:
-        return x
+    if len(size) <= 1:
+        return x if size else g.op.Squeeze(x, axes=[axis])
     inside = dims[axis + 1 :]
-    if not is_static(inside) or 0 in inside:
+    if not is_static(inside) or 0 in inside or g.main_opset < 5:
         g.refuse("a dimension after the axis is not known, or is null")
     return g.op.Reshape(x, [*[0] * axis, *size, *inside])
