@@ -27,6 +27,7 @@ ALIASES = {
     "ReshapeReshapeBinary": "Reshape2Of3",
     "SwitchReshapeActivation": "SwapUnary",
     "UnsqueezeOrSqueezeReshape": "ReshapeReshape",
+    "UnsqueezeUnsqueeze": "SqueezeUnsqueeze",
 }
 
 
