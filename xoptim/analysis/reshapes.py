@@ -53,6 +53,24 @@ def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
     return factor is not None and positive(g, factor)
 
 
+def constant_target(g: GraphQueries, before: Shape, after: Shape) -> list[int] | None:
+    """The constant shape of a Reshape, 0 copies a dimension, -1 deduces one, if no other one may be
+    null; None if there is none.
+
+    :param g: the optimizer
+    :param before: dimensions of its input
+    :param after: dimensions of its result
+    """
+    same = dims_are_equal(g)
+    target = [
+        dim if isinstance(dim, int) and dim > 0 else 0 if same(dim, copied) else -1
+        for dim, copied in zip_longest(after, before[: len(after)], fillvalue=-1)
+    ]
+    others = [dim for dim, t in zip(after, target, strict=True) if t != -1]
+    holes = len(after) - len(others)
+    return target if not holes or (holes == 1 and all(positive(g, d) for d in others)) else None
+
+
 def moved_shape(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result; if a Reshape produces it, the shape that holds for every size."""
     node = g.producer_or_none(name, "Reshape")
