@@ -22,6 +22,7 @@ ALIASES = {
     "ExpandWhereSwap": "ShapeBasedExpandSwap",
     "FlattenReshape": "ReshapeReshape",
     "GatherSqueeze": "GatherEach",
+    "MulUnsqueezeUnsqueeze": "SqueezeAdd",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",

@@ -15,15 +15,6 @@ from ...catalogue import rewrite
 from ...declarative import rule
 
 
-def _axes_from_start(g: RewriteContext, move: NodeProto | None, rank: int | None) -> Ints | None:
-    """Sorted axes of a Squeeze or an Unsqueeze, negative ones counted from the start."""
-    axes = None if move is None else axes_of(g, move)
-    if move is None or rank is None or not axes:
-        return None
-    found = normalize_axes(axes, rank + (len(axes) if move.op_type == "Unsqueeze" else 0))
-    return None if found is None else tuple(sorted(found))
-
-
 def _equations(move: str, operator: str) -> tuple[str, str]:
     """move(a) op move(b) -> move(a op b), and the same when one node produces both operands."""
     right = f"{move}(a {operator} b, axes=axes)"
@@ -31,39 +22,28 @@ def _equations(move: str, operator: str) -> tuple[str, str]:
     return f"p = {move}(a, *_, **_); q = {move}(b, *_, **_); p {operator} q -> {right}", one
 
 
-def _same_axes(
-    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
-) -> dict[str, Ints | None]:
-    """Axes of two Squeeze, or Unsqueeze, of results of one rank."""
-    rank = g.rank_or_none(a)
-    g.require(
-        rank is not None and rank == g.rank_or_none(b or a), "the ranks differ, or are not known"
-    )
-    found = {_axes_from_start(g, g.producer_or_none(name), rank) for name in (p, q or p)}
-    g.require(len(found) == 1 and None not in found, "the axes differ, or are not known")
-    return {"axes": found.pop()}
-
-
-@rule("default", *_equations("Squeeze", "+"), priority="first", min_opset=7)
-def squeeze_add(
-    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
-) -> dict[str, Ints | None]:
+@rule(
+    "default",
+    *_equations("Squeeze", "+"),
+    *_equations("Unsqueeze", "*"),
+    priority="first",
+    min_opset=7,
+    aliases="MulUnsqueezeUnsqueeze",
+)
+def squeeze_add(g: RewriteContext, a: str, p: str, b: str | None, q: str | None) -> dict[str, Ints]:
     """Add(Squeeze(a, axes), Squeeze(b, axes)) -> Squeeze(Add(a, b), axes).
 
-    a and b have the same rank, the axes are equal once negative ones are counted from the start.
+    1. The same for Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)).
+    2. a and b have the same rank, the axes are equal once negative ones are counted from the start.
     """
-    return _same_axes(g, a, p, b, q)
-
-
-@rule("default", *_equations("Unsqueeze", "*"), min_opset=7)
-def mul_unsqueeze_unsqueeze(
-    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
-) -> dict[str, Ints | None]:
-    """Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)) -> Unsqueeze(Mul(a, b), axes).
-
-    a and b have the same rank, the axes are equal once negative ones are counted from the start.
-    """
-    return _same_axes(g, a, p, b, q)
+    ranks, others = "the ranks differ, or are not known", "the axes differ, or are not known"
+    rank = g.rank_of(a, ranks)
+    g.require(rank == g.rank_or_none(b or a), ranks)
+    full = max(rank, g.rank_of(p, others))
+    axes = [normalize_axes(axes_of(g, g.before(name)) or (), full) for name in (p, q or p)]
+    found = {tuple(sorted(values or ())) for values in axes}
+    g.require(len(found) == 1 and () not in found, others)
+    return {"axes": found.pop()}
 
 
 @rewrite(
