@@ -23,6 +23,7 @@ ALIASES = {
     "FlattenReshape": "ReshapeReshape",
     "GatherSqueeze": "GatherEach",
     "MulUnsqueezeUnsqueeze": "SqueezeAdd",
+    "ReduceUnsqueeze": "ReduceReshape",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",
@@ -50,7 +51,8 @@ def test_an_alias_is_the_pattern(alias: str) -> None:
     without = get_pattern_list(f"{ours}-{alias}")
     assert without == get_pattern_list(f"{ours}-{name}")
     assert len(without) == len(get_pattern_list(ours)) - 1
-    assert get_pattern_list(ours, alias) == without
+    # the order of the others may depend on the one that is taken away afterwards
+    assert {p.name for p in get_pattern_list(ours, alias)} == {p.name for p in without}
     assert pattern_database().find(alias) is pattern_database().find(name)
 
 
