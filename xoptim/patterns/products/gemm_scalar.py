@@ -6,13 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...analysis.arguments import optional_input
-from ...analysis.weights.affine import (
-    Channels,
-    affine_of,
-    affine_operand,
-    require_not_broadcast,
-    require_not_gelu,
-)
+from ...analysis.weights.affine import Channels, affine_before, affine_operand
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from .matmul import gemm_attributes, new_gemm, require_gemm_type
@@ -66,11 +60,9 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
 def _scalar(g: RewriteContext, node: NodeProto, x: str) -> np.ndarray:
     """The number a node multiplies a matrix by; refuses a constant that is not one number."""
     channels = Channels(2, 1, 0)  # matches no constant by column, only one number
-    affine = affine_of(g, node, x, channels)
-    g.require(affine.scale.ndim == 0, "the other operand is not one number")
-    require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine)
-    return affine.scale
+    scale = affine_before(g, node, x, channels).scale
+    g.require(scale.ndim == 0, "the other operand is not one number")
+    return scale
 
 
 def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray) -> float:
