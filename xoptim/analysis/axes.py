@@ -12,6 +12,9 @@ from ..authoring.queries import GraphQueries
 from .arguments import int_attribute, optional_input
 from .constants import Ints, int_values
 
+#: start, end and step
+Interval = tuple[int, int, int]
+
 
 def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     """Axes of a Squeeze or an Unsqueeze as written, in an attribute or a constant second input.
@@ -68,6 +71,23 @@ def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
     return tuple(range(starts[0]))
 
 
+def cuts_of(g: GraphQueries, node: NodeProto, rank: int | None) -> dict[int, Interval] | None:
+    """What a Slice keeps along each axis it cuts, None if it is not constant; unknown before opset
+    10.
+
+    :param g: the optimizer
+    :param node: a Slice
+    :param rank: rank of the first input
+    """
+    axes, steps = cut_axes(g, node, rank), optional_input(node, 4)
+    if axes is None:
+        return None
+    bounds = [int_values(g, name) for name in node.input[1:3]]
+    bounds.append(int_values(g, steps) if steps else (1,) * len(axes))
+    known = [values for values in bounds if values is not None and len(values) == len(axes)]
+    return dict(zip(axes, zip(*known, strict=True), strict=True)) if len(known) == 3 else None
+
+
 def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
     """Axes a Slice or a Split cuts, in `[0, rank[`; unknown before opset 10.
 
@@ -75,8 +95,6 @@ def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
     :param node: a Slice or a Split
     :param rank: rank of the first input
     """
-    if rank is None:
-        return None
     if node.op_type == "Split":
         axis = axis_of(g, node, rank)
         return None if axis is None else (axis,)
