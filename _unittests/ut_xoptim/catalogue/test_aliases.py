@@ -18,6 +18,7 @@ from xoptim.testing import model_from_text, optimize_with
 #: alias -> the pattern that does its work
 ALIASES = {
     "BatchNormalization": "Identity",
+    "ConcatGather": "GatherConcat",
     "ExpandBroadcast": "ShapeBasedExpandBroadcast",
     "ExpandWhereSwap": "ShapeBasedExpandSwap",
     "FlattenReshape": "ReshapeReshape",
