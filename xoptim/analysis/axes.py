@@ -33,6 +33,14 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     return tuple(i for i, d in enumerate(shape) if d == 1)
 
 
+def moved_axes(g: GraphQueries, node: NodeProto) -> Ints:
+    """Axes of the dimensions 1 a Squeeze removes or an Unsqueeze adds, sorted and counted from the
+    start where they are, empty if they are not known."""
+    full = node.input[0] if node.op_type == "Squeeze" else node.output[0]
+    axes = normalize_axes(axes_of(g, node) or (), g.rank_or_none(full))
+    return tuple(sorted(axes or ()))
+
+
 def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
     """Axes a Reduce* removes, from an attribute or an input; all of them if there are none.
 

@@ -6,12 +6,12 @@ from itertools import zip_longest
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, exact_div, is_static, normalize_axes, prod
+from xbuilder.dims import Dim, Shape, exact_div, is_static, prod
 
 from ..authoring.context import RewriteContext
 from ..authoring.queries import GraphQueries
 from .arguments import int_attribute
-from .axes import axes_of
+from .axes import moved_axes
 from .constants import Ints
 from .shapes import dims_are_equal, ones_difference, positive
 
@@ -102,8 +102,7 @@ def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
     :return: at least one axis, in `[0, rank of the result[`
     """
     if node.op_type == "Unsqueeze":
-        axes = normalize_axes(axes_of(g, node) or (), g.rank_of(node.output[0]))
-        return g.known(axes or None, "the axes are not known")
+        return g.known(moved_axes(g, node) or None, "the axes are not known")
     op_type, axes = squeeze_or_unsqueeze(g, node)
     g.require(op_type == "Unsqueeze", "dimensions 1 are removed")
     return axes

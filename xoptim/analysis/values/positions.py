@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, add, mul, normalize_axes, sub
+from xbuilder.dims import Dim, add, mul, sub
 from xbuilder.operators.op_traits import INDICES
 
 from ...authoring.context import RewriteContext
-from ..axes import axes_of, axis_of, cuts_of
+from ..axes import axis_of, cuts_of, moved_axes
 from ..constants import scalar_dim, scalar_index, scalar_value
 from ..shapes import dims_are_equal
 
@@ -80,10 +80,9 @@ def _range(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 def _unsqueeze(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.output[0])
-    axes = axes_of(g, node)
-    if found is None or shape is None or axes is None:
+    new = moved_axes(g, node)
+    if found is None or shape is None or not new:
         return None
-    new = normalize_axes(axes, len(shape)) or ()
     kept = [axis for axis in range(len(shape)) if axis not in new]
     return found._replace(axis=kept[found.axis]) if found.axis < len(kept) else None
 

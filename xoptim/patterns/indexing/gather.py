@@ -8,10 +8,10 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, normalize_axes, prove_ge
+from xbuilder.dims import Dim, prove_ge
 from xbuilder.operators.op_traits import ARITHMETIC
 
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, scalar_index
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
@@ -85,8 +85,7 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(index.ndim == 0, "the index is not a scalar")
     rank = g.rank_or_none(gather.input[0])
     axis = g.known(axis_of(g, gather, rank), "the axis is not known")
-    added = normalize_axes(axes_of(g, node) or (), rank)
-    g.require(added == (axis,), "another dimension is added")
+    g.require(moved_axes(g, node) == (axis,), "another dimension is added")
     return g.like(gather, gather.input[0], index.reshape(1))
 
 
@@ -100,8 +99,7 @@ def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
     g.require(no_batch, "there are batch dimensions")
     indices = unsqueeze.input[0]
-    rank = g.rank_of(indices)
-    last = normalize_axes(axes_of(g, unsqueeze) or (), rank + 1) == (rank,)
+    last = moved_axes(g, unsqueeze) == (g.rank_of(indices),)
     g.require(last, "the indices have several coordinates")
     return g.op.Gather(node.input[0], indices, axis=0)
 

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, is_static, normalize_axes
+from xbuilder.dims import Dim, Shape, is_static
 
 from ...analysis.arguments import int_attribute, other_input
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values, scalar_dim
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
@@ -129,8 +129,7 @@ def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
 def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
     """The vector a coordinate repeats, and its axis."""
     last = g.before(name, "Unsqueeze")
-    wide = normalize_axes(axes_of(g, last) or (), rank + 1) == (rank,)
-    g.require(wide, "there are not two coordinates")
+    g.require(moved_axes(g, last) == (rank,), "there are not two coordinates")
     source = last.input[0]
     expand = g.producer_or_none(source, "Expand")
     if expand is not None:
@@ -147,7 +146,7 @@ def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
     if unsqueeze is not None:
         g.look_at(unsqueeze)
         vector = unsqueeze.input[0]
-        new = normalize_axes(axes_of(g, unsqueeze) or (), along) or ()
+        new = moved_axes(g, unsqueeze)
     place = [axis for axis in range(along) if axis not in new]
     single = len(g.shape_or_none(vector) or ()) == len(place) == 1
     g.require(single, "a coordinate is not a vector")

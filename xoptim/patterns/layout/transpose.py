@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
-
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints
 from ...analysis.permutations import compose, inverse, is_identity, perm_of
 from ...analysis.reshapes import constant_target
@@ -51,8 +49,7 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """
     first = g.before(second, "Unsqueeze")
     perm = g.known(perm_of(g, second), "the permutation is not known")
-    axes = normalize_axes(g.known(axes_of(g, first), "the axes are not known"), len(perm))
-    axes = g.known(axes, "the axes are not known")
+    axes = g.known(moved_axes(g, first) or None, "the axes are not known")
     place = inverse(perm)
     sources = [i for i in range(len(perm)) if i not in axes]
     inner = tuple(sources.index(p) for p in perm if p not in axes)

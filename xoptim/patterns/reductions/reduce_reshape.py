@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import int_attribute, optional_input
-from ...analysis.axes import axes_of, reduced_axes
+from ...analysis.axes import moved_axes, reduced_axes
 from ...analysis.constants import Ints
 from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.shapes import proven_equal
@@ -48,8 +47,7 @@ def _require_same_axes(
 ) -> None:
     """Refuses unless a node only removes, or only restores, the reduced axes."""
     if after.op_type != "Reshape":
-        moved = normalize_axes(axes_of(g, after) or (), g.rank_of(x)) or ()
-        g.require(set(moved) == set(axes), "other axes are moved")
+        g.require(moved_axes(g, after) == tuple(sorted(axes)), "other axes are moved")
         return
     unknown = "a shape is not known for every size"
     dims = enumerate(g.shape_of(x, unknown))

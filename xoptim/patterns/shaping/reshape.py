@@ -10,10 +10,10 @@ from collections.abc import Collection
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, normalize_axes
+from xbuilder.dims import Shape
 
 from ...analysis.arguments import int_attribute
-from ...analysis.axes import axes_of
+from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints, int_values
 from ...analysis.reshapes import moved_shape, reshaped, squeeze_or_unsqueeze
 from ...analysis.shapes import dims_are_equal, positive
@@ -103,9 +103,7 @@ def _kept_dimensions(g: RewriteContext, node: NodeProto) -> Collection[int]:
         copies = int_attribute(node, "allowzero", 0) == 0
         target = int_values(g, node.input[1]) if copies else None
         return [i for i, d in enumerate(target or ()) if d == 0]
-    full = node.input[0] if node.op_type == "Squeeze" else node.output[0]
-    axes = normalize_axes(axes_of(g, node) or (), g.rank_or_none(full))
-    return range(min(axes)) if axes else ()
+    return range(min(moved_axes(g, node), default=0))
 
 
 def _without_wrong_zeros(
@@ -146,8 +144,7 @@ def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     g.require(shape == (0, 1, -1, 0), "the shape is not (0, 1, -1, 0)")
     g.require(int_attribute(second, "allowzero", 0) == 0, "allowzero is set")
     g.require(g.rank_or_none(first.input[0]) == 3, "the rank is not 3")
-    axes = axes_of(g, first)
-    g.require(axes is not None and normalize_axes(axes, 4) == (2,), "the axis is not 2")
+    g.require(moved_axes(g, first) == (2,), "the axis is not 2")
     return g.op.Unsqueeze(first.input[0], axes=[1])
 
 

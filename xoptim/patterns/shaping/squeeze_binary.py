@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
-from ...analysis.axes import axes_of
+from ...analysis.axes import axes_of, moved_axes
 from ...analysis.constants import Ints
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -36,13 +35,10 @@ def squeeze_add(g: RewriteContext, a: str, p: str, b: str | None, q: str | None)
     1. The same for Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)).
     2. a and b have the same rank, the axes are equal once negative ones are counted from the start.
     """
-    ranks, others = "the ranks differ, or are not known", "the axes differ, or are not known"
-    rank = g.rank_of(a, ranks)
-    g.require(rank == g.rank_or_none(b or a), ranks)
-    full = max(rank, g.rank_of(p, others))
-    axes = [normalize_axes(axes_of(g, g.before(name)) or (), full) for name in (p, q or p)]
-    found = {tuple(sorted(values or ())) for values in axes}
-    g.require(len(found) == 1 and () not in found, others)
+    differ = "the ranks differ, or are not known"
+    g.require(g.rank_of(a, differ) == g.rank_or_none(b or a), differ)
+    found = {moved_axes(g, g.before(name)) for name in (p, q or p)}
+    g.require(len(found) == 1 and () not in found, "the axes differ, or are not known")
     return {"axes": found.pop()}
 
 
