@@ -66,5 +66,4 @@ def squeeze_binary_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     scalar = binary.input[1 if squeezes[0] is not None else 0]
     g.require(g.shape_or_none(scalar) == (), "the other operand is not a scalar")
     g.require(axes_of(g, node) in ((0,), (-1,)), "the axis is not 0")
-    inputs = [squeeze.input[0] if n == squeeze.output[0] else n for n in binary.input]
-    return g.like(binary, *inputs)
+    return g.rewired(binary, {squeeze.output[0]: squeeze.input[0]})
