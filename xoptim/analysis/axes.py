@@ -12,6 +12,9 @@ from ..authoring.queries import GraphQueries
 from .arguments import int_attribute, optional_input
 from .constants import Ints, int_values
 
+#: start, end and step
+Interval = tuple[int, int, int]
+
 
 def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     """Axes of a Squeeze or an Unsqueeze as written, in an attribute or a constant second input.
@@ -28,6 +31,14 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     if shape is None or not is_static(shape):
         return None
     return tuple(i for i, d in enumerate(shape) if d == 1)
+
+
+def moved_axes(g: GraphQueries, node: NodeProto) -> Ints:
+    """Axes of the dimensions 1 a Squeeze removes or an Unsqueeze adds, sorted and counted from the
+    start where they are, empty if they are not known."""
+    full = node.input[0] if node.op_type == "Squeeze" else node.output[0]
+    axes = normalize_axes(axes_of(g, node) or (), g.rank_or_none(full))
+    return tuple(sorted(axes or ()))
 
 
 def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
@@ -68,6 +79,23 @@ def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
     return tuple(range(starts[0]))
 
 
+def cuts_of(g: GraphQueries, node: NodeProto, rank: int | None) -> dict[int, Interval] | None:
+    """What a Slice keeps along each axis it cuts, None if it is not constant; unknown before opset
+    10.
+
+    :param g: the optimizer
+    :param node: a Slice
+    :param rank: rank of the first input
+    """
+    axes, steps = cut_axes(g, node, rank), optional_input(node, 4)
+    if axes is None:
+        return None
+    bounds = [int_values(g, name) for name in node.input[1:3]]
+    bounds.append(int_values(g, steps) if steps else (1,) * len(axes))
+    known = [values for values in bounds if values is not None and len(values) == len(axes)]
+    return dict(zip(axes, zip(*known, strict=True), strict=True)) if len(known) == 3 else None
+
+
 def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
     """Axes a Slice or a Split cuts, in `[0, rank[`; unknown before opset 10.
 
@@ -75,8 +103,6 @@ def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
     :param node: a Slice or a Split
     :param rank: rank of the first input
     """
-    if rank is None:
-        return None
     if node.op_type == "Split":
         axis = axis_of(g, node, rank)
         return None if axis is None else (axis,)

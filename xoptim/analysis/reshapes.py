@@ -6,12 +6,12 @@ from itertools import zip_longest
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, exact_div, is_static, normalize_axes, prod
+from xbuilder.dims import Dim, Shape, exact_div, is_static, prod
 
 from ..authoring.context import RewriteContext
 from ..authoring.queries import GraphQueries
 from .arguments import int_attribute
-from .axes import axes_of
+from .axes import moved_axes
 from .constants import Ints
 from .shapes import dims_are_equal, ones_difference, positive
 
@@ -53,6 +53,24 @@ def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
     return factor is not None and positive(g, factor)
 
 
+def constant_target(g: GraphQueries, before: Shape, after: Shape) -> list[int] | None:
+    """The constant shape of a Reshape, 0 copies a dimension, -1 deduces one, if no other one may be
+    null; None if there is none.
+
+    :param g: the optimizer
+    :param before: dimensions of its input
+    :param after: dimensions of its result
+    """
+    same = dims_are_equal(g)
+    target = [
+        dim if isinstance(dim, int) and dim > 0 else 0 if same(dim, copied) else -1
+        for dim, copied in zip_longest(after, before[: len(after)], fillvalue=-1)
+    ]
+    others = [dim for dim, t in zip(after, target, strict=True) if t != -1]
+    holes = len(after) - len(others)
+    return target if not holes or (holes == 1 and all(positive(g, d) for d in others)) else None
+
+
 def moved_shape(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result; if a Reshape produces it, the shape that holds for every size."""
     node = g.producer_or_none(name, "Reshape")
@@ -84,8 +102,7 @@ def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
     :return: at least one axis, in `[0, rank of the result[`
     """
     if node.op_type == "Unsqueeze":
-        axes = normalize_axes(axes_of(g, node) or (), g.rank_of(node.output[0]))
-        return g.known(axes or None, "the axes are not known")
+        return g.known(moved_axes(g, node) or None, "the axes are not known")
     op_type, axes = squeeze_or_unsqueeze(g, node)
     g.require(op_type == "Unsqueeze", "dimensions 1 are removed")
     return axes

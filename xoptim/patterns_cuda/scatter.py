@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.operators.domains import CUDA_DOMAIN
 
 from ..analysis.arguments import other_input
-from ..analysis.axes import axes_of
+from ..analysis.axes import moved_axes
 from ..analysis.constants import is_filled_with, scalar_index
 from ..analysis.values.zeros import is_zero_filled
 from ..authoring import NewNode, Refusal, RewriteContext
@@ -80,5 +79,4 @@ def masked_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Ref
 
 def _adds_last(g: RewriteContext, unsqueeze: NodeProto) -> bool:
     """Whether an Unsqueeze adds one axis, the last one."""
-    rank = g.rank_of(unsqueeze.output[0])
-    return normalize_axes(axes_of(g, unsqueeze) or (), rank) == (rank - 1,)
+    return moved_axes(g, unsqueeze) == (g.rank_of(unsqueeze.output[0]) - 1,)

@@ -18,12 +18,20 @@ from xoptim.testing import model_from_text, optimize_with
 #: alias -> the pattern that does its work
 ALIASES = {
     "BatchNormalization": "Identity",
+    "ConcatGather": "GatherConcat",
     "ExpandBroadcast": "ShapeBasedExpandBroadcast",
     "ExpandWhereSwap": "ShapeBasedExpandSwap",
+    "FlattenReshape": "ReshapeReshape",
+    "GatherSqueeze": "GatherEach",
+    "MulUnsqueezeUnsqueeze": "SqueezeAdd",
+    "ReduceUnsqueeze": "ReduceReshape",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",
+    "SkipSimplifiedLayerNormalizationMul": "SimplifiedLayerNormalizationMul",
     "SwitchReshapeActivation": "SwapUnary",
+    "UnsqueezeOrSqueezeReshape": "ReshapeReshape",
+    "UnsqueezeUnsqueeze": "SqueezeUnsqueeze",
 }
 
 
@@ -39,11 +47,13 @@ def test_an_alias_is_the_pattern(alias: str) -> None:
     assert get_pattern(alias) == get_pattern(f"{alias}Pattern") == get_pattern(name)
     assert get_pattern(alias).name == name
     assert get_pattern_list(f"{alias}+{name}") == [get_pattern(name)]
-    assert get_pattern_list(f"default&{alias}") == [get_pattern(name)]
-    without = get_pattern_list(f"default-{alias}")
-    assert without == get_pattern_list(f"default-{name}")
-    assert len(without) == len(get_pattern_list("default")) - 1
-    assert get_pattern_list("default", alias) == without
+    ours = "default" if "default" in get_pattern(name).tags else "onnxruntime"
+    assert get_pattern_list(f"{ours}&{alias}") == [get_pattern(name)]
+    without = get_pattern_list(f"{ours}-{alias}")
+    assert without == get_pattern_list(f"{ours}-{name}")
+    assert len(without) == len(get_pattern_list(ours)) - 1
+    # the order of the others may depend on the one that is taken away afterwards
+    assert {p.name for p in get_pattern_list(ours, alias)} == {p.name for p in without}
     assert pattern_database().find(alias) is pattern_database().find(name)
 
 

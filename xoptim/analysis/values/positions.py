@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, add, mul, normalize_axes, sub
+from xbuilder.dims import Dim, add, mul, sub
 from xbuilder.operators.op_traits import INDICES
 
 from ...authoring.context import RewriteContext
-from ..arguments import optional_input
-from ..axes import axes_of, axis_of, slice_axes
-from ..constants import int_values, scalar_dim, scalar_index, scalar_value
+from ..axes import axis_of, cuts_of, moved_axes
+from ..constants import scalar_dim, scalar_index, scalar_value
 from ..shapes import dims_are_equal
 
 #: most nodes between positions and the Range that produces them
@@ -81,10 +80,9 @@ def _range(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 def _unsqueeze(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.output[0])
-    axes = axes_of(g, node)
-    if found is None or shape is None or axes is None:
+    new = moved_axes(g, node)
+    if found is None or shape is None or not new:
         return None
-    new = normalize_axes(axes, len(shape)) or ()
     kept = [axis for axis in range(len(shape)) if axis not in new]
     return found._replace(axis=kept[found.axis]) if found.axis < len(kept) else None
 
@@ -107,23 +105,13 @@ def _tile(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    positions, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.input[0])
-    if positions is None or shape is None or len(node.input) < 3:
+    found, rank = positions_of(g, node.input[0], depth), g.rank_or_none(node.input[0])
+    cuts = None if found is None else cuts_of(g, node, rank)
+    if found is None or cuts is None:
         return None
-    starts = int_values(g, node.input[1])
-    if starts is None:
-        return None
-    written, steps_name = slice_axes(g, node), optional_input(node, 4)
-    steps = int_values(g, steps_name) if steps_name else (1,) * len(starts)
-    axes = None if written is None else normalize_axes(written, len(shape))
-    if axes is None or steps is None:
-        return None
-    for axis, start, step in zip(axes, starts, steps, strict=True):
-        if axis == positions.axis:
-            # beyond the last place, nothing is left
-            follow = start >= 0 and step == 1
-            return positions._replace(first=add(positions.first, start)) if follow else None
-    return positions
+    start, _, step = cuts.get(found.axis, (0, 0, 1))
+    # beyond the last place, nothing is left
+    return found._replace(first=add(found.first, start)) if start >= 0 and step == 1 else None
 
 
 def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:

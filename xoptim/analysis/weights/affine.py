@@ -162,19 +162,28 @@ def parameter(g: RewriteContext, name: str) -> np.ndarray:
     return value
 
 
-def require_not_broadcast(
-    g: RewriteContext, node: NodeProto, x: str, affine: Affine, channels: Channels
-) -> None:
-    """Refuses unless the result of a node has the shape of its operand.
+def affine_before(g: RewriteContext, node: NodeProto, x: str, channels: Channels) -> Affine:
+    """Reads a node as a function of one of its inputs, that what reads its result may absorb.
+
+    Refuses a node that changes the shape of its operand, and the last factor of a Gelu,
+    `0.5 * (y * (1 + Erf(...)))`, because runtimes have one kernel for the whole formula.
 
     :param g: the optimizer
-    :param node: an affine node
-    :param x: its operand
-    :param affine: the node as an affine function
+    :param node: one of :data:`AFFINE`
+    :param x: the input
     :param channels: the channels of the result
     """
-    if node.op_type not in ARITHMETIC:
-        return
+    affine = affine_of(g, node, x, channels)
+    if node.op_type in ARITHMETIC:
+        _require_not_broadcast(g, node, x, affine, channels)
+    if affine.is_uniform and affine.scale == 0.5:
+        require_not_gelu(g, x)
+    return affine
+
+
+def _require_not_broadcast(
+    g: RewriteContext, node: NodeProto, x: str, affine: Affine, channels: Channels
+) -> None:
     other = g.get_constant_shape(other_input(node, x)) or ()
     rank = g.rank_or_none(x)
     same = not other or rank == channels.rank
@@ -185,16 +194,12 @@ def require_not_broadcast(
         g.require(size == channels.size, "the number of channels of the operand is not known")
 
 
-def require_not_gelu(g: RewriteContext, x: str, scale: np.ndarray | float) -> None:
-    """Refuses to remove the last factor of a Gelu, `0.5 * (y * (1 + Erf(...)))`, because runtimes
-    have one kernel for the whole formula.
+def require_not_gelu(g: RewriteContext, x: str) -> None:
+    """Refuses to remove the half of a Gelu, because runtimes have one kernel for the formula.
 
     :param g: the optimizer
-    :param x: the result that is multiplied
-    :param scale: the factor
+    :param x: the result that is multiplied by 0.5
     """
-    if np.ndim(scale) or scale != 0.5:
-        return
     product = g.producer_or_none(x, "Mul")
     sums = [] if product is None else [g.producer_or_none(name, "Add") for name in product.input]
     terms = [name for node in sums if node is not None for name in node.input]

@@ -1,17 +1,18 @@
-"""Scales of normalizations: products of scales, and a base of rewrites folding a product in one."""
+"""Scales of normalizations: products of scales, a product folded in one."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import numpy as np
 from onnx import NodeProto
 
-from ...authoring import NewResult, Rewrite, RewriteContext
+from ...authoring import NewResult, RewriteContext
 from ...authoring.queries import GraphQueries
 from ...authoring.right_side import Operand
 from ..arguments import other_input
 from ..constants import is_filled_with
+
+#: operators that add two operands first
+_SKIPS = ("SkipSimplifiedLayerNormalization",)
 
 
 def is_all_ones(g: GraphQueries, name: str) -> bool:
@@ -56,25 +57,21 @@ def moved_after(
     return {name: new[i] for i, name in enumerate([result, *node.output[1:]]) if name}
 
 
-class ScaleFoldingPattern(Rewrite):
+def scaled_normalization(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """norm(x, s) * c -> norm(x, s * c), for a normalization whose scale is one of its inputs.
 
     1. c has exactly the shape of s;
     2. one of them is made of ones, or both are constant.
 
-    A subclass gives `scale_index`, the position of the scale. Not registered by itself.
+    :param g: the optimizer
+    :param node: a normalization without bias
     """
-
-    scale_index: ClassVar[int] = 1
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
-        """See :class:`Rewrite`."""
-        mul = g.after(node, "Mul")
-        factor, scale = other_input(mul, node.output[0]), node.input[self.scale_index]
-        same = g.same_shape(factor, scale)
-        g.require(same, "the factor does not have the shape of the scale")
-        same = g.type_or_none(factor) == g.type_or_none(scale)
-        inputs: list[Operand] = list(node.input)
-        inputs[self.scale_index] = new_scale = multiplied(g, scale, factor) if same else None
-        g.require(new_scale is not None, "the scale is not constant")
-        return moved_after(g, node, mul.output[0], *inputs)
+    mul, index = g.after(node, "Mul"), 2 if node.op_type in _SKIPS else 1
+    factor, scale = other_input(mul, node.output[0]), node.input[index]
+    same = g.same_shape(factor, scale)
+    g.require(same, "the factor does not have the shape of the scale")
+    same = g.type_or_none(factor) == g.type_or_none(scale)
+    inputs: list[Operand] = list(node.input)
+    inputs[index] = new_scale = multiplied(g, scale, factor) if same else None
+    g.require(new_scale is not None, "the scale is not constant")
+    return moved_after(g, node, mul.output[0], *inputs)

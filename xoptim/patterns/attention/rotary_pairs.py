@@ -6,10 +6,10 @@ from onnx import NodeProto
 
 from xbuilder.dims import Shape
 
-from ...analysis.arguments import optional_input, other_input
+from ...analysis.arguments import other_input
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
-from ...analysis.axes import axes_of, axis_of, slice_axes
-from ...analysis.constants import int_values, scalar_index
+from ...analysis.axes import axes_of, axis_of, cuts_of
+from ...analysis.constants import scalar_index
 from ...analysis.shapes import proven_equal
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
@@ -159,18 +159,15 @@ def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
     """Same as :func:`_neighbour`, for a Slice."""
     x = str(node.input[0])
     shape, part = g.shape_or_none(x), g.shape_or_none(node.output[0])
-    if g.main_opset < 10 or shape is None or part is None or len(shape) != 4:
+    if shape is None or part is None or len(shape) != 4:
         return None
-    length = shape[3]
-    if slice_axes(g, node) not in ((3,), (-1,)) or not isinstance(length, int) or length % 2:
-        return None
-    start = int_values(g, node.input[1]) or ()
-    if int_values(g, optional_input(node, 4)) != (2,) or start not in ((0,), (1,)):
-        return None
-    if part[3] != length // 2:
+    length, cuts = shape[3], cuts_of(g, node, 4) or {}
+    start, _, step = cuts.get(3, (0, 0, 0))
+    alternate = len(cuts) == 1 and start in (0, 1) and step == 2
+    if not alternate or not isinstance(length, int) or length % 2 or part[3] != length // 2:
         return None
     g.look_at(node)
-    return x, start[0]
+    return x, start
 
 
 def _column(g: RewriteContext, name: str) -> str:

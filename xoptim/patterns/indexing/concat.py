@@ -6,11 +6,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
+from xbuilder.dims import mul, normalize_axes
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 
 from ...analysis.arguments import other_input
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axes_of, axis_of, moved_axes
+from ...analysis.reshapes import constant_target
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -127,7 +128,7 @@ def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     axis = g.known(axis_of(g, node, g.rank_of(node.output[0]), None), "the axis is not known")
     sources = [piece.input[0] for piece in pieces if piece is not None]
     moved = len(sources) == len(pieces) > 1 and all(
-        _axis_added(g, piece) == axis for piece in pieces if piece is not None
+        moved_axes(g, piece) == (axis,) for piece in pieces if piece is not None
     )
     g.require(moved, "the pieces are not stacked")
     alone = not any(g.is_used_more_than_once(name) for name in set(node.input))
@@ -135,20 +136,10 @@ def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     dims = g.shape_of(sources[0])
     g.require(axis < len(dims), "the new dimension is the last one")
     g.require(0 not in dims, "there is no element")
-    before, after = dims[:axis], dims[axis:]
-    unknown = sum(isinstance(d, str) for d in after)
-    known = not unknown or (unknown == 1 and not any(isinstance(d, str) for d in before))
-    g.require(known, "several dimensions are not known")
-    copied = [d if isinstance(d, int) else 0 for d in before]
-    target = [*copied, len(pieces), *(d if isinstance(d, int) else -1 for d in after)]
+    joined = (*dims[:axis], mul(len(pieces), dims[axis]), *dims[axis + 1 :])
+    stacked = (*dims[:axis], len(pieces), *dims[axis:])
+    target = g.known(constant_target(g, joined, stacked), "several dimensions are not known")
     return g.op.Reshape(g.op.Concat(*sources, axis=axis), target)
-
-
-def _axis_added(g: RewriteContext, node: NodeProto) -> int | None:
-    """The only axis an Unsqueeze adds, None if there are several or if it is not known."""
-    axes, rank = axes_of(g, node), g.rank_or_none(node.output[0])
-    found = None if axes is None or rank is None else normalize_axes(axes, rank)
-    return found[0] if found is not None and len(found) == 1 else None
 
 
 @rewrite(

@@ -8,11 +8,11 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, normalize_axes, prove_ge
+from xbuilder.dims import Dim, prove_ge
 from xbuilder.operators.op_traits import ARITHMETIC
 
-from ...analysis.axes import axes_of, axis_of
-from ...analysis.constants import Ints, int_values, scalar_index
+from ...analysis.axes import axis_of, moved_axes
+from ...analysis.constants import Ints, scalar_index
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import dims_are_equal, proven_equal
@@ -27,47 +27,29 @@ def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
     return g.constant_of(g.inputs(gather)[1], "the indices are not constant")
 
 
-def pieces_of(g: RewriteContext, gather: NodeProto) -> tuple[str, ...]:
-    """The pieces of the Concat of vectors that a Gather reads; refuses if there is none."""
-    concat = g.before_or_none(gather, "Concat")
-    concat = g.known(concat, "no Concat of vectors before")
-    vectors = axis_of(g, gather, 1) == 0 == axis_of(g, concat, 1, None)
+@rewrite("default", root="Gather", after="Concat", priority="first", aliases="ConcatGather")
+def gather_concat(g: RewriteContext, node: NodeProto) -> str | NewNode:
+    """Gather(Concat(x, y, z), indices) -> Gather(y, indices - shift), every index falls into y.
+
+    1. x, y, z are vectors of known lengths, they are constants but y.
+    2. Every piece has one element, the index is a vector of one element: y itself.
+    """
+    concat = g.known(g.before_or_none(node, "Concat"), "no Concat of vectors before")
+    vectors = axis_of(g, node, 1) == 0 == axis_of(g, concat, 1, None)
     g.require(vectors, "no Concat of vectors before")
-    return g.inputs(concat)
-
-
-@rewrite("default", root="Gather", after="Concat", priority="first")
-def concat_gather(g: RewriteContext, node: NodeProto) -> str:
-    """Gather(Concat(d0, d1, ...), (i,)) -> di.
-
-    Every piece is a vector of one element, the index is a constant vector of one element.
-    """
-    pieces = pieces_of(g, node)
-    index = int_values(g, node.input[1]) or ()
-    inside = len(index) == 1 and -len(pieces) <= index[0] < len(pieces)
-    g.require(inside, "the index is not a vector of one constant")
-    single = all(g.shape_or_none(name) == (1,) for name in pieces)
-    g.require(single, "a piece may not have one element")
-    return pieces[index[0]]
-
-
-@rewrite("default", root="Gather", after="Concat")
-def gather_concat(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Gather(Concat(constants, x, constants), indices) -> Gather(x, indices - shift).
-
-    Vectors, one of them is not constant and every index falls into it.
-    """
-    pieces = pieces_of(g, node)
-    unknown = [i for i, name in enumerate(pieces) if not g.is_constant(name)]
-    g.require(len(unknown) == 1, "not one piece is unknown")
-    indices = constant_indices(g, node)
+    pieces, indices = g.inputs(concat), constant_indices(g, node)
     shapes = [g.static_shape(name, "a length is not known") for name in pieces]
     g.require(all(len(s) == 1 for s in shapes), "a piece is not a vector")
-    lengths, place = [s[0] for s in shapes], unknown[0]
-    moved = np.where(indices < 0, indices + sum(lengths), indices) - sum(lengths[:place])
-    inside = moved.size > 0 and moved.min() >= 0 and moved.max() < lengths[place]
-    g.require(inside, "an index is outside")
-    return g.op.Gather(pieces[place], moved.astype(indices.dtype), axis=0)
+    starts, outside = np.cumsum([0, *(s[0] for s in shapes)]), "an index is outside"
+    found = np.where(indices < 0, indices + starts[-1], indices)
+    g.require(found.size > 0 and found.min() >= 0 and found.max() < starts[-1], outside)
+    place = int(np.searchsorted(starts, found.min(), "right")) - 1
+    g.require(found.max() < starts[place + 1], outside)
+    if found.shape == (1,) and set(shapes) == {(1,)}:
+        return pieces[place]
+    unknown = [i for i, name in enumerate(pieces) if not g.is_constant(name)]
+    g.require(unknown == [place], f"not one piece is unknown, or {outside}")
+    return g.op.Gather(pieces[place], (found - starts[place]).astype(indices.dtype), axis=0)
 
 
 @rewrite("default", root="Gather", after="Gather")
@@ -90,25 +72,6 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
     return g.like(first, x, np.asarray(i[j]))
 
 
-@rewrite("default", root="Gather")
-def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
-    """Gather(x, 0, axis) -> Squeeze(x, axis) when x has one element along the axis.
-
-    1. The index is 0 or -1, a scalar: nothing is copied.
-    2. It is a vector of one element: the result is x.
-    """
-    x, index = g.inputs(node)
-    shape = g.get_constant_shape(index)
-    if shape not in ((), (1,)):
-        return g.no("the index is not a constant of one element")
-    dims = g.shape_of(x)
-    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
-    g.require(dims[axis] == 1, "there may be several elements along the axis")
-    inside = int(constant_indices(g, node).item()) in (0, -1)
-    g.require(inside, "the index is outside")
-    return x if shape else g.op.Squeeze(x, axes=[axis])
-
-
 @rewrite("default", root="Unsqueeze", after="Gather", priority="later")
 def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Gather(x, i, axis), axis) -> Gather(x, (i,), axis), i is a constant scalar.
@@ -122,8 +85,7 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(index.ndim == 0, "the index is not a scalar")
     rank = g.rank_or_none(gather.input[0])
     axis = g.known(axis_of(g, gather, rank), "the axis is not known")
-    added = normalize_axes(axes_of(g, node) or (), rank)
-    g.require(added == (axis,), "another dimension is added")
+    g.require(moved_axes(g, node) == (axis,), "another dimension is added")
     return g.like(gather, gather.input[0], index.reshape(1))
 
 
@@ -137,8 +99,7 @@ def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
     g.require(no_batch, "there are batch dimensions")
     indices = unsqueeze.input[0]
-    rank = g.rank_of(indices)
-    last = normalize_axes(axes_of(g, unsqueeze) or (), rank + 1) == (rank,)
+    last = moved_axes(g, unsqueeze) == (g.rank_of(indices),)
     g.require(last, "the indices have several coordinates")
     return g.op.Gather(node.input[0], indices, axis=0)
 

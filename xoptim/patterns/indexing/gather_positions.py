@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, is_static, normalize_axes
+from xbuilder.dims import Dim, Shape, is_static
 
 from ...analysis.arguments import int_attribute, other_input
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values, scalar_dim
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
@@ -129,8 +129,7 @@ def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
 def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
     """The vector a coordinate repeats, and its axis."""
     last = g.before(name, "Unsqueeze")
-    wide = normalize_axes(axes_of(g, last) or (), rank + 1) == (rank,)
-    g.require(wide, "there are not two coordinates")
+    g.require(moved_axes(g, last) == (rank,), "there are not two coordinates")
     source = last.input[0]
     expand = g.producer_or_none(source, "Expand")
     if expand is not None:
@@ -147,24 +146,25 @@ def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
     if unsqueeze is not None:
         g.look_at(unsqueeze)
         vector = unsqueeze.input[0]
-        new = normalize_axes(axes_of(g, unsqueeze) or (), along) or ()
+        new = moved_axes(g, unsqueeze)
     place = [axis for axis in range(along) if axis not in new]
     single = len(g.shape_or_none(vector) or ()) == len(place) == 1
     g.require(single, "a coordinate is not a vector")
     return vector, place[0] + rank - along
 
 
-@rewrite("default", root="Gather", min_opset=5)
+@rewrite("default", root="Gather", aliases="GatherSqueeze")
 def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     """Gather(x, (0, 1, ..., n-1), axis) -> x, when x has n elements along the axis.
 
-    The indices are constant. If they have several dimensions: Reshape(x, ...), where the dimensions
-    after the axis are known.
+    1. The indices are a constant vector, negative ones count from the end.
+    2. They are one number: Squeeze(x, axis).
+    3. They have several dimensions: Reshape(x, ...), the dimensions after the axis are known.
     """
     x, name = g.inputs(node)
     size = g.get_constant_shape(name)
-    if not size:
-        return g.no("the indices are not constant, or there is one")
+    if size is None:
+        return g.no("the indices are not constant")
     dims = g.shape_of(x)
     axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
     each = dims[axis] == prod(size) > 0
@@ -174,9 +174,9 @@ def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
         np.where(indices < 0, indices + len(indices), indices), range(len(indices))
     )
     g.require(in_order, "the elements are not read in order")
-    if len(size) == 1:
-        return x
+    if len(size) <= 1:
+        return x if size else g.op.Squeeze(x, axes=[axis])
     inside = dims[axis + 1 :]
-    if not is_static(inside) or 0 in inside:
+    if not is_static(inside) or 0 in inside or g.main_opset < 5:
         g.refuse("a dimension after the axis is not known, or is null")
     return g.op.Reshape(x, [*[0] * axis, *size, *inside])

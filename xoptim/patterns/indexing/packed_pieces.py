@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
-
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values
 from ...analysis.permutations import perm_of
 from ...analysis.reshapes import moved_shape
@@ -93,8 +91,7 @@ def _squeezed(g: RewriteContext, node: NodeProto, axis: int, count: int) -> list
     names: list[str] = []
     for part in node.output:
         squeeze = g.reader_of(part, "Squeeze", reason="no Squeeze after each part")
-        axes = normalize_axes(axes_of(g, squeeze) or (), g.rank_of(part))
-        g.require(axes == (axis,), "another axis is squeezed")
+        g.require(moved_axes(g, squeeze) == (axis,), "another axis is squeezed")
         g.look_at(squeeze)
         names.append(squeeze.output[0])
     return names

@@ -9,30 +9,33 @@ from xbuilder.dims import add, normalize_axes
 from xbuilder.operators.op_traits import RESHAPES
 
 from ...analysis.arguments import optional_input
-from ...analysis.constants import Ints, int_values
+from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import proven_equal, without_ones
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
+_AXES = "the axes of the padding are not known"
 
-def pads_of(g: RewriteContext, pad: NodeProto, rank: int) -> np.ndarray:
+
+def pads_of(g: RewriteContext, pad: NodeProto, rank: int | None) -> np.ndarray:
     """The padding of a Pad, before and after, along each axis; refuses if it is not known.
 
     :param g: the optimizer
-    :param pad: a Pad whose arguments are inputs (opset 11)
-    :param rank: rank of the padded tensor
+    :param pad: a Pad
+    :param rank: rank of the padded tensor, None if only the padding tells it
     :return: two rows, as many columns as the rank
     """
-    values = g.known(int_values(g, optional_input(pad, 1)), "the padding is not constant")
+    written = g.get_attribute_with_default(pad, "pads", None)
+    values = int_values(g, optional_input(pad, 1)) if written is None else written
+    values = g.known(values, "the padding is not constant")
     name = optional_input(pad, 3)
-    axes: Ints | None = tuple(range(rank))
-    if name:
-        found = int_values(g, name)
-        axes = None if found is None else normalize_axes(found, rank)
-    axes = g.known(axes, "the axes of the padding are not known")
+    if rank is None and not name:
+        rank = len(values) // 2
+    axes = int_values(g, name) if name else range(rank or 0)
+    axes = g.known(None if axes is None else normalize_axes(axes, rank), _AXES)
     g.require(len(values) == 2 * len(axes), "the padding does not have the rank of what is padded")
-    full = np.zeros((2, rank), dtype=np.int64)
+    full = np.zeros((2, g.known(rank, _AXES)), dtype=np.int64)
     full[:, [*axes]] = np.array(values, dtype=np.int64).reshape((2, -1))
     return full
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Dim, Shape, normalize_axes
+from xbuilder.dims import Dim, Shape
 
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import scalar_value
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
@@ -169,8 +169,7 @@ class GatherGradPattern(Rewrite):
         zeros = g.before(node, "ConstantOfShape")
         g.require(is_zero_filled(g, zeros), "the data is not made of zeros")
         column = g.before(node, "Unsqueeze", index=1)
-        rank = g.rank_of(node.input[1])
-        last = normalize_axes(axes_of(g, column) or (), rank) == (rank - 1,)
+        last = moved_axes(g, column) == (g.rank_of(node.input[1]) - 1,)
         g.require(last, "the indices have several coordinates")
         shape, indices, updates = zeros.input[0], column.input[0], node.input[2]
         return g.op.GatherGrad(shape, indices, updates, axis=0, domain="com.microsoft")

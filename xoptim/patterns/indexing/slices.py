@@ -10,8 +10,8 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import Dim, normalize_axes
 
 from ...analysis.arguments import optional_input
-from ...analysis.axes import axis_of, slice_axes
-from ...analysis.constants import Ints, int_values
+from ...analysis.axes import Interval, axis_of, cuts_of, slice_axes
+from ...analysis.constants import int_values
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -21,8 +21,6 @@ INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
     TensorProto.INT64: np.int64,
 }
 
-#: start, end and step
-Interval = tuple[int, int, int]
 _NOTHING: Interval = (0, 0, 1)
 
 #: the end of a dimension whose length is not known
@@ -87,26 +85,16 @@ def intervals_of(g: RewriteContext, node: NodeProto, rank: int | None) -> dict[i
     :param node: a Slice whose arguments are inputs
     :param rank: rank of the sliced tensor
     """
-    axes = slice_axes(g, node)
-    axes = None if axes is None else normalize_axes(axes, rank)
-    return _intervals(g, node, g.known(axes, "the axes of a Slice are not known"))
+    return g.known(
+        cuts_of(g, node, rank), "the bounds are not constant, or the axes of a Slice are not known"
+    )
 
 
-def _intervals(g: RewriteContext, node: NodeProto, axes: Ints) -> dict[int, Interval]:
-    """Start, end and step along each axis."""
-    values = [
-        int_values(g, name) if name else (1,) * len(axes)
-        for name in (optional_input(node, i) for i in (1, 2, 4))
-    ]
-    starts, ends, steps = (g.known(v, "the bounds are not constant") for v in values)
-    return dict(zip(axes, zip(starts, ends, steps, strict=True), strict=True))
-
-
-def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, a: Ints, b: Ints) -> NewNode:
+def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, rank: int | None) -> NewNode:
     """One Slice for two that have an axis in common."""
     x, inner = first.input[0], second.input[0]
     g.require(not g.is_used_more_than_once(inner), "an inner result is used elsewhere")
-    before, after = _intervals(g, first, a), _intervals(g, second, b)
+    before, after = (intervals_of(g, node, rank) for node in (first, second))
     shape = g.shape_or_none(x)
     for axis, interval in after.items():
         dim = None if shape is None else shape[axis]
@@ -137,7 +125,7 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     rank = g.rank_or_none(second.input[0]) or g.rank_or_none(x)
     found = [normalize_axes(c, rank) for c in (a, b) if c is not None]
     if len(found) == 2 and found[0] and found[1] and {*found[0]} & {*found[1]}:
-        return _composed(g, first, second, found[0], found[1])
+        return _composed(g, first, second, rank)
     axes = None if a is None or b is None else normalize_axes((*a, *b), rank)
     axes = g.known(axes, "the axes are not known, or some are given twice")
     names = [n for node in nodes for n in node.input[1:] if n]
@@ -202,7 +190,7 @@ def slice_concat(g: RewriteContext, node: NodeProto) -> str | NewNode:
     axis = g.known(axis_of(g, concat, rank, None), "the axis of the Concat is not known")
     same = normalize_axes(slice_axes(g, node) or (), rank) == (axis,)
     g.require(same, "it is not along the axis of the Concat, or not only")
-    start, end, step = _intervals(g, node, (axis,))[axis]
+    start, end, step = intervals_of(g, node, rank)[axis]
     g.require(step == 1, "the step is not 1")
     lengths = [g.shape_of(name)[axis] for name in pieces]
     first, last = place_of(start, lengths), place_of(end, lengths)

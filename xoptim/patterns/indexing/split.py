@@ -6,11 +6,10 @@ from math import prod
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, normalize_axes
+from xbuilder.dims import Dim, Shape
 
-from ...analysis.arguments import optional_input
-from ...analysis.axes import axis_of, slice_axes
-from ...analysis.constants import int_values, scalar_index
+from ...analysis.axes import axis_of, cuts_of
+from ...analysis.constants import scalar_index
 from ...analysis.neighbours import consumers_of
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
@@ -25,20 +24,14 @@ def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | N
     :return: None if there are several axes, another step, or if something is not known
     """
     shape = g.shape_or_none(node.input[0])
-    axes = slice_axes(g, node)
-    if shape is None or axes is None or len(axes) != 1:
+    found = None if shape is None else cuts_of(g, node, len(shape))
+    if shape is None or found is None or len(found) != 1:
         return None
-    axes = normalize_axes(axes, len(shape))
-    dim = None if axes is None else shape[axes[0]]
-    if axes is None or not isinstance(dim, int):
+    ((axis, (start, end, step)),) = found.items()
+    dim = shape[axis]
+    if step != 1 or not isinstance(dim, int):
         return None
-    if optional_input(node, 4) and int_values(g, node.input[4]) != (1,):
-        return None
-    starts, ends = int_values(g, node.input[1]), int_values(g, node.input[2])
-    if starts is None or ends is None or len(starts) != 1 or len(ends) != 1:
-        return None
-    start, end, _ = slice(starts[0], ends[0]).indices(dim)
-    return axes[0], start, end
+    return axis, *slice(start, end).indices(dim)[:2]
 
 
 def _covers(pieces: list[tuple[int, int, NodeProto]], dim: Dim) -> bool:

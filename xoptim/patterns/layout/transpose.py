@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, normalize_axes
-
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints
 from ...analysis.permutations import compose, inverse, is_identity, perm_of
-from ...analysis.shapes import positive
+from ...analysis.reshapes import constant_target
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -51,8 +49,7 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """
     first = g.before(second, "Unsqueeze")
     perm = g.known(perm_of(g, second), "the permutation is not known")
-    axes = normalize_axes(g.known(axes_of(g, first), "the axes are not known"), len(perm))
-    axes = g.known(axes, "the axes are not known")
+    axes = g.known(moved_axes(g, first) or None, "the axes are not known")
     place = inverse(perm)
     sources = [i for i in range(len(perm)) if i not in axes]
     inner = tuple(sources.index(p) for p in perm if p not in axes)
@@ -80,18 +77,6 @@ def transpose_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Transpose(joined, perm=perm)
 
 
-def _target(g: RewriteContext, shape: Shape, perm: Ints) -> list[int] | None:
-    """Target of the Reshape, None if unknown dimensions prevent it."""
-    target: list[int] = []
-    for i, p in enumerate(perm):
-        dim = shape[p]
-        known = isinstance(dim, int) and dim > 0
-        target.append(int(dim) if known else (0 if p == i else -1))
-    others = [shape[p] for i, p in enumerate(perm) if target[i] != -1]
-    holes = target.count(-1)
-    return target if holes == 0 or (holes == 1 and all(positive(g, d) for d in others)) else None
-
-
 @rewrite("default", "uncanonicalize", root="Transpose", min_opset=5)
 def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) -> Reshape(x, shape) when p moves nothing but dimensions 1.
@@ -110,5 +95,8 @@ def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Ref
     moving = [p for p in perm if shape[p] != 1]
     g.require(moving == sorted(moving), "it moves dimensions that are not 1")
     g.require(not is_identity(perm), "it does not move anything")
-    target = g.known(_target(g, shape, perm), "the new shape cannot be a constant")
+    target = g.known(
+        constant_target(g, shape, tuple(shape[p] for p in perm)),
+        "the new shape cannot be a constant",
+    )
     return g.op.Reshape(x, target)

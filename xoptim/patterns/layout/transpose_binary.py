@@ -7,6 +7,7 @@ from onnx import NodeProto
 
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
+from ...analysis.arguments import other_input
 from ...analysis.constants import Ints
 from ...analysis.neighbours import producer_among
 from ...analysis.permutations import inverse, perm_of
@@ -14,7 +15,7 @@ from ...analysis.shapes import keeps_shape
 from ...analysis.weights.affine import Channels, one_per_channel
 from ...analysis.weights.weights import require_scalable, source_of
 from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
-from ...authoring.right_side import Operand, Replacement
+from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 
 #: operators whose weights absorb a factor or a constant of the result -> axis of the channels
@@ -80,14 +81,9 @@ def _cancelled(
         same = g.rank_or_none(other) == len(perm)
         g.require(same, "the other operand has another rank, or it is not known")
         g.look_at(after)
-        operands = _in_order(i, move.input[0], g.op.Transpose(other, perm=back))
-        return {after.output[0]: g.like(node, *operands)}
+        turned = g.op.Transpose(other, perm=back)
+        return {after.output[0]: g.rewired(node, {move.output[0]: move.input[0], other: turned})}
     return g.no("the Transpose do not cancel")
-
-
-def _in_order(side: int, first: Operand, second: Operand) -> tuple[Operand, Operand]:
-    """Both operands, the first one at this position."""
-    return (second, first) if side else (first, second)
 
 
 @rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMatMul", min_opset=7)
@@ -101,8 +97,7 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """
     move = producer_among(g, node, "Transpose")
     x, moved = move.input[0], move.output[0]
-    side = list(node.input).index(moved)
-    c = node.input[1 - side]
+    c = other_input(node, moved)
     if not g.is_cheap_constant(c):
         return g.no("the other operand is not a small constant")
     alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
@@ -114,15 +109,16 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     if split is not None and not g.is_used_more_than_once(split.input[0]):
         source = g.known(source_of(g, split.input[0], *CHANNELS), "nothing takes the constant")
         require_scalable(g, source.input[1])
-        operands = _in_order(side, split.input[0], DerivedConstant(value.reshape(()), c))
+        number = DerivedConstant(value.reshape(()), c)
         g.look_at(split)
-        return g.op.Transpose(g.like(split, g.like(node, *operands), split.input[1]), perm=perm)
+        scaled = g.rewired(node, {moved: split.input[0], c: number})
+        return g.op.Transpose(g.like(split, scaled, split.input[1]), perm=perm)
     source = g.known(source_of(g, x, *CHANNELS), "nothing takes the constant")
     turned = _moved_back(value, perm)
     fits = one_per_channel(turned.shape, channels_of(source, len(perm), turned.size))
     g.require(fits, "the constant does not have one value for each channel")
-    operands = _in_order(side, x, DerivedConstant(turned, c))
-    return g.op.Transpose(g.like(node, *operands), perm=perm)
+    new = g.rewired(node, {moved: x, c: DerivedConstant(turned, c)})
+    return g.op.Transpose(new, perm=perm)
 
 
 def channels_of(source: NodeProto, rank: int, size: int) -> Channels:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
-from ...analysis.weights.norm_scales import ScaleFoldingPattern
-from ...authoring import NewNode, RewriteContext
-from ...catalogue import register_pattern
+from ...analysis.weights.norm_scales import scaled_normalization
+from ...authoring import NewNode, NewResult, RewriteContext
+from ...catalogue import rewrite
 from ...declarative import rule
 from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
 
@@ -70,16 +70,18 @@ def rms_normalization(
     return rms_operator(g, "RMSNormalization", x, v, y, epsilon)
 
 
-@register_pattern(
+@rewrite(
     "default",
-    roots=("RMSNormalization",),
-    read_by=("Mul",),
+    root="RMSNormalization",
+    read_by="Mul",
     min_opset=23,
     precision="rounding",
+    name="RMSNormalizationMul",
 )
-class RMSNormalizationMulPattern(ScaleFoldingPattern):
+def rms_normalization_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """RMSNormalization(x, s) * c -> RMSNormalization(x, s * c).
 
     1. c has exactly the shape of s;
     2. one of them is made of ones, or both are constant.
     """
+    return scaled_normalization(g, node)

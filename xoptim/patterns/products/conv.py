@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.nodes.attributes import has_reference
 
 from ...analysis.arguments import optional_input
-from ...analysis.constants import Ints, int_values, is_filled_with
+from ...analysis.constants import Ints, is_filled_with
 from ...analysis.reshapes import added_ones
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
+from ..indexing.pad import pads_of
 
 
 @rewrite("default", "canonicalize", root="Conv", priority="first")
@@ -42,7 +42,6 @@ def pad_conv(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(mode == "NOTSET", "the padding depends on the shape")
     g.require(_adds_zeros(g, pad), "the values added are not zeros")
     added = _spatial_padding(g, pad, added_axes)
-    added = g.known(added, "the padding is not known or not on spatial dimensions only")
     known = g.get_attribute_with_default(node, "pads", [0] * len(added))
     total = [a + b for a, b in zip(known, added, strict=True)]
     x: str | NewNode = pad.input[0]
@@ -71,30 +70,16 @@ def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:
     return bool(g.get_attribute_with_default(pad, "value", 0.0) == 0)
 
 
-def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int] | None:
-    """Padding of the spatial dimensions, beginnings then ends; None if other dimensions are padded.
+def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int]:
+    """Padding of the spatial dimensions, beginnings then ends; refuses a padding of others.
 
     :param g: the optimizer
     :param pad: the Pad
     :param added: axes of the dimensions 1 added to its result, counted after they are added
     """
-    pads = g.get_attribute_with_default(pad, "pads", None)
-    if pads is None:
-        pads = int_values(g, optional_input(pad, 1))
-    if pads is None or any(p < 0 for p in pads):
-        return None
-    rank: int | None = len(pads) // 2
-    axes: tuple[int, ...] | None = tuple(range(len(pads) // 2))
-    given = optional_input(pad, 3)
-    if given:
-        rank, values = g.rank_or_none(pad.input[0]), int_values(g, given)
-        axes = None if values is None or rank is None else normalize_axes(values, rank)
-    if axes is None or rank is None or len(pads) != 2 * len(axes):
-        return None
-    rank += len(added)
-    if rank < 3:
-        return None
-    places = [i for i in range(rank) if i not in added]
-    full = np.zeros((2, rank), dtype=np.int64)
-    full[:, [places[a] for a in axes]] = np.array(pads).reshape((2, -1))
-    return None if full[:, :2].any() else [int(p) for p in full[:, 2:].ravel()]
+    pads = pads_of(g, pad, g.rank_or_none(pad.input[0]))
+    for axis in added:
+        pads = np.insert(pads, axis, 0, axis=1)
+    spatial = pads.shape[1] > 2 and (pads >= 0).all() and not pads[:, :2].any()
+    g.require(spatial, "the padding is negative, or not on spatial dimensions only")
+    return [int(p) for p in pads[:, 2:].ravel()]

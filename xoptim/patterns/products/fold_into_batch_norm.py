@@ -15,13 +15,12 @@ from ...analysis.weights.affine import (
     AFFINE,
     Affine,
     Channels,
+    affine_before,
     affine_of,
     affine_operand,
     deviation_of,
     parameter,
     require_inference,
-    require_not_broadcast,
-    require_not_gelu,
 )
 from ...analysis.weights.weights import rounded
 from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
@@ -71,9 +70,7 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     require_inference(g, norm)
     channels = _channels(g, norm)
     x = affine_operand(g, node)
-    affine = affine_of(g, node, x, channels)
-    require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine.scale)
+    affine = affine_before(g, node, x, channels)
     scale, bias, mean, variance = (parameter(g, name) for name in norm.input[1:])
     factor = scale / deviation_of(g, norm, variance)
     moved = affine.shift + (affine.scale - 1) * mean

@@ -14,10 +14,8 @@ from ...analysis.weights.affine import (
     AFFINE,
     SCALING,
     Channels,
-    affine_of,
+    affine_before,
     affine_operand,
-    require_not_broadcast,
-    require_not_gelu,
     shift_name,
 )
 from ...analysis.weights.scaled_convs import (
@@ -103,9 +101,7 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     turned = conv.op_type == "ConvTranspose"
     group = g.get_attribute_with_default(conv, "group", 1)
     channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
-    affine = affine_of(g, node, x, channels)
-    require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine.scale)
+    affine = affine_before(g, node, x, channels)
     require_scalable(g, weight)
     bias: str | _Bias = optional_input(conv, 2)
     if affine.shifts:

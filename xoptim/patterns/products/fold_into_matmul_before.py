@@ -12,10 +12,9 @@ from ...analysis.constants import scalar_constant
 from ...analysis.neighbours import producer_among
 from ...analysis.weights.affine import (
     AFFINE,
+    affine_before,
     affine_of,
     affine_operand,
-    require_not_broadcast,
-    require_not_gelu,
     shift_name,
 )
 from ...analysis.weights.weights import require_scalable, sum_over, weight_blocks
@@ -50,9 +49,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
         return g.no("it is a sum, the bias of the product before")
     product = product_of(g, root)
     channels = product.inner_channels(g, node.output[0])
-    affine = affine_of(g, node, x, channels)
-    require_not_broadcast(g, node, x, affine, channels)
-    require_not_gelu(g, x, affine.scale)
+    affine = affine_before(g, node, x, channels)
     vector = side == 1 and node.op_type in ARITHMETIC and not affine.is_uniform
     normalizes = vector and g.producer_or_none(x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")
@@ -114,8 +111,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     )
     g.require(not normalizes, "it may be a part of a normalization")
     channels = product.inner_channels(g, inner.output[0])
-    moved = affine_of(g, inner, x, channels)
-    require_not_broadcast(g, inner, x, moved, channels)
+    moved = affine_before(g, inner, x, channels)
     size = product.shape[product.inner]
     shift = along(np.broadcast_to(moved.shift, (size,)), product.inner, len(product.shape))
     added = affine_of(g, node, result, product.channels(g, result)).shift

@@ -54,7 +54,8 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     g.require(alone, "what the product reads is used elsewhere")
     x = affine_operand(g, node)
     scale = g.known(scalar_factor(g, node, x), _NO_NUMBER)
-    require_not_gelu(g, x, scale)
+    if scale == 0.5:
+        require_not_gelu(g, x)
     attributes["alpha"] = scaled_alpha(g, x, attributes["alpha"], scale)
     operands[index or 0] = x
     return new_gemm(g, operands, attributes)

@@ -5,35 +5,36 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import int_attribute, optional_input
-from ...analysis.axes import axes_of, reduced_axes
+from ...analysis.axes import moved_axes, reduced_axes
 from ...analysis.constants import Ints
 from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
+_MOVES = ("Reshape", "Squeeze", "Unsqueeze")
 _NO_AXES = "the axes are not known, or there is none"
 
 
-@rewrite("default", "canonicalize", root="Reduce*", read_by=("Reshape", "Squeeze"))
+@rewrite("default", "canonicalize", root="Reduce*", read_by=_MOVES, aliases="ReduceUnsqueeze")
 def reduce_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Reduce*(x, axes, keepdims=1), shape) -> Reduce*(x, axes, keepdims=0), or the reverse.
 
     1. The shape of the result is proven to be the one of x without the reduced axes, or with 1
        there if the reduction removes them. The axes are an attribute, an input, or missing (every
        axis).
-    2. A Squeeze of the reduced axes, of all of them: the rank of x is known.
+    2. A Squeeze, or an Unsqueeze, of the reduced axes, of all of them: the rank of x is known.
     """
     x, result = node.input[0], node.output[0]
-    after = g.known(g.after_or_none(result, "Reshape", "Squeeze"), "its only use is not a Reshape")
+    after = g.known(g.after_or_none(result, *_MOVES), "its only use is not a Reshape")
     g.require(after.input[0] == result, "its only use is not a Reshape")
     kept = g.known(int_attribute(node, "keepdims", 1), "the dimensions are not kept")
-    g.require(kept == 1 or after.op_type == "Reshape", "the dimensions are not kept")
+    moves = after.op_type == "Reshape" or kept == (after.op_type == "Squeeze")
+    g.require(moves, "the dimensions are kept" if kept else "the dimensions are not kept")
     axes = g.known(reduced_axes(g, node, g.rank_of(x)) or None, _NO_AXES)
     _require_same_axes(g, after, x, axes, kept == 0)
     # onnxruntime gives the wrong shape for negative axes, empty tensors and keepdims=0
@@ -46,28 +47,13 @@ def _require_same_axes(
 ) -> None:
     """Refuses unless a node only removes, or only restores, the reduced axes."""
     if after.op_type != "Reshape":
-        moved = normalize_axes(axes_of(g, after) or (), g.rank_of(x)) or ()
-        g.require(set(moved) == set(axes), "other axes are moved")
+        g.require(moved_axes(g, after) == tuple(sorted(axes)), "other axes are moved")
         return
     unknown = "a shape is not known for every size"
     dims = enumerate(g.shape_of(x, unknown))
     left = tuple(1 if i in axes else d for i, d in dims if put_back or i not in axes)
     same = proven_equal(g, left, g.known(reshaped(g, after), unknown))
     g.require(same, "the Reshape does more than moving the axes")
-
-
-@rewrite("default", "canonicalize", root="Reduce*", read_by="Unsqueeze")
-def reduce_unsqueeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """Unsqueeze(Reduce*(x, axes, keepdims=0), axes) -> Reduce*(x, axes, keepdims=1).
-
-    The axes Unsqueeze restores are those the reduction removes; the reduction has no other use.
-    """
-    x, after = node.input[0], g.after_or_none(node.output[0], "Unsqueeze")
-    after = g.known(after, "its only use is not an Unsqueeze")
-    g.require(int_attribute(node, "keepdims", 1) == 0, "the dimensions are kept")
-    axes = g.known(reduced_axes(g, node, g.rank_of(x)) or None, _NO_AXES)
-    _require_same_axes(g, after, x, axes, True)
-    return {after.output[0]: g.like(node, *node.input, keepdims=1)}
 
 
 #: reductions that are the same whether axes are reduced together or in turn
@@ -102,7 +88,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(node, x, axes=axes)
 
 
-@rewrite("default", "canonicalize", root=_CHAINED, behind="ReduceUnsqueeze")
+@rewrite("default", "canonicalize", root=_CHAINED, behind="ReduceReshape")
 def reduce_one(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """Reduce*(x, axes) -> x, or Squeeze(x, axes), when the dimensions along the axes are 1.
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.axes import axes_of, axis_of, moved_axes
 from ...analysis.constants import Ints
 from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -37,7 +36,7 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
     Nothing else reads the results with fewer dimensions. A term added to the operand of a Softmax
     keeps its dimensions: it is the mask of an attention, which operators read with four dimensions.
     """
-    axes = _new_axes(g, node)
+    axes = g.known(moved_axes(g, node) or None, "the axes are not known")
     count = next((i for i, axis in enumerate(axes) if i != axis), len(axes))
     if not count:
         return g.no("no new axis is the first one")
@@ -60,14 +59,6 @@ def _unsqueezed(g: RewriteContext, x: str, axes: Ints) -> str | None:
         return x
     same = [n for n in consumers_of(g, x, "Unsqueeze") if axes_of(g, n) == axes]
     return str(same[0].output[0]) if same else None
-
-
-def _new_axes(g: RewriteContext, node: NodeProto) -> Ints:
-    """Sorted axes of an Unsqueeze, counted from the start."""
-    axes = g.known(axes_of(g, node), "the axes are not known")
-    rank = g.rank_or_none(g.inputs(node)[0])
-    found = normalize_axes(axes, None if rank is None else rank + len(axes))
-    return tuple(sorted(g.known(found, "the axes are not known")))
 
 
 class _Lighter:
@@ -174,9 +165,7 @@ def _gather(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
 def _squeeze(lighter: _Lighter, node: NodeProto) -> tuple[int, str | NewNode]:
     """It removes leading dimensions that no longer exist."""
     g, count = lighter.g, lighter.require_first(node)
-    axes = axes_of(g, node)
-    found = None if axes is None else normalize_axes(axes, lighter.rank(node.input[0]))
-    axes = g.known(found, "the axes of a Squeeze are not known")
+    axes = g.known(moved_axes(g, node) or None, "the axes of a Squeeze are not known")
     kept = [a - count for a in axes if a >= count]
     lost = count - len(axes) + len(kept)
     new = lighter.new[node.input[0]]

@@ -6,89 +6,22 @@ Two rules of Reshape decide everything here: without `allowzero`, 0 copies the d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, normalize_axes
+from xbuilder.dims import Shape
 
 from ...analysis.arguments import int_attribute
-from ...analysis.axes import axes_of
+from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints, int_values
 from ...analysis.reshapes import moved_shape, reshaped, squeeze_or_unsqueeze
 from ...analysis.shapes import dims_are_equal, positive
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
-
-def reshape_of(g: RewriteContext, data: str, node: NodeProto, target: Ints | None) -> NewNode:
-    """A Reshape producing the result of *node* from other data.
-
-    :param g: the optimizer
-    :param data: the data to reshape
-    :param node: the Reshape it replaces
-    :param target: the new shape, None to keep the second input and `allowzero`
-    """
-    return g.like(node, data, node.input[1]) if target is None else g.op.Reshape(data, target)
-
-
-def same_target_elsewhere(
-    g: RewriteContext,
-    data: str,
-    node: NodeProto,
-    copied: Callable[[int], bool],
-) -> tuple[bool, Ints | None]:
-    """Whether a Reshape produces the same shape from data of another shape, and with which target.
-
-    :param g: the optimizer
-    :param data: other data with the same elements in the same order
-    :param node: the Reshape
-    :param copied: whether a dimension of its input is the one of *data* at the same position
-    :return: whether it can be done, and the new target, None if it does not change
-    """
-    allowzero = int_attribute(node, "allowzero", 0)
-    if allowzero:
-        return True, None
-    if allowzero is None:
-        return False, None
-    target = int_values(g, node.input[1])
-    if target is None:
-        content = g.value_as_shape(node.input[1])
-        known = isinstance(content, tuple) and all(d == -1 or positive(g, d) for d in content)
-        return known, None
-    if 0 not in target:
-        return True, None
-    new = _without_wrong_zeros(
-        g, moved_shape(g, data), moved_shape(g, node.input[0]), target, copied
-    )
-    return new is not None, new if new != target else None
-
-
-def _without_wrong_zeros(
-    g: RewriteContext,
-    source: Shape | None,
-    middle: Shape | None,
-    target: Ints,
-    copied: Callable[[int], bool],
-) -> Ints | None:
-    """Replaces the zeros that would copy another dimension, returns None if that is not
-    possible."""
-    same = dims_are_equal(g)
-    new, holes = list(target), []
-    for i, wanted in enumerate(target):
-        if wanted != 0 or copied(i):
-            continue
-        dim = middle[i] if middle is not None and i < len(middle) else None
-        if isinstance(dim, int) and dim > 0:
-            new[i] = dim
-        elif dim is None or source is None or i >= len(source) or not same(dim, source[i]):
-            holes.append(i)
-    if not holes:
-        return tuple(new)
-    if len(holes) > 1 or any(v <= 0 for i, v in enumerate(new) if i != holes[0]):
-        return None
-    new[holes[0]] = -1
-    return tuple(new)
+#: operators that change the shape only
+_BEFORE = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
@@ -120,67 +53,84 @@ def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     return data
 
 
-@rewrite("default", root="Reshape", after="Reshape", priority="first", min_opset=5)
+@rewrite(
+    "default",
+    root="Reshape",
+    after=_BEFORE,
+    priority="first",
+    min_opset=5,
+    aliases=("FlattenReshape", "UnsqueezeOrSqueezeReshape"),
+)
 def reshape_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
-    """Reshape(Reshape(x, s), t) -> Reshape(x, t).
+    """Reshape(move(x), t) -> Reshape(x, t), move is Reshape, Flatten, Squeeze or Unsqueeze.
 
     1. t holds no 0, or `allowzero` is set: t only depends on the number of elements.
     2. A 0 of t copies a dimension that x has at the same position: it is kept.
     3. It copies a known dimension: it is replaced by it.
     4. It copies an unknown dimension and all the others are positive integers: it becomes -1.
-    5. If the inner result is used elsewhere, the first Reshape is kept for the others.
+    5. If the inner result is used elsewhere, the first node is kept for the others.
     """
-    first = g.before(second, "Reshape")
-
-    def copied(i: int) -> bool:
-        target = int_values(g, first.input[1])
-        if target is None or int_attribute(first, "allowzero", 0) != 0:
-            return False
-        return i < len(target) and target[i] == 0
-
-    known, target = same_target_elsewhere(g, first.input[0], second, copied)
-    g.require(known, "the second shape depends on the first one")
-    return reshape_of(g, first.input[0], second, target)
+    first = g.before(second, *_BEFORE)
+    x, target = first.input[0], _target_elsewhere(g, first, second)
+    return g.like(second, x, second.input[1]) if target is None else g.op.Reshape(x, target)
 
 
-@rewrite("default", root="Reshape", after=("Unsqueeze", "Squeeze"), priority="first", min_opset=5)
-def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
-    """Reshape(Unsqueeze(x), t) or Reshape(Squeeze(x), t) -> Reshape(x, t).
-
-    1. t holds no 0, or `allowzero` is set: the axes do not matter.
-    2. The zeros of t stand before the first axis: x has the same dimension there.
-    3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
-       replaced, see ReshapeReshape.
-    4. If the inner result is used elsewhere, the first node is kept for the others.
-    """
-    first = g.before(second, "Squeeze", "Unsqueeze")
-
-    def copied(i: int) -> bool:
-        axes = axes_of(g, first)
-        full = first.input[0] if first.op_type == "Squeeze" else first.output[0]
-        axes = None if axes is None else normalize_axes(axes, g.rank_or_none(full))
-        return bool(axes) and all(i < a for a in axes or ())
-
-    known, target = same_target_elsewhere(g, first.input[0], second, copied)
-    g.require(known, "the shape copies a dimension after an axis")
-    return reshape_of(g, first.input[0], second, target)
+def _target_elsewhere(g: RewriteContext, first: NodeProto, second: NodeProto) -> Ints | None:
+    """The shape a Reshape gives to the data of the node before, None if it does not change;
+    refuses if it depends on that node."""
+    depends = "the second shape depends on the first one"
+    if g.known(int_attribute(second, "allowzero", 0), depends):
+        return None
+    target = int_values(g, second.input[1])
+    if target is None:
+        content = g.value_as_shape(second.input[1])
+        known = isinstance(content, tuple) and all(d == -1 or positive(g, d) for d in content)
+        g.require(known, depends)
+        return None
+    if 0 not in target:
+        return None
+    source, middle = (moved_shape(g, node.input[0]) for node in (first, second))
+    kept = _kept_dimensions(g, first)
+    new = g.known(_without_wrong_zeros(g, source, middle, target, kept), depends)
+    return new if new != target else None
 
 
-@rewrite("default", root="Reshape", after="Flatten", priority="first", min_opset=5)
-def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
-    """Reshape(Flatten(x), t) -> Reshape(x, t).
+def _kept_dimensions(g: RewriteContext, node: NodeProto) -> Collection[int]:
+    """The dimensions a node that only changes the shape is known to keep at their place."""
+    if node.op_type == "Flatten":
+        return (0,) if int_attribute(node, "axis", 1) == 1 else ()
+    if node.op_type == "Reshape":
+        copies = int_attribute(node, "allowzero", 0) == 0
+        target = int_values(g, node.input[1]) if copies else None
+        return [i for i, d in enumerate(target or ()) if d == 0]
+    return range(min(moved_axes(g, node), default=0))
 
-    1. t holds no 0, or `allowzero` is set.
-    2. The axis is 1, t begins with 0: x has the same first dimension.
-    3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
-       replaced, see ReshapeReshape.
-    4. If the inner result is used elsewhere, the first node is kept for the others.
-    """
-    first = g.before(second, "Flatten")
-    rows = int_attribute(first, "axis", 1) == 1
-    known, target = same_target_elsewhere(g, first.input[0], second, lambda i: rows and i == 0)
-    g.require(known, "the shape copies a dimension that is flattened")
-    return reshape_of(g, first.input[0], second, target)
+
+def _without_wrong_zeros(
+    g: RewriteContext,
+    source: Shape | None,
+    middle: Shape | None,
+    target: Ints,
+    kept: Collection[int],
+) -> Ints | None:
+    """Replaces the zeros that would copy another dimension, returns None if that is not
+    possible."""
+    same = dims_are_equal(g)
+    new, holes = list(target), []
+    for i, wanted in enumerate(target):
+        if wanted != 0 or i in kept:
+            continue
+        dim = middle[i] if middle is not None and i < len(middle) else None
+        if isinstance(dim, int) and dim > 0:
+            new[i] = dim
+        elif dim is None or source is None or i >= len(source) or not same(dim, source[i]):
+            holes.append(i)
+    if not holes:
+        return tuple(new)
+    if len(holes) > 1 or any(v <= 0 for i, v in enumerate(new) if i != holes[0]):
+        return None
+    new[holes[0]] = -1
+    return tuple(new)
 
 
 @rewrite("default", root="Reshape", after="Unsqueeze", priority="first", min_opset=13)
@@ -194,8 +144,7 @@ def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     g.require(shape == (0, 1, -1, 0), "the shape is not (0, 1, -1, 0)")
     g.require(int_attribute(second, "allowzero", 0) == 0, "allowzero is set")
     g.require(g.rank_or_none(first.input[0]) == 3, "the rank is not 3")
-    axes = axes_of(g, first)
-    g.require(axes is not None and normalize_axes(axes, 4) == (2,), "the axis is not 2")
+    g.require(moved_axes(g, first) == (2,), "the axis is not 2")
     return g.op.Unsqueeze(first.input[0], axes=[1])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from onnx import NodeProto
 
 from xbuilder.dims import Dim, normalize_axes
@@ -43,42 +41,25 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
 
     Both operands have the same shape, a has the one of the result: nothing is broadcast.
     """
-    before = [g.before_or_none(node, "Reshape", index=i) for i in range(len(node.input))]
-    found = [n for n in before if n is not None]
-    g.require(found, "no Reshape before")
+    before = g.before_each(node, "Reshape")
+    sources = [reshape.input[0] for reshape in before if reshape is not None]
+    g.require(sources, "no Reshape before")
+    same = same_known_shapes(g, *node.input)
+    g.require(same, "the operands may have different shapes")
     after = g.reader_or_none(node.output[0], "Reshape")
-    refusal = _why_not_removed(g, node, after, found)
-    if refusal or after is None:
-        return _moved_after(g, node, *found) if len(found) == 2 else g.refuse(refusal)
-    g.look_at(after)
-    inputs = [
-        g.like(after, name, after.input[1]) if reshape is None else reshape.input[0]
-        for name, reshape in zip(node.input, before, strict=True)
-    ]
-    return {after.output[0]: g.like(node, *inputs)}
-
-
-def _why_not_removed(
-    g: RewriteContext, node: NodeProto, after: NodeProto | None, before: Sequence[NodeProto]
-) -> str:
-    """The reason why the Reshape around an operator do not cancel, an empty text if they do."""
-    result = node.output[0]
-    if after is None or after.input[0] != result:
-        next_one = g.next_node(result)
-        alone = next_one is None or next_one.op_type != "Reshape" or next_one.domain
-        return "no Reshape after" if alone else "an inner result is used elsewhere"
-    if not same_known_shapes(g, *node.input):
-        return "the operands may have different shapes"
-    same = same_known_shapes(g, after.output[0], *(n.input[0] for n in before))
-    return "" if same else "the result may not have the shape of the data"
-
-
-def _moved_after(g: RewriteContext, node: NodeProto, left: NodeProto, right: NodeProto) -> NewNode:
-    """The operator on the data of both Reshape, then the first Reshape."""
-    a, b = left.input[0], right.input[0]
-    g.require(same_known_shapes(g, a, b), "the data may have different shapes")
-    g.require(same_known_shapes(g, *node.input), "the operands may have different shapes")
-    return g.like(left, g.like(node, a, b), left.input[1])
+    back = after is not None and after.input[0] == node.output[0]
+    if after is not None and back and same_known_shapes(g, after.output[0], *sources):
+        g.look_at(after)
+        inputs = [
+            g.like(after, name, after.input[1]) if reshape is None else reshape.input[0]
+            for name, reshape in zip(node.input, before, strict=True)
+        ]
+        return {after.output[0]: g.like(node, *inputs)}
+    first = before[0]
+    if first is None or len(sources) == 1:
+        g.refuse("no Reshape after, or the result may not have the shape of the data")
+    g.require(same_known_shapes(g, *sources), "the data may have different shapes")
+    return g.like(first, g.like(node, *sources), first.input[1])
 
 
 def _shape_without(g: RewriteContext, reshape: NodeProto, target: Ints, axes: Ints) -> Ints | None:

@@ -9,7 +9,7 @@ from xbuilder.dims import Shape, is_static
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axis_of
 from ...analysis.constants import int_values
-from ...analysis.reshapes import reshaped
+from ...analysis.reshapes import constant_target, reshaped
 from ...analysis.shapes import dims_are_equal, positive
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -108,21 +108,6 @@ def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(node, node.input[0], g.op.Concat(*pieces, axis=0))
 
 
-def _copied_target(g: RewriteContext, before: Shape, after: Shape) -> list[int] | None:
-    """Target shape made of integers when dimensions are known otherwise: 0 copies one, -1 deduces
-    one."""
-    same = dims_are_equal(g)
-    target: list[int] = []
-    for i, dim in enumerate(after):
-        if isinstance(dim, int) and dim > 0:
-            target.append(dim)
-        else:
-            target.append(0 if i < len(before) and same(dim, before[i]) else -1)
-    others = [dim for dim, t in zip(after, target, strict=True) if t != -1]
-    holes = target.count(-1)
-    return target if holes == 0 or (holes == 1 and all(positive(g, d) for d in others)) else None
-
-
 def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[int] | None:
     """The elements of the target itself, with copied dimensions: nothing else changes, null or
     not."""
@@ -153,7 +138,7 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     if before is None or after is None:
         g.refuse("a shape is not known for every size")
     sure = reshaped(g, node) is not None
-    target = _copied_target(g, before, after) if sure else None
+    target = constant_target(g, before, after) if sure else None
     target = target or _copied_elements(g, node, before)
     g.require(sure or target, "a shape is not known for every size")
     target = g.known(target, "0 and -1 cannot replace every unknown dimension")

@@ -8,7 +8,7 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axes
 
 from ...analysis.arguments import int_attribute
-from ...analysis.axes import axes_of
+from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints, int_values
 from ...analysis.permutations import perm_of
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -109,7 +109,7 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
     g.require(only_shapes(g, node.input[0]), "the inner result is used elsewhere")
     unknown = "the axes or the rank are not known"
     rank = g.rank_of(node.input[0], unknown)
-    axes = g.known(normalize_axes(g.known(axes_of(g, unsqueeze), unknown), rank), unknown)
+    axes = g.known(moved_axes(g, unsqueeze) or None, unknown)
     first, last = g.known(shape_range(g, node, rank), unknown)
     g.require(first < last, unknown)
     one = np.array([1], dtype=np.int64)

@@ -5,23 +5,13 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
-from ...analysis.axes import axes_of
+from ...analysis.axes import axes_of, moved_axes
 from ...analysis.constants import Ints
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
-
-
-def _axes_from_start(g: RewriteContext, move: NodeProto | None, rank: int | None) -> Ints | None:
-    """Sorted axes of a Squeeze or an Unsqueeze, negative ones counted from the start."""
-    axes = None if move is None else axes_of(g, move)
-    if move is None or rank is None or not axes:
-        return None
-    found = normalize_axes(axes, rank + (len(axes) if move.op_type == "Unsqueeze" else 0))
-    return None if found is None else tuple(sorted(found))
 
 
 def _equations(move: str, operator: str) -> tuple[str, str]:
@@ -31,39 +21,25 @@ def _equations(move: str, operator: str) -> tuple[str, str]:
     return f"p = {move}(a, *_, **_); q = {move}(b, *_, **_); p {operator} q -> {right}", one
 
 
-def _same_axes(
-    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
-) -> dict[str, Ints | None]:
-    """Axes of two Squeeze, or Unsqueeze, of results of one rank."""
-    rank = g.rank_or_none(a)
-    g.require(
-        rank is not None and rank == g.rank_or_none(b or a), "the ranks differ, or are not known"
-    )
-    found = {_axes_from_start(g, g.producer_or_none(name), rank) for name in (p, q or p)}
-    g.require(len(found) == 1 and None not in found, "the axes differ, or are not known")
-    return {"axes": found.pop()}
-
-
-@rule("default", *_equations("Squeeze", "+"), priority="first", min_opset=7)
-def squeeze_add(
-    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
-) -> dict[str, Ints | None]:
+@rule(
+    "default",
+    *_equations("Squeeze", "+"),
+    *_equations("Unsqueeze", "*"),
+    priority="first",
+    min_opset=7,
+    aliases="MulUnsqueezeUnsqueeze",
+)
+def squeeze_add(g: RewriteContext, a: str, p: str, b: str | None, q: str | None) -> dict[str, Ints]:
     """Add(Squeeze(a, axes), Squeeze(b, axes)) -> Squeeze(Add(a, b), axes).
 
-    a and b have the same rank, the axes are equal once negative ones are counted from the start.
+    1. The same for Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)).
+    2. a and b have the same rank, the axes are equal once negative ones are counted from the start.
     """
-    return _same_axes(g, a, p, b, q)
-
-
-@rule("default", *_equations("Unsqueeze", "*"), min_opset=7)
-def mul_unsqueeze_unsqueeze(
-    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
-) -> dict[str, Ints | None]:
-    """Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)) -> Unsqueeze(Mul(a, b), axes).
-
-    a and b have the same rank, the axes are equal once negative ones are counted from the start.
-    """
-    return _same_axes(g, a, p, b, q)
+    differ = "the ranks differ, or are not known"
+    g.require(g.rank_of(a, differ) == g.rank_or_none(b or a), differ)
+    found = {moved_axes(g, g.before(name)) for name in (p, q or p)}
+    g.require(len(found) == 1 and () not in found, "the axes differ, or are not known")
+    return {"axes": found.pop()}
 
 
 @rewrite(
@@ -90,5 +66,4 @@ def squeeze_binary_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     scalar = binary.input[1 if squeezes[0] is not None else 0]
     g.require(g.shape_or_none(scalar) == (), "the other operand is not a scalar")
     g.require(axes_of(g, node) in ((0,), (-1,)), "the axis is not 0")
-    inputs = [squeeze.input[0] if n == squeeze.output[0] else n for n in binary.input]
-    return g.like(binary, *inputs)
+    return g.rewired(binary, {squeeze.output[0]: squeeze.input[0]})

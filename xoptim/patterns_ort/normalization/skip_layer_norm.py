@@ -10,10 +10,10 @@ from xbuilder.dims import Shape
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.shapes import proven_equal
-from ...analysis.weights.norm_scales import ScaleFoldingPattern
+from ...analysis.weights.norm_scales import scaled_normalization
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
-from ...catalogue import register_pattern
+from ...catalogue import register_pattern, rewrite
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
@@ -218,31 +218,18 @@ def simplified_layer_normalization(
     return answer
 
 
-@register_pattern(
+@rewrite(
     "onnxruntime",
-    roots=("SimplifiedLayerNormalization",),
-    read_by=("Mul",),
+    root=("SimplifiedLayerNormalization", "com.microsoft::SkipSimplifiedLayerNormalization"),
+    read_by="Mul",
     precision="rounding",
+    aliases="SkipSimplifiedLayerNormalizationMul",
 )
-class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
+def simplified_layer_normalization_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """SimplifiedLayerNormalization(x, s) * c -> SimplifiedLayerNormalization(x, s * c).
 
     1. c has exactly the shape of s;
-    2. one of them is made of ones, or both are constant.
+    2. one of them is made of ones, or both are constant;
+    3. the same for SkipSimplifiedLayerNormalization(x, y, s).
     """
-
-
-@register_pattern(
-    "onnxruntime",
-    roots=("com.microsoft::SkipSimplifiedLayerNormalization",),
-    read_by=("Mul",),
-    precision="rounding",
-)
-class SkipSimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
-    """SkipSimplifiedLayerNormalization(x, y, s) * c: the scale becomes s * c.
-
-    1. c has exactly the shape of s;
-    2. one of them is made of ones, or both are constant.
-    """
-
-    scale_index = 2
+    return scaled_normalization(g, node)

@@ -7,13 +7,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.weights.affine import (
-    Affine,
-    Channels,
-    affine_of,
-    affine_operand,
-    require_not_broadcast,
-)
+from ...analysis.weights.affine import Channels, affine_before, affine_operand
 from ...analysis.weights.weights import rounded
 from ...authoring import GraphQueries, NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -73,20 +67,13 @@ def block_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     if not isinstance(size, int) or size == 0:
         g.refuse("the number of channels is not known")
     channels = Channels(4, 1, size)
-    first = _affine(g, inner, x, channels)
-    second = _affine(g, node, product, channels)
+    first = affine_before(g, inner, x, channels)
+    second = affine_before(g, node, product, channels)
     g.require(_in_blocks(g, x), "no convolution gives it")
     scale, bias = first.scale * second.scale, second.shift
     zeros, ones = np.zeros(size, np.float32), np.ones(size, np.float32)
     parameters = [rounded(g, zeros + value, zeros.dtype) for value in (scale, bias)]
     return g.op.BatchNormalization(x, *parameters, zeros, ones, epsilon=0.0)
-
-
-def _affine(g: RewriteContext, node: NodeProto, x: str, channels: Channels) -> Affine:
-    """The affine function a node computes; refuses a node that changes the shape of its operand."""
-    affine = affine_of(g, node, x, channels)
-    require_not_broadcast(g, node, x, affine, channels)
-    return affine
 
 
 def _in_blocks(g: GraphQueries, name: str) -> bool:

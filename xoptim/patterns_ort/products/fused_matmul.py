@@ -15,6 +15,7 @@ from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
+from ...patterns.products.matmul_reshape import swap_last_two
 from ..kernels import require_kernel
 
 _ROOTS = ("MatMul", "com.microsoft::FusedMatMul")
@@ -99,13 +100,8 @@ def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, b
 
 def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
     """Whether a node is a Transpose that only swaps the last two dimensions."""
-    if node is None:
-        return False
-    perm = g.get_attribute_with_default(node, "perm", None)
-    if perm is None:  # all dimensions are reversed
-        return g.rank_or_none(node.input[0]) == 2
-    n = len(perm)
-    return n >= 2 and list(perm) == [*range(n - 2), n - 1, n - 2]
+    perm = None if node is None else perm_of(g, node)
+    return perm is not None and len(perm) >= 2 and perm == swap_last_two(len(perm))
 
 
 def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None:

@@ -226,8 +226,8 @@ REFUSED = {
             "the indices are not constant",
         ),
         "a scalar": (
-            "g (float[1, 3] x) => (float[3] y) <int64 i = {0}> { y = Gather(x, i) }",
-            "the indices are not constant, or there is one",
+            "g (float[2, 3] x) => (float[3] y) <int64 i = {0}> { y = Gather(x, i) }",
+            "there are not as many elements",
         ),
         "fewer": (
             "g (float[4] x) => (float[3] y) <int64[3] i = {0, 1, 2}> { y = Gather(x, i) }",

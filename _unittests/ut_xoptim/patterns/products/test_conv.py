@@ -121,22 +121,22 @@ NEAR_MISSES = {
         "negative": (
             f"{H} <{W}, int64[8] p = {{0, 0, -1, 0, 0, 0, 0, 0}}> {{ p1 = Pad(x, p) y ="
             f" Conv(p1, w) }}",
-            "the padding is not known",
+            "the padding is negative",
         ),
         "channels": (
             "g (float[a, 1, b, c] x) => (float[a, 1, d, e] y) <float[1, 2, 1, 1] w = {1, 2},"
             "  int64[8] p = {0, 1, 0, 0, 0, 0, 0, 0}> { p1 = Pad(x, p) y = Conv(p1, w) }",
-            "the padding is not known",
+            "not on spatial dimensions only",
         ),
         "axes of an unknown rank": (
             f"g (float[] x) => (float[a, 2, d, e] y) <{W}, int64[4] p = {{0, 1, 2, 1}},"
             "  int64[2] k = {2, 3}> { p1 = Pad(x, p, , k) y = Conv(p1, w) }",
-            "the padding is not known",
+            "the axes of the padding are not known",
         ),
         "not constant": (
             f"g (float[a, 1, b, c] x, int64[8] p) => (float[a, 2, d, e] y) <{W}>"
             "{ p1 = Pad(x, p) y = Conv(p1, w) }",
-            "the padding is not known",
+            "the padding is not constant",
         ),
         "an output": (
             f"g (float[a, 1, b, c] x) => (float[a, 2, d, e] y, float[a, 1, f, h] p1) <{W}, {P}>"

@@ -173,7 +173,7 @@ REFUSED = {
                 r = ReduceSum <keepdims = 0> (x, k)
                 y = Unsqueeze(r, k)
             }""",
-            "its only use is not an Unsqueeze",
+            "its only use is not a Reshape",
         ),
         (
             """agraph (float[a,b] x) => (float[a,1,1] y) <int64[1] k = {1}> {

@@ -393,7 +393,7 @@ REFUSED = {
                 n = Neg(x)
                 y = Reshape(n, s)
             }""",
-            "no Reshape before",
+            "no Flatten nor Reshape nor Squeeze nor Unsqueeze before",
         ),
         # the zero copies b, and the other dimension of the second shape is not known
         (
@@ -418,27 +418,27 @@ REFUSED = {
     "FlattenReshape": [
         (
             """agraph (float[a,b] x) => (float[c] y) <int64[1] s = {-1}> { y = Reshape(x, s) }""",
-            "no Flatten before",
+            "no Flatten nor Reshape nor Squeeze nor Unsqueeze before",
         ),
         (
             """agraph (float[a,b,6] x) => (float[d,c,3] y) <int64[3] t = {0, -1, 3}> {
                 u = Flatten <axis = 2> (x)
                 y = Reshape(u, t)
             }""",
-            "copies a dimension that is flattened",
+            "depends on the first one",
         ),
         (
             """agraph (float[a,b,c] x) => (float[1,d,1] y) <int64[3] t = {1, 0, -1}> {
                 u = Flatten(x)
                 y = Reshape(u, t)
             }""",
-            "copies a dimension that is flattened",
+            "depends on the first one",
         ),
     ],
     "UnsqueezeOrSqueezeReshape": [
         (
             """agraph (float[a,b] x) => (float[c] y) <int64[1] s = {-1}> { y = Reshape(x, s) }""",
-            "no Squeeze nor Unsqueeze before",
+            "no Flatten nor Reshape nor Squeeze nor Unsqueeze before",
         ),
         (
             """agraph (float[a,b] x) => (float[1,a,c] y)
@@ -446,14 +446,14 @@ REFUSED = {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
-            "copies a dimension after an axis",
+            "depends on the first one",
         ),
         (
             """agraph (float[a,b,1] x, int64[1] k) => (float[a,c] y) <int64[2] t = {0, -1}> {
                 u = Squeeze(x, k)
                 y = Reshape(u, t)
             }""",
-            "copies a dimension after an axis",
+            "depends on the first one",
         ),
     ],
     "UnsqueezeReshape": [

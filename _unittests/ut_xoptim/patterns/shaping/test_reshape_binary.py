@@ -187,7 +187,7 @@ REFUSED = {
                 p = Sub(r, z)
                 y = Reshape(p, u)
             }""",
-            "an inner result is used elsewhere",
+            "no Reshape after",
         ),
         # one row is broadcast
         (
@@ -197,6 +197,16 @@ REFUSED = {
         (
             _ONE.format(z="a,2,3", u="6,-1"),
             "the result may not have the shape of the data",
+        ),
+        # the result is the shape of another tensor
+        (
+            """agraph (int64[2,1] x, int64[2] z, int64[2,1] d) => (int64[2,1] y)
+            <int64[1] s = {-1}> {
+                r = Reshape(x, s)
+                p = Sub(r, z)
+                y = Reshape(d, p)
+            }""",
+            "no Reshape after",
         ),
     ],
     "ReshapeReshapeBinary": [
@@ -216,6 +226,14 @@ REFUSED = {
         ),
         (
             _BINARY.format(x="a,6", z="b,6", y="float[c,d] y", u="-1,6", o="q"),
+            "the operands may have different shapes",
+        ),
+        (
+            """agraph (float[2,3] x, float[3,2] z) => (float[6] y) <int64[1] s = {-1}> {
+                r = Reshape(x, s)
+                q = Reshape(z, s)
+                y = Sub(r, q)
+            }""",
             "the data may have different shapes",
         ),
         (
