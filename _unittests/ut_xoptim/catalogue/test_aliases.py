@@ -19,10 +19,14 @@ from xoptim.testing import model_from_text, optimize_with
 ALIASES = {
     "BatchNormalization": "Identity",
     "ExpandBroadcast": "ShapeBasedExpandBroadcast",
+    "ExpandSwap": "ShapeBasedExpandSwap",
     "ExpandWhereSwap": "ShapeBasedExpandSwap",
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",
+    "ShapeBasedExpandCastWhereSwap": "ShapeBasedExpandSwap",
+    "SwapExpandReshape": "ShapeBasedExpandSwap",
+    "SwapExpandUnsqueeze": "ShapeBasedExpandSwap",
     "SwitchReshapeActivation": "SwapUnary",
 }
 
