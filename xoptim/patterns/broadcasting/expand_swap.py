@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, is_static, normalize_axes
+from xbuilder.dims import Shape, is_static
 from xbuilder.operators.domains import CUDA_DOMAIN, CUDA_UNARY
 from xbuilder.operators.op_traits import BROADCASTING, ELEMENTWISE_UNARY
 from xbuilder.runtimes.known_kernels import has_kernel
@@ -66,36 +66,37 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(known, "runtimes do not expand this type")
     g.look_at(*inner)
     if node.op_type in (*ALONG, *MOVED):
-        return _moved(g, node, expands[wide])
+        new, moved = _moved(g, node, expands[wide])
+        content = g.value_as_shape(target)
+        if isinstance(content, tuple) and proven_equal(g, content, moved):
+            return g.op.Expand(new, target)
+        g.require(is_static(moved), "the expanded shape is not constant, and has to change")
+        return g.op.Expand(new, list(moved))
+    whole = wide if node.op_type in _BROADCASTING else expands[wide].input[0]
     for shape in (g.shape_or_none(name) for name in names if name not in sources):
-        one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, wide, shape)
+        one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, whole, shape)
         g.require(one, "another operand may have more than one element")
     return g.op.Expand(g.rewired(node, sources), target)
 
 
-def _moved(g: RewriteContext, node: NodeProto, expand: NodeProto) -> NewNode:
-    """An Expand after an operator that moves whole axes, or leaves those that change as they
-    are."""
-    x, sizes, unknown = *expand.input, "a shape is not known for every size"
+def _moved(g: RewriteContext, node: NodeProto, expand: NodeProto) -> tuple[NewNode, Shape]:
+    """An operator before an Expand instead of after it; then the dimensions to expand, 1 for those
+    that do not change. It moves whole axes, or leaves those that change as they are."""
+    x, unknown = expand.input[0], "a shape is not known for every size"
     small, after = (g.known(moved_shape(g, n), unknown) for n in (x, node.output[0]))
     wide = g.shape_of(expand.output[0], unknown)
     g.require(len(small) == len(wide), "the ranks differ")
     g.require(len(node.output) == 1, "it gives several results")
     changed = [i for i, same in enumerate(map(dims_are_equal(g), small, wide)) if not same]
-    places = {i: moved_axis(g, node, wide, i, after) for i in changed}
-    moved = {place: i for i, place in places.items() if place is not None}
-    g.require(len(moved) == len(places), "an axis that changes does not stay whole")
+    places = [moved_axis(g, node, wide, i, after) for i in changed]
+    moved = {j: i for i, j in zip(changed, places, strict=True) if j is not None}
+    g.require(len(moved) == len(changed), "an axis that changes does not stay whole")
     target = tuple(wide[moved[j]] if j in moved else 1 for j in range(len(after)))
-    content = g.value_as_shape(sizes)
-    if not isinstance(content, tuple) or not proven_equal(g, content, target):
-        g.require(is_static(target), "the expanded shape is not constant, and has to change")
-        sizes = list(target)
-    new = g.rewired(node, {expand.output[0]: x})
+    if node.op_type == "Reshape":
+        return g.like(node, x, _narrowed(g, node, small, moved)), target
     if node.op_type == "Squeeze":
-        new = g.like(node, x, axes=axes_of(g, node))
-    elif node.op_type == "Reshape":
-        new = g.like(node, x, _narrowed(g, node, small, moved))
-    return g.op.Expand(new, sizes)
+        return g.like(node, x, axes=axes_of(g, node)), target
+    return g.rewired(node, {expand.output[0]: x}), target
 
 
 def _narrowed(
@@ -116,36 +117,19 @@ def _narrowed(
     return node.input[1] if new == [*target] else new
 
 
-def unsqueezed_axes(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, ...]:
-    """Axes an Unsqueeze adds; refuses if they are not known.
-
-    :param g: the rewrite
-    :param node: the Unsqueeze
-    :param rank: rank of its input
-    """
-    axes = g.known(axes_of(g, node), "the axes are not known")
-    return g.known(normalize_axes(axes, rank + len(axes)) or None, "the axes are not known")
-
-
-@rewrite("default", root="Expand", after="Unsqueeze", min_opset=8, sole_use=True)
+@rewrite("default", root="Expand", after=MOVED, min_opset=8, sole_use=True)
 def expand_unsqueeze_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(Unsqueeze(Expand(x, s), axes), t) -> Expand(Unsqueeze(x, axes), t).
 
-    t has every dimension s changes; x has the rank of the first expanded result.
+    1. t has every dimension s changes; x has the rank of the first expanded result.
+    2. Reshape, Squeeze or Transpose, instead of Unsqueeze, keep whole the axes that change.
     """
-    unsqueeze = g.before(node, "Unsqueeze")
-    first = g.before(unsqueeze, "Expand")
-    x, result = first.input[0], first.output[0]
-    small = g.known(moved_shape(g, x), "the ranks differ, or are not known")
-    wide = g.shape_of(result, "the ranks differ, or are not known")
-    g.require(len(small) == len(wide), "the ranks differ, or are not known")
-    axes = unsqueezed_axes(g, unsqueeze, len(wide))
-    last = g.value_as_shape(node.input[1])
+    move = g.before(node, *MOVED)
+    new, target = _moved(g, move, g.before(move, "Expand"))
+    last, same = g.value_as_shape(node.input[1]), dims_are_equal(g)
     uncovered = "the last shape does not have every dimension of the first one"
     if not isinstance(last, tuple):
         g.refuse(uncovered)
-    rank, same = len(wide) + len(axes), dims_are_equal(g)
-    kept = [d for i, d in enumerate(padded(last, rank)[-rank:]) if i not in axes]
-    covers = (same(a, b) or same(t, b) for a, b, t in zip(small, wide, kept, strict=True))
-    g.require(all(covers), uncovered)
-    return g.op.Expand(g.rewired(unsqueeze, {result: x}), node.input[1])
+    covers = zip(target, padded(last, len(target))[-len(target) :], strict=True)
+    g.require(all(a == 1 or same(a, b) for a, b in covers), uncovered)
+    return g.op.Expand(new, node.input[1])

@@ -133,8 +133,43 @@ MODELS = {
     },
 }
 
+TWICE = "g (float[1, b, 3] x) => (float[{y}] y) <int64[3] s = {{4, 1, 1}}, {t}> {{ {body} }}"
+
+
+def _twice(y: str, move: str, t: str, target: str) -> tuple[str, str]:
+    """Expand, a move, Expand; the move, then the second Expand."""
+    last = f"{t}, int64[{len(target.split(','))}] k = {{{target}}}"
+    return (
+        TWICE.format(y=y, t=last, body=f"e = Expand(x, s) m = {move.replace('@', 'e')}"
+                     " y = Expand(m, k)"),
+        TWICE.format(y=y, t=last, body=f"m = {move.replace('@', 'x')} y = Expand(m, k)"),
+    )  # fmt: skip
+
+
+MODELS["ExpandUnsqueezeExpand"] = {
+    "Reshape": (*_twice("4, 5, b, 3", "Reshape(@, t)", _shape(0, 1, -1, 3), "4, 5, 1, 1"), FEEDS),
+    "Transpose": (
+        *_twice("5, b, 4, 3", "Transpose<perm = [1, 0, 2]>(@)", _shape(0), "5, 1, 4, 1"),
+        FEEDS,
+    ),
+    "Unsqueeze": (
+        *_twice("5, 4, b, 3", "Unsqueeze(@, t)", _shape(0), "5, 4, 1, 1"),
+        FEEDS,
+    ),
+}
+
 MIXED = "an axis that changes does not stay whole"
 REFUSED = {
+    "ExpandUnsqueezeExpand": {
+        "the last shape is smaller": (
+            _twice("b, 4, 3", "Transpose<perm = [1, 0, 2]>(@)", _shape(0), "1, 1, 3")[0],
+            "the last shape does not have every dimension",
+        ),
+        "the axis that changes is cut": (
+            _twice("2, 2, b, 3", "Reshape(@, t)", _shape(2, 2, -1, 3), "2, 2, 1, 1")[0],
+            "an axis that changes does not stay whole",
+        ),
+    },
     "ShapeBasedExpandSwap": {
         "repeated heads": (
             _texts("b, 8, 3", "Reshape(@, t)", "", "1, 1, 4, 1", _shape(0, 8, 3),
@@ -184,6 +219,10 @@ REFUSED = {
             "g (float[1] z, float[1] x) => (float[4] y) <int64[1] s = {4}> {"
             " e = Expand(x, s) y = PRelu(z, e) }",
             "the result of Expand is a parameter",
+        ),
+        "a slope of more dimensions": (
+            _texts("4, 3", "PRelu(@, t)", "", "4, 3", "float[1, 1] t = {0.5}", "float[3] x")[0],
+            "another operand may have more than one element",
         ),
         "what is computed of it is read elsewhere": (
             "g (float[1, b, 3] x) => (float[4, b, 3] y, float[4, b, 3] i)"

@@ -457,7 +457,7 @@ REFUSED = {
     "ExpandUnsqueezeExpand": [
         (
             "agraph (float[a,1] x) => (float[a,4] y) <int64[1] s = {4}> { y = Expand(x, s) }",
-            "no Unsqueeze before",
+            "nor Unsqueeze before",
         ),
         (
             """agraph (float[a,1] x) => (float[3,a,4] y, float[a,4] e)
@@ -484,7 +484,7 @@ REFUSED = {
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
-            "the axes are not known",
+            "a shape is not known for every size",
         ),
         (
             """agraph (float[a,1] x) => (float[3,a,4] y)
