@@ -24,6 +24,7 @@ ALIASES = {
     "Reshape": "ShapedBasedReshape",
     "ReshapeMatMulReshape": "MatMulReshape2Of3",
     "ReshapeReshapeBinary": "Reshape2Of3",
+    "ReshapeSpaceToDepth": "ReshapeDepthToSpace",
     "ShapeBasedExpandCastWhereSwap": "ShapeBasedExpandSwap",
     "SwapExpandReshape": "ShapeBasedExpandSwap",
     "SwapExpandUnsqueeze": "ShapeBasedExpandSwap",
