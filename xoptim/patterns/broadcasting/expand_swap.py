@@ -110,7 +110,10 @@ def _narrowed(
     :param moved: the new place of these dimensions -> the old one
     """
     target = g.known(int_values(g, node.input[1]), "the new shape is not constant")
-    g.require(int_attribute(node, "allowzero", 0) == 0, "the new shape is not copied where it is 0")
+    changed = {*moved.values()} - {*moved}
+    copies = [j for j, d in enumerate(target) if d == 0]
+    same = int_attribute(node, "allowzero", 0) == 0 and not changed & {*copies}
+    g.require(same, "the new shape is not one that copies other dimensions")
     ones = all(small[i] == 1 for i in moved.values())
     g.require(ones, "a dimension that changes is not known to be 1")
     new = [1 if j in moved and (d or moved[j] != j) else d for j, d in enumerate(target)]

@@ -194,6 +194,12 @@ REFUSED = {
             "{ e = Expand(x, s) t = Shape(z) y = Reshape(e, t) }",
             "the new shape is not constant",
         ),
+        "a copy of the dimension that changes, elsewhere": (
+            _texts("4, 4, 2", "Reshape(@, t)", "", "1, 4, 1", _shape(4, 0, -1), "float[1, 1, 8] x")[
+                0
+            ],
+            "the new shape is not one that copies other dimensions",
+        ),
         "a dimension that may already be 4": (
             _texts("4, 3, b", "Reshape(@, t)", "", t=_shape(4, 3, -1), x="float[a, b, 3] x")[0],
             "a dimension that changes is not known to be 1",
