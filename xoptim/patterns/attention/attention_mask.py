@@ -12,13 +12,12 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 from xbuilder.shapes.layers.attention import heads_last
 
 from ...analysis.arguments import optional_input
-from ...analysis.reshapes import moved_shape
+from ...analysis.reshapes import added_ones, moved_shape
 from ...analysis.shapes import dims_are_equal, padded
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import NewResult, Operand
 from ...catalogue import rewrite
-from ..broadcasting.expand_swap import unsqueezed_axes
 
 #: operators that repeat elements along axes
 _SPREADS = ("Expand", "Tile")
@@ -110,7 +109,7 @@ def _spread_operand(g: RewriteContext, name: str) -> tuple[Operand, Shape] | Non
     if unsqueeze is not None:
         if len(small) != g.rank_or_none(spread.output[0]):
             return None
-        axes = unsqueezed_axes(g, unsqueeze, len(small))
+        axes = added_ones(g, unsqueeze)
         rest = iter(small)
         small = tuple(1 if axis in axes else next(rest) for axis in range(len(wide)))
     if not all(map(dims_are_equal(g), padded(small, 2)[-2:], padded(wide, 2)[-2:])):

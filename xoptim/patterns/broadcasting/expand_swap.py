@@ -2,187 +2,137 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from collections.abc import Mapping
 
-from xbuilder.dims import normalize_axes
+from onnx import NodeProto
+
+from xbuilder.dims import Shape, is_static
 from xbuilder.operators.domains import CUDA_DOMAIN, CUDA_UNARY
-from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+from xbuilder.operators.op_traits import BROADCASTING, ELEMENTWISE_UNARY
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import int_values
+from ...analysis.moved_axes import ALONG, MOVED, moved_axis
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import dims_are_equal, keeps_shape, padded
-from ...authoring import NewNode, Refusal, RewriteContext
+from ...analysis.shapes import dims_are_equal, keeps_shape, padded, proven_equal
+from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: elementwise operators, those of other domains included
-_UNARY = (*sorted(ELEMENTWISE_UNARY), "Pow", *(f"{CUDA_DOMAIN}::{op}" for op in CUDA_UNARY))
-
-
-@rewrite("default", root="Expand", min_opset=8)
-def expand_swap(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """f(Expand(x, shape)) -> Expand(f(x), shape), f applies to each element.
-
-    1. f has one input, or its other ones are scalars that do not read the Expand.
-    2. f is Pow, the exponent is a scalar constant.
-    3. f is MulSigmoid, NegXplus1 or ReplaceZero of onnx-extended.
-    """
-    unary = g.after_or_none(node, *_UNARY)
-    unary = g.known(unary, "its only use does not apply to each element")
-    result, x = node.output[0], node.input[0]
-    g.require(unary.input[0] == result, "the result of Expand is a parameter")
-    if unary.op_type == "Pow":
-        scalar = g.get_constant_shape(unary.input[1]) == ()
-        g.require(scalar, "the exponent is not a scalar constant")
-    to = int_attribute(unary, "to", TensorProto.FLOAT)
-    g.require(has_kernel("Expand", to, g.main_opset), "runtimes do not expand this type")
-    return {unary.output[0]: g.op.Expand(g.rewired(unary, {result: x}), node.input[1])}
+#: operators of one operand, those of other domains included
+_UNARY = (*sorted(ELEMENTWISE_UNARY), *(f"{CUDA_DOMAIN}::{op}" for op in CUDA_UNARY))
+#: those whose operands are broadcast together
+_BROADCASTING = tuple(sorted(BROADCASTING - {"PRelu"}))
 
 
 @rewrite(
     "default",
-    root=(*ELEMENTWISE_BINARY, "Where"),
+    root=(*_UNARY, *_BROADCASTING, "PRelu", *ALONG, *MOVED),
     reads="Expand",
-    behind="ShapeBasedExpandBroadcast",
+    behind=("ExpandUnsqueezeExpand", "ShapeBasedExpandBroadcast"),
     min_opset=8,
-    aliases="ExpandWhereSwap",
+    aliases=(
+        *("ExpandSwap", "ExpandWhereSwap", "ShapeBasedExpandCastWhereSwap"),
+        *("SwapExpandReshape", "SwapExpandUnsqueeze"),
+    ),
 )
 def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
-    """op(Expand(x, shape), y) -> Expand(op(x, y), shape), Where(Expand(c, shape), a, b) as well.
+    """f(Expand(x, shape), y) -> Expand(f(x, y), shape), nothing else reads the Expand.
 
-    1. Each other operand has one element, and no more dimensions than the expanded result.
+    1. f applies to each element; y has one element, and no more dimensions than the result.
     2. y is Expand(z, shape): op(Expand(x, shape), Expand(z, shape)) -> Expand(op(x, z), shape).
+    3. y is an operator of one operand on the same Expand: Where(Cast(Expand(x)), Expand(x), c) ->
+       Expand(Where(Cast(x), x, c)).
+    4. f is Reshape, Squeeze, Transpose or Unsqueeze, the axes that change stay whole; or CumSum,
+       LayerNormalization, LogSoftmax, Slice or Softmax, along other axes. The new shape is
+       constant, or is the same one.
     """
-    expands = [e for e in g.before_each(node, "Expand") if e is not None]
+    expands = {e.output[0]: e for e in g.before_each(node, "Expand") if e is not None}
     g.require(expands, "no Expand before")
-    sources = {e.output[0]: e.input[0] for e in expands}
-    alone = not any(map(g.is_used_more_than_once, sources))
-    g.require(alone, "the inner result is used elsewhere")
-    (target, *others) = {e.input[1] for e in expands}
+    (target, *others) = {e.input[1] for e in expands.values()}
     g.require(not others, "the shapes are not the same")
-    result = expands[0].output[0]
-    for shape in (g.shape_or_none(name) for name in node.input if name not in sources):
-        one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
-        g.require(one, "another operand may have more than one element")
-    known = has_kernel("Expand", g.type_or_none(node.output[0]), g.main_opset)
+    names = [name for name in g.inputs(node) if name]
+    inner = [n for name in names if (n := g.producer_or_none(name, *_UNARY)) is not None]
+    inner = [n for n in inner if n.input[0] in expands]
+    sources: dict[str, str | NewNode] = {name: e.input[0] for name, e in expands.items()}
+    sources.update({n.output[0]: g.rewired(n, sources) for n in inner})
+    alone = all(g.is_used_only_by(name, node, *inner) for name in sources)
+    g.require(alone, "the inner result is used elsewhere")
+    first = [i for i, name in enumerate(node.input) if name in sources] == [0]
+    g.require(first or node.op_type in _BROADCASTING, "the result of Expand is a parameter")
+    wide, kind = next(iter(expands)), g.type_of(node.output[0])
+    known = kind == g.type_or_none(wide) or has_kernel("Expand", kind, g.main_opset)
     g.require(known, "runtimes do not expand this type")
+    g.look_at(*inner)
+    if node.op_type in (*ALONG, *MOVED):
+        new, moved = _moved(g, node, expands[wide])
+        content = g.value_as_shape(target)
+        if isinstance(content, tuple) and proven_equal(g, content, moved):
+            return g.op.Expand(new, target)
+        g.require(is_static(moved), "the expanded shape is not constant, and has to change")
+        return g.op.Expand(new, list(moved))
+    whole = wide if node.op_type in _BROADCASTING else expands[wide].input[0]
+    for shape in (g.shape_or_none(name) for name in names if name not in sources):
+        one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, whole, shape)
+        g.require(one, "another operand may have more than one element")
     return g.op.Expand(g.rewired(node, sources), target)
 
 
-@rewrite("default", root="Reshape", after="Expand", priority="first", min_opset=8, sole_use=True)
-def swap_expand_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Reshape(Expand(x, (n, 1, 1)), (0, 1, -1)) -> Expand(Reshape(x, (0, 1, -1)), (n, 1, 1)).
-
-    x has three dimensions, n is anything.
-    """
-    expand = g.before(node, "Expand")
-    x, shape = expand.input
-    expected = int_values(g, node.input[1]) == (0, 1, -1)
-    copies = int_attribute(node, "allowzero", 0) == 0
-    g.require(expected and copies, "the new shape is not (0, 1, -1)")
-    g.require(g.rank_or_none(x) == 3, "the rank is not 3")
-    g.require(_is_n_1_1(g, shape), "the expanded shape is not (n, 1, 1)")
-    return g.op.Expand(g.rewired(node, {expand.output[0]: x}), shape)
-
-
-def _is_n_1_1(g: RewriteContext, name: str) -> bool:
-    """Whether a shape has three elements and the last two are 1."""
-    content = g.value_as_shape(name)
-    if isinstance(content, tuple):
-        return content[1:] == (1, 1)
-    concat = g.producer_or_none(name, "Concat")
-    if concat is None or g.shape_or_none(concat.input[0]) != (1,):
-        return False
-    pieces = [int_values(g, piece) for piece in g.inputs(concat)[1:]]
-    return [v for piece in pieces for v in ((0,) if piece is None else piece)] == [1, 1]
+def _moved(g: RewriteContext, node: NodeProto, expand: NodeProto) -> tuple[NewNode, Shape]:
+    """An operator before an Expand instead of after it; then the dimensions to expand, 1 for those
+    that do not change. It moves whole axes, or leaves those that change as they are."""
+    x, unknown = expand.input[0], "a shape is not known for every size"
+    small, after = (g.known(moved_shape(g, n), unknown) for n in (x, node.output[0]))
+    wide = g.shape_of(expand.output[0], unknown)
+    g.require(len(small) == len(wide), "the ranks differ")
+    g.require(len(node.output) == 1, "it gives several results")
+    changed = [i for i, same in enumerate(map(dims_are_equal(g), small, wide)) if not same]
+    places = [moved_axis(g, node, wide, i, after) for i in changed]
+    moved = {j: i for i, j in zip(changed, places, strict=True) if j is not None}
+    g.require(len(moved) == len(changed), "an axis that changes does not stay whole")
+    target = tuple(wide[moved[j]] if j in moved else 1 for j in range(len(after)))
+    if node.op_type == "Reshape":
+        return g.like(node, x, _narrowed(g, node, small, moved)), target
+    if node.op_type == "Squeeze":
+        return g.like(node, x, axes=axes_of(g, node)), target
+    return g.rewired(node, {expand.output[0]: x}), target
 
 
-@rewrite(
-    "default",
-    root="Where",
-    after="Cast",
-    behind="ShapeBasedExpandBroadcast",
-    min_opset=9,
-    sole_use=True,
-)
-def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
-    """Where(Cast(Expand(x, shape)), Expand(x, shape), c) -> Expand(Where(Cast(x), x, c), shape).
-
-    1. c has one element, and no more dimensions than the expanded result.
-    2. The branches may be exchanged: Where(Cast(Expand(x)), c, Expand(x)).
-    """
-    condition, *branches = g.inputs(node)
-    cast = g.before_or_none(node, "Cast")
-    expand = None if cast is None else g.before_or_none(cast, "Expand")
-    if cast is None or expand is None:
-        return g.no("the condition is not a Cast of an Expand")
-    result, (x, target) = expand.output[0], g.inputs(expand)
-    g.require(result in branches, "the expanded result is not a branch")
-    others = [name for name in branches if name != result]
-    g.require(len(others) == 1, "both branches are the expanded result")
-    shape = g.shape_or_none(others[0])
-    one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
-    g.require(one, "the other branch may have more than one element")
-    where = g.rewired(node, {condition: g.like(cast, x), result: x})
-    return g.op.Expand(where, target)
-
-
-@rewrite(
-    "default",
-    root="Unsqueeze",
-    after="Expand",
-    behind="ExpandUnsqueezeExpand",
-    min_opset=13,
-    sole_use=True,
-)
-def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Unsqueeze(Expand(x, shape), axes) -> Expand(Unsqueeze(x, axes), shape with 1 at the axes).
-
-    The shape is constant and x has the rank of the expanded result.
-    """
-    expand = g.before(node, "Expand")
-    x, result = expand.input[0], expand.output[0]
-    shape = g.known(int_values(g, expand.input[1]), "the expanded shape is not constant")
-    rank = g.rank_of(x, "the ranks differ, or are not known")
-    g.require(rank == g.rank_or_none(result), "the ranks differ, or are not known")
-    target = list(padded(shape, rank))
-    for axis in sorted(unsqueezed_axes(g, node, rank)):
-        target.insert(axis, 1)
-    return g.op.Expand(g.rewired(node, {result: x}), target)
-
-
-def unsqueezed_axes(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, ...]:
-    """Axes an Unsqueeze adds; refuses if they are not known.
+def _narrowed(
+    g: RewriteContext, node: NodeProto, small: Shape, moved: Mapping[int, int]
+) -> str | list[int]:
+    """The shape a Reshape reads when some dimensions become 1.
 
     :param g: the rewrite
-    :param node: the Unsqueeze
-    :param rank: rank of its input
+    :param node: the Reshape
+    :param small: shape of its new input
+    :param moved: the new place of these dimensions -> the old one
     """
-    axes = g.known(axes_of(g, node), "the axes are not known")
-    return g.known(normalize_axes(axes, rank + len(axes)) or None, "the axes are not known")
+    target = g.known(int_values(g, node.input[1]), "the new shape is not constant")
+    changed = {*moved.values()} - {*moved}
+    copies = [j for j, d in enumerate(target) if d == 0]
+    same = int_attribute(node, "allowzero", 0) == 0 and not changed & {*copies}
+    g.require(same, "the new shape is not one that copies other dimensions")
+    ones = all(small[i] == 1 for i in moved.values())
+    g.require(ones, "a dimension that changes is not known to be 1")
+    new = [1 if j in moved and (d or moved[j] != j) else d for j, d in enumerate(target)]
+    return node.input[1] if new == [*target] else new
 
 
-@rewrite("default", root="Expand", after="Unsqueeze", min_opset=8, sole_use=True)
+@rewrite("default", root="Expand", after=MOVED, min_opset=8, sole_use=True)
 def expand_unsqueeze_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(Unsqueeze(Expand(x, s), axes), t) -> Expand(Unsqueeze(x, axes), t).
 
-    t has every dimension s changes; x has the rank of the first expanded result.
+    1. t has every dimension s changes; x has the rank of the first expanded result.
+    2. Reshape, Squeeze or Transpose, instead of Unsqueeze, keep whole the axes that change.
     """
-    unsqueeze = g.before(node, "Unsqueeze")
-    first = g.before(unsqueeze, "Expand")
-    x, result = first.input[0], first.output[0]
-    small = g.known(moved_shape(g, x), "the ranks differ, or are not known")
-    wide = g.shape_of(result, "the ranks differ, or are not known")
-    g.require(len(small) == len(wide), "the ranks differ, or are not known")
-    axes = unsqueezed_axes(g, unsqueeze, len(wide))
-    last = g.value_as_shape(node.input[1])
+    move = g.before(node, *MOVED)
+    new, target = _moved(g, move, g.before(move, "Expand"))
+    last, same = g.value_as_shape(node.input[1]), dims_are_equal(g)
     uncovered = "the last shape does not have every dimension of the first one"
     if not isinstance(last, tuple):
         g.refuse(uncovered)
-    rank, same = len(wide) + len(axes), dims_are_equal(g)
-    kept = [d for i, d in enumerate(padded(last, rank)[-rank:]) if i not in axes]
-    covers = (same(a, b) or same(t, b) for a, b, t in zip(small, wide, kept, strict=True))
-    g.require(all(covers), uncovered)
-    return g.op.Expand(g.rewired(unsqueeze, {result: x}), node.input[1])
+    covers = zip(target, padded(last, len(target))[-len(target) :], strict=True)
+    g.require(all(a == 1 or same(a, b) for a, b in covers), uncovered)
+    return g.op.Expand(new, node.input[1])

@@ -9,15 +9,15 @@ from onnx import NodeProto
 
 from xbuilder.constants.evaluation import evaluate_node, predicted_bytes
 from xbuilder.constants.table import CACHED_BYTES
-from xbuilder.dims import Shape, normalize_axes, prod
+from xbuilder.dims import Shape
 from xbuilder.operators.op_traits import CARRIERS, ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from xbuilder.passes.fold_plans import growth_budget
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import int_attribute
-from ...analysis.axes import axes_of, axis_of, cut_axes
-from ...analysis.constants import Ints, scalar_index
-from ...analysis.permutations import perm_of
+from ...analysis.axes import axis_of
+from ...analysis.constants import Ints
+from ...analysis.moved_axes import ALONG, MOVED, moved_axis
 from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import dims_are_equal, padded
 from ...analysis.values.repeated import (
@@ -91,13 +91,9 @@ def _require_gain(g: RewriteContext, node: NodeProto, *names: str) -> None:
         g.require(alone, "the inner result is used elsewhere")
 
 
-_ALONG = ("CumSum", "LayerNormalization", "LogSoftmax", "Slice", "Softmax")
-_MOVED = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
-
-
 @rewrite(
     "default",
-    root=(*_ELEMENTWISE, *_ALONG, *_MOVED, "Concat"),
+    root=(*_ELEMENTWISE, *ALONG, *MOVED, "Concat"),
     reads=REPEATS,
     priority="first",
     min_opset=13,
@@ -250,49 +246,16 @@ def _attention(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape
     return 0 if alone and all(r.axis == 0 for r in found.values()) else None
 
 
-def _along(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
-    """The first operand, along other axes than those the operator mixes."""
+def _carried(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    """The place of the axis of the first operand."""
     name, *others = node.input
-    rank = len(shape)
-    if node.op_type == "CumSum":
-        axis = scalar_index(g, others[0])
-        mixed = None if axis is None else normalize_axes((axis,), rank)
-    elif node.op_type == "Slice":
-        mixed = cut_axes(g, node, rank)
-    else:
-        axis = axis_of(g, node, rank, -1)
-        last = rank if node.op_type == "LayerNormalization" else (axis or 0) + 1
-        mixed = None if axis is None else tuple(range(axis, last))
     alone = set(found) == {name} and name not in others
-    return found[name].axis if alone and mixed and found[name].axis not in mixed else None
-
-
-def _moved(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
-    """The new place of the axis of the first operand."""
-    name = node.input[0]
-    if set(found) != {name}:
-        return None
-    before, axis = found[name].shape, found[name].axis
-    if node.op_type == "Transpose":
-        perm = perm_of(g, node, len(before))
-        return None if perm is None else perm.index(axis)
-    if node.op_type == "Reshape":
-        after = repeated_axis(shape) or 0
-        return after if prod(before[:axis]) == prod(shape[:after]) else None
-    rank = max(len(before), len(shape))
-    axes = normalize_axes(axes_of(g, node) or (), rank)
-    if not axes:
-        return None
-    others = [i for i in range(rank) if i not in axes]
-    if node.op_type == "Unsqueeze":
-        return others[axis]
-    return others.index(axis) if axis in others else None
+    return moved_axis(g, node, found[name].shape, found[name].axis, shape) if alone else None
 
 
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    **dict.fromkeys(_ALONG, _along),
-    **dict.fromkeys(_MOVED, _moved),
+    **dict.fromkeys((*ALONG, *MOVED), _carried),
     "Attention": _attention,
     "Concat": _concat,
     "Gemm": _gemm,

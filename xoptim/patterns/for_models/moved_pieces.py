@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from onnx import NodeProto
 
-from ...analysis.arguments import optional_input
-from ...analysis.axes import axis_of, slice_axes
-from ...analysis.constants import int_values
+from ...analysis.axes import axis_of
 from ...analysis.permutations import perm_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
+from ..indexing.slices import intervals_of, kept_positions
 
 #: most nodes between the vector and the pieces
 _LONGEST = 8
@@ -54,20 +55,12 @@ def _moved(g: RewriteContext, node: NodeProto, places: np.ndarray) -> np.ndarray
     if node.op_type == "Transpose":
         return places.transpose(g.known(perm_of(g, node), "the permutation is not known"))
     if node.op_type == "Reshape":
-        target = g.known(int_values(g, node.input[1]), "a shape is not constant")
-        usual = all(d == -1 or d > 0 for d in target) and target.count(-1) <= 1
-        known = np.prod([d for d in target if d != -1], dtype=np.int64)
-        fits = usual and (places.size % known == 0 if -1 in target else places.size == known)
-        g.require(fits and places.size, "a shape is not that of every element")
-        return places.reshape(target)
-    axes = g.known(slice_axes(g, node), "a Slice is not constant")
-    starts, ends = (int_values(g, node.input[i]) for i in (1, 2))
-    name = optional_input(node, 4)
-    steps = int_values(g, name) if name else (1,) * len(axes)
-    if starts is None or ends is None or steps is None:
-        g.refuse("a Slice is not constant")
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        places = np.take(places, range(places.shape[axis])[start:end:step], axis=axis)
+        shape = g.static_shape(node.output[0], "a shape is not constant")
+        g.require(0 < places.size == prod(shape), "a shape is not that of every element")
+        return places.reshape(shape)
+    for axis, interval in intervals_of(g, node, places.ndim).items():
+        kept = kept_positions(range(places.shape[axis]), interval)
+        places = np.take(places, g.known(kept, "what a Slice keeps is not known"), axis=axis)
     return places
 
 

@@ -41,9 +41,13 @@ def _merged(
     return g.op.Concat(*pieces, axis=0) if known is None else np.array(known, dtype=dtype)
 
 
-def _kept(positions: range, interval: Interval) -> range | None:
+def kept_positions(positions: range, interval: Interval) -> range | None:
     """The positions a Slice keeps; None for a null step, and for a negative one from a start before
-    the first position, which onnx moves to this position and python does not."""
+    the first position, which onnx moves to this position and python does not.
+
+    :param positions: those of one axis
+    :param interval: start, end and step along this axis
+    """
     start, _, step = interval
     if not step or (step < 0 and start < -len(positions)):
         return None
@@ -64,8 +68,8 @@ def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | N
     ((3, -4, 1), None)
     """
     if isinstance(dim, int):
-        inner = _kept(range(dim), first)
-        kept = None if inner is None else _kept(inner, second)
+        inner = kept_positions(range(dim), first)
+        kept = None if inner is None else kept_positions(inner, second)
         if not kept:
             return None if kept is None else _NOTHING
         return kept.start, kept.stop if kept.stop >= 0 else -dim - 1, kept.step

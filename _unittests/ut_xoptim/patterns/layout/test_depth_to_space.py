@@ -98,7 +98,7 @@ _COMMON = {
     "three dimensions": (
         "g (float[2, 6] x) => (float[6, 2] y) <int64[3] s = {2, 3, 2}, int64[2] t = {6, 2}>"
         "{ u = Reshape(x, s) v = Transpose<perm = [1, 0, 2]>(u) y = Reshape(v, t) }",
-        "there are no blocks of rows and columns",
+        "the blocks are not moved by the operator",
     ),
 }
 REFUSED = {
