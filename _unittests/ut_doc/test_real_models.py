@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import onnx
 import pytest
+
+from xoptim.trust.verification import verify_models
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,10 +51,26 @@ def nodes_in_readme(label: str) -> list[int]:
 @pytest.mark.parametrize("label", LABELS)
 def test_real_model(label: str, selection: str) -> None:
     row = SCRIPT.optimize(label, MODELS[label], selection, None)
-    assert row["relative error"] <= SCRIPT.TOLERANCE
+    assert row["refused"] == ""
     assert row["nodes after"] < 0.6 * row["nodes before"]
     assert row["bytes after"] <= row["bytes before"]
     before, *after = nodes_in_readme(label)
     promised = after[SCRIPT.SELECTIONS.index(selection)]
     assert row["nodes before"] == before
     assert row["nodes after"] <= promised, "the README promises more than what is done"
+
+
+@pytest.mark.skipif(
+    len(MODELS) < 4, reason="the wheels are fetched by `make test` or `make models`"
+)
+def test_the_detection_of_text_is_verified_whatever_the_seed(tmp_path: Path) -> None:
+    """Its probabilities are near 0 on noise, where Sigmoid is less precise than the tolerance."""
+    path = MODELS["detection"]
+    SCRIPT.optimize("detection", path, "default", tmp_path)
+    after = tmp_path / "detection.default.onnx"
+    reports = [verify_models(path, after, seed=seed) for seed in range(10)]
+    assert all(report.ok for report in reports), [report.reason for report in reports]
+    wrong = onnx.load(after)
+    for node in wrong.graph.node:
+        node.op_type = {"Relu": "Abs"}.get(node.op_type, node.op_type)
+    assert not any(verify_models(path, wrong, seed=seed).ok for seed in range(3))

@@ -23,7 +23,7 @@ from .output import common_options, counted, print_json
 from .paths import InputModel
 from .patterns import check_selection, load_option
 from .report import verification_as_dict
-from .verify_options import verify_options
+from .verify_options import Comparison, verify_options
 
 
 @click.command()
@@ -48,9 +48,7 @@ def bisect(
     trust_shapes: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
-    sizes: dict[str, int],
-    rtol: float,
-    seed: int,
+    how: Comparison,
     as_json: bool,
     verbose: int,
 ) -> None:
@@ -65,9 +63,10 @@ def bisect(
         done = bisect_rewrites(
             copy_next_to_data(model, data_roots, Path(folder)),
             patterns,
-            sizes=sizes,
-            rtol=rtol,
-            seed=seed,
+            sizes=how.sizes,
+            rtol=how.rtol,
+            atol=how.atol,
+            seed=how.seed,
             folder=output,
             isolated=True,
             trust_shapes=trust_shapes,

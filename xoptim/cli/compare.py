@@ -20,7 +20,7 @@ from .output import (
     print_table,
 )
 from .paths import InputModel
-from .verify_options import verify_options
+from .verify_options import Comparison, verify_options
 
 #: results shown before the first difference
 _BEFORE = 3
@@ -41,9 +41,7 @@ def compare(
     other: Path,
     everything: bool,
     data_roots: Sequence[Path],
-    sizes: dict[str, int],
-    rtol: float,
-    seed: int,
+    how: Comparison,
     as_json: bool,
     verbose: int,
 ) -> None:
@@ -56,9 +54,10 @@ def compare(
     report = compare_layers(
         model,
         other,
-        sizes=sizes,
-        rtol=rtol,
-        seed=seed,
+        sizes=how.sizes,
+        rtol=how.rtol,
+        atol=how.atol,
+        seed=how.seed,
         stop=not everything,
         allowed_roots=data_roots,
     )
@@ -79,6 +78,7 @@ def _as_dict(report: LayerReport) -> dict[str, Any]:
         "first": next((row for row in rows if not row["ok"]), None),
         "max_rel": report.max_rel,
         "rtol": report.rtol,
+        "atol": report.atol,
         "sizes": report.sizes,
         "seed": report.seed,
         "peak_bytes": report.peak_bytes,
@@ -98,7 +98,7 @@ def _print(report: LayerReport, verbose: int) -> None:
     print_line(
         out,
         f"{counted(len(report.rows), 'result')} compared of {report.results[0]} and "
-        f"{report.results[1]}, relative tolerance {report.rtol:g}, "
+        f"{report.results[1]}, tolerance {report.rtol:g} or {report.atol:g}, "
         f"{f'sizes {sizes}, ' if sizes else ''}at most {human_bytes(report.peak_bytes)} of results",
     )
     print_line(out, _told(report.first) if report.first else "no difference")

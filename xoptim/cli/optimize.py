@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +34,15 @@ from .output import (
     staged_text,
 )
 from .paths import InputModel, OutputFile, check_different, check_link, target_of
-from .patterns import check_selection, load_option
+from .patterns import LOADED, check_selection, load_option
 from .profiles import new_profile, print_profile, profile_file_text, profile_options
-from .report import html_report, outcome_as_dict, print_outcome, statistics_text
+from .report import (
+    html_report,
+    next_commands,
+    outcome_as_dict,
+    print_outcome,
+    statistics_text,
+)
 from .saving import (
     data_files,
     read_saving_options,
@@ -138,9 +144,7 @@ def optimize(
     refer_to_source: bool,
     target_opset: int | None,
     verify: bool | None,
-    sizes: Mapping[str, int],
-    rtol: float,
-    seed: int,
+    how: Comparison,
     stats: Path | None,
     profile: bool,
     profile_output: Path | None,
@@ -157,6 +161,7 @@ def optimize(
         model=model,
         output=_only_output(model, written, output, dry_run),
         patterns=None if patterns.lower() == "none" else patterns,
+        loaded=ctx.meta.get(LOADED, ()),
         processor=processor,
         max_iter=max_iter,
         trust_shapes=trust_shapes,
@@ -165,7 +170,7 @@ def optimize(
         data_roots=data_roots,
         saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
         target_opset=target_opset,
-        comparison=_comparison(ctx, verify, target_opset, Comparison(sizes, rtol, seed)),
+        comparison=_comparison(ctx, verify, target_opset, how),
         stats=stats,
         html=html,
         profile=profile,
@@ -187,7 +192,7 @@ def _comparison(
     """
     if verify or (verify is None and target_opset is not None):
         return how
-    unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
+    unused = {"sizes": "--dim", "rtol": "--rtol", "atol": "--atol", "seed": "--seed"}
     refuse_on_command_line(ctx, unused, "has no effect without --verify")
     return None
 
@@ -208,6 +213,11 @@ def _run(request: Request) -> None:
         print_outcome(request, outcome, console())
         if outcome.profile is not None and request.profile:
             print_profile(outcome.profile, console())
+    if outcome.failure:
+        click.echo(f"Error: {outcome.failure}; nothing is written", err=True)
+        for line in next_commands(request, outcome):
+            click.echo(f"next: {line}", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _only_output(
@@ -233,13 +243,15 @@ def _only_output(
 
 
 def _optimize_and_save(request: Request) -> Outcome:
-    """Writes the model, its statistics and the reports: all of them or none.
+    """Writes the model, its statistics and the reports: all of them, or none if results differ.
 
     :raises LateCheckError: if the check of a weight fails when it is written
     """
     stats, html, profile = request.stats, request.html, request.profile_output
     with prints_on_stderr(request.as_json):
         outcome = run_optimization(request)
+    if outcome.failure:
+        return outcome
     with (
         staged_text(stats, statistics_text(outcome.statistics, stats)),
         staged_text(html, html_report(request, outcome) if html else ""),
@@ -255,7 +267,7 @@ def run_optimization(request: Request) -> Outcome:
 
     :param request: the options of the command
     :return: the optimized model and its statistics
-    :raises XoptimError: if the model cannot be read, optimized or does not pass the verification
+    :raises XoptimError: if the model cannot be read, optimized, or does not run
     """
     from ..toolkit.features import Provenance
 
@@ -343,13 +355,12 @@ def _verify(
             after = Path(result.save(Path(folder) / "after.onnx")[-1])
         else:
             after = result
-        report = verify_models(
+        return verify_models(
             before,
             after,
             sizes=how.sizes,
             rtol=how.rtol,
+            atol=how.atol,
             seed=how.seed,
             isolated=True,
         )
-    report.raise_if_different()
-    return report

@@ -26,6 +26,7 @@ class Request:
     :param model: file to read
     :param output: file to write, None to write nothing
     :param patterns: selection of patterns, None for none
+    :param loaded: files of patterns it may name
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param trust_shapes: the shapes the file declares for computed results are right
@@ -48,6 +49,7 @@ class Request:
     model: Path
     output: Path | None
     patterns: str | None
+    loaded: Sequence[Path]
     processor: str
     max_iter: int
     trust_shapes: bool
@@ -89,3 +91,8 @@ class Outcome:
     verification: VerificationReport | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
     profile: Profile | None = None
+
+    @property
+    def failure(self) -> str:
+        """The differences between the results of the models, empty if there is none."""
+        return "" if self.verification is None else self.verification.reason

@@ -17,12 +17,16 @@ from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
 from .output import common_options, counted, print_json, print_list
 
+#: where the context of a command holds the files it loaded
+LOADED = "xoptim.loaded"
+
 
 def _load(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> None:
     from ..catalogue.pattern_files import load_pattern_file
 
     for path in paths:
         load_pattern_file(path)
+    ctx.meta[LOADED] = paths
 
 
 #: adds ``--load`` to a command that takes a selection

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,13 @@ from onnx import ModelProto
 from xbuilder.operators.opsets import opsets_of
 
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from ..trust.runtime import VerificationError
 from .output import counted, html_console, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..trust.outputs import OutputDifference
     from ..trust.verification import VerificationReport
     from .outcome import Outcome, Request
 
@@ -56,6 +59,7 @@ def verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | 
     return {
         "ok": report.ok,
         "rtol": report.rtol,
+        "atol": report.atol,
         "max_abs": report.max_abs,
         "max_rel": report.max_rel,
         "sizes": report.sizes,
@@ -71,10 +75,12 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
     :param outcome: the result
     :return: a dictionary
     """
+    written = None if outcome.failure else request.output
     return {
-        "ok": True,
+        "ok": not outcome.failure,
+        **_failure(request, outcome),
         "model": str(request.model),
-        "output": None if request.output is None else str(request.output),
+        "output": None if written is None else str(written),
         "files": outcome.files,
         "bytes_written": sum(row["bytes"] for row in outcome.files),
         "patterns": request.patterns,
@@ -91,6 +97,41 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "verification": verification_as_dict(outcome.verification),
         "profile": None if outcome.profile is None else outcome.profile.rows(),
     }
+
+
+def _failure(request: Request, outcome: Outcome) -> dict[str, Any]:
+    """The keys of a failed verification: the error as any other one, and the next commands."""
+    if not outcome.failure:
+        return {}
+    return {
+        "error": outcome.failure,
+        "kind": VerificationError.__name__,
+        "next": next_commands(request, outcome),
+    }
+
+
+def next_commands(request: Request, outcome: Outcome) -> list[str]:
+    """What to type after a verification that failed: a command, options that accept it.
+
+    :param request: the options of the command
+    :param outcome: the result
+    """
+    how, report = request.comparison, outcome.verification
+    if how is None or report is None:
+        return []
+    options = [] if request.patterns in (None, "default") else ["-p", str(request.patterns)]
+    options += [w for path in request.loaded for w in ("--load", str(path))]
+    options += ["--trust-shapes"] if request.trust_shapes else []
+    options += ["--keep-functions"] if request.keep_functions else []
+    words = ["xoptim", "bisect", str(request.model), *options, *how.options]
+    if request.target_opset is not None:  # the converter may be to blame
+        words[1:3] = ["optimize", str(request.model), "--dry-run", "--verify"]
+    lines = [shlex.join(words)]
+    wrong = [row for row in report.rows if not row.ok]
+    if all(row.is_rounding for row in wrong):
+        atol = float(f"{1.1 * max(row.max_abs for row in wrong):.1e}")
+        lines.append(f"--atol {atol:g}, if this is the rounding of the model on these inputs")
+    return lines
 
 
 def _node_counts(when: str, model: ModelProto) -> dict[str, int]:
@@ -150,7 +191,7 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
         )
     if outcome.verification is not None:
         _print_verification(outcome.verification, out)
-    if request.output is not None:
+    if request.output is not None and not outcome.failure:
         print_line(out, f"\nwrote {request.output}")
     for row in outcome.files:
         print_line(out, f"  {human_bytes(row['bytes']):>10}  {row['path']}")
@@ -190,15 +231,23 @@ def rewrites(applied: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def _print_verification(report: VerificationReport, out: Console) -> None:
-    rows: list[tuple[object, ...]] = [
-        (r.output, r.dtype, list(r.shape), f"{r.max_abs:.3g}", f"{r.max_rel:.3g}", r.reason)
-        for r in report.rows
-    ]
+    rows: list[tuple[object, ...]] = []
+    for r in report.rows:
+        sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"
+        rows.append((r.output, r.dtype, list(r.shape), *sizes, _place(r), r.reason))
     where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
-    title = f"verification: same results, tolerance {report.rtol:g}" + (
+    verdict = "same results" if report.ok else "results differ"
+    title = f"verification: {verdict}, tolerance {report.rtol:g}" + (
         f", with {where}" if where else ""
     )
-    columns = ["output", "type", "shape", "max abs", "max rel", "remark"]
-    if not any(row[-1] for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    columns = ["output", "type", "shape", "max abs", "max rel", "at", "remark"]
+    for place in (6, 5):  # columns that say nothing
+        if not any(row[place] for row in rows):
+            columns = [*columns[:place], *columns[place + 1 :]]
+            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
     print_table(out, title, columns, rows, left=3)
+
+
+def _place(row: OutputDifference) -> str:
+    """The index of the largest difference of an output."""
+    return str(list(row.where)) if row.where and row.max_rel else ""

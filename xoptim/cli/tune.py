@@ -17,7 +17,7 @@ from .output import common_options, console, counted, print_json, print_table, s
 from .paths import InputModel, OutputFile, check_different
 from .patterns import check_selection, load_option
 from .report import statistics_text
-from .verify_options import verify_options
+from .verify_options import Comparison, verify_options
 
 
 @click.command("tune")
@@ -63,9 +63,7 @@ def tune_command(
     blocks: int,
     output: Path | None,
     gates: Path | None,
-    sizes: dict[str, int],
-    rtol: float,
-    seed: int,
+    how: Comparison,
     as_json: bool,
     verbose: int,
 ) -> None:
@@ -78,9 +76,18 @@ def tune_command(
         check_selection(selection)
     check_different([output, gates], *models)
     known = read_gates(gates) if gates is not None and gates.exists() else []
-    how = Tuning(patterns, base, tuple(dict.fromkeys(threads)), blocks, 0.05, sizes, rtol, seed)
+    parameters = Tuning(
+        patterns,
+        base,
+        tuple(dict.fromkeys(threads)),
+        blocks,
+        sizes=how.sizes,
+        rtol=how.rtol,
+        atol=how.atol,
+        seed=how.seed,
+    )
     with _progress() as on_step:
-        measures = tune(models, how, on_step)
+        measures = tune(models, parameters, on_step)
     rows, means = measure_rows(measures), summary(measures)
     wrong = [m for m in measures if not m.ok]
     merged = [g.to_row() for g in merged_gates(known, means)] or [dict.fromkeys(COLUMNS, "")]

@@ -1,12 +1,16 @@
-"""The options of the commands that run models: sizes of the dimensions, tolerance, seed."""
+"""The options of the commands that run models: sizes of the dimensions, tolerances, seed."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import click
+
+from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .output import several_options
 
@@ -17,12 +21,22 @@ class Comparison:
 
     :param sizes: sizes of dynamic dimensions
     :param rtol: relative tolerance
+    :param atol: absolute tolerance
     :param seed: seed of the random inputs
     """
 
     sizes: Mapping[str, int]
     rtol: float
+    atol: float
     seed: int
+
+    @property
+    def options(self) -> list[str]:
+        """The options of the command line that say the same, without those by default."""
+        words = [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
+        words += ["--rtol", f"{self.rtol:g}"] if self.rtol != RTOL else []
+        words += ["--atol", f"{self.atol:g}"] if self.atol != ATOL else []
+        return words + (["--seed", str(self.seed)] if self.seed else [])
 
 
 def parse_sizes(
@@ -49,8 +63,7 @@ def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> f
     return value
 
 
-#: adds ``--dim``, ``--rtol``, ``--seed`` to a command, as `sizes`, `rtol`, `seed`
-verify_options = several_options(
+_options = several_options(
     click.option(
         "--dim",
         "sizes",
@@ -63,9 +76,17 @@ verify_options = several_options(
         "--rtol",
         type=click.FloatRange(min=0),
         callback=_check_number,
-        default=1e-4,
+        default=RTOL,
         show_default=True,
         help="Relative tolerance between results.",
+    ),
+    click.option(
+        "--atol",
+        type=click.FloatRange(min=0),
+        callback=_check_number,
+        default=ATOL,
+        show_default=True,
+        help="Absolute tolerance between results, for values near 0.",
     ),
     click.option(
         "--seed",
@@ -75,3 +96,18 @@ verify_options = several_options(
         help="Seed of the random inputs.",
     ),
 )
+
+
+def verify_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--dim``, ``--rtol``, ``--atol``, ``--seed`` to a command, which receives them as one
+    :class:`Comparison`, `how`.
+
+    :param command: the function of a command
+    """
+
+    @functools.wraps(command)
+    def with_comparison(*args: Any, **kwargs: Any) -> Any:
+        how = Comparison(**{field.name: kwargs.pop(field.name) for field in fields(Comparison)})
+        return command(*args, how=how, **kwargs)
+
+    return _options(with_comparison)

@@ -14,6 +14,7 @@ import onnx
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
+from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .verification import VerificationError, VerificationReport, verify_models
 
@@ -142,12 +143,13 @@ def bisect_rewrites(
     patterns: Any = "default",
     inputs: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
-    rtol: float = 1e-4,
+    rtol: float = RTOL,
     seed: int = 0,
     folder: str | Path | None = None,
     isolated: bool = False,
     trust_shapes: bool = False,
     keep_functions: bool = False,
+    atol: float = ATOL,
 ) -> Bisection:
     """Looks for the first rewrite that changes the results of a model, reports the comparisons.
 
@@ -163,6 +165,7 @@ def bisect_rewrites(
     :param isolated: see :func:`xoptim.trust.verification.verify_models`
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
     :param keep_functions: local functions are optimized where they are, not inlined
+    :param atol: see :func:`xoptim.trust.verification.verify_models`
     :return: the wrong rewrite, if any, and the comparisons
     :raises VerificationError: if the original model does not run
 
@@ -171,7 +174,8 @@ def bisect_rewrites(
         done = bisect_rewrites("model.onnx", "default+onnxruntime", folder="wrong")
         print(done.rewrites, done.runs, done.wrong)
     """
-    options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "seed": seed, "isolated": isolated}
+    options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
+    options["isolated"] = isolated
     # fails if the original model does
     sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
     with temporary_folder(tempfile.gettempdir(), "xoptim") as name:

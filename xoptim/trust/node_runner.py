@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx.helper as oh
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.numpy_helper import to_array
 
 from xbuilder.errors import XoptimError
 from xbuilder.files.model_container import ModelContainer
@@ -62,6 +63,9 @@ class NodeRunner:
         :return: its results, by name
         :raises NodeError: onnxruntime refuses it, or one of its inputs is missing
         """
+        constant = _constant(node)
+        if constant is not None:
+            return {node.output[0]: constant}
         names = reads(node)
         missing = [n for n in names if n not in values and not self.is_weight(n)]
         if missing:
@@ -170,6 +174,18 @@ def describe(node: NodeProto) -> str:
     """The name of a node in a message."""
     first = next((name for name in node.output if name), "")
     return f"node {node.name!r} ({node.op_type}, result {first!r})"
+
+
+def _constant(node: NodeProto) -> OrtResult | None:
+    """The tensor of a Constant, None if onnxruntime has to read it."""
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or not node.attribute:
+        return None
+    tensor = node.attribute[0].t
+    if node.attribute[0].name != "value" or is_external(tensor):
+        return None
+    if tensor.data_type == TensorProto.STRING or element_type(tensor.data_type).bits < 8:
+        return None
+    return to_result(to_array(tensor), tensor.data_type)
 
 
 def _short_names(node: NodeProto) -> dict[str, str]:

@@ -15,6 +15,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.processors import processor_features
+from xbuilder.tensors.closeness import ATOL, RTOL
 
 from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
@@ -67,6 +68,7 @@ class Tuning:
     :param sizes: sizes for the dimensions the models leave open
     :param rtol: relative tolerance between results
     :param seed: seed of the random inputs
+    :param atol: absolute tolerance between results
     """
 
     patterns: Any = "onnxruntime"
@@ -75,8 +77,9 @@ class Tuning:
     blocks: int = 9
     seconds: float = 0.05
     sizes: Mapping[str, int] = field(default_factory=dict)
-    rtol: float = 1e-4
+    rtol: float = RTOL
     seed: int = 0
+    atol: float = ATOL
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ class _Bench:
         try:
             how = self.how
             report = verify_models(
-                self.model, path, self.feeds, rtol=how.rtol, seed=how.seed, isolated=True
+                self.model, path, self.feeds, rtol=how.rtol, atol=how.atol, isolated=True
             )
         except VerificationError as e:
             return str(e)

@@ -281,9 +281,29 @@ def test_failed_verification_writes_nothing(model, tmp_path, monkeypatch):
     result = run("optimize", model, "-o", out, "--verify", "--stats", stats, code=1)
     assert "differ on 1 of 1 output" in result.stderr
     assert files(tmp_path) == {"model.onnx"}
-    result = run("optimize", model, "-o", out, "--verify", "--json", code=1)
-    assert json.loads(result.stdout)["ok"] is False
-    assert "differ" in json.loads(result.stdout)["error"]
+    assert "verification: results differ" in result.stdout and "operators" in result.stdout
+    assert "wrote" not in result.stdout
+    assert f"next: xoptim bisect {model}\n" in result.stderr
+    assert "--atol" not in result.stderr, "the sign of a number is no rounding"
+    options = ["--seed", "3", "--atol", "1e-06", "-p", "default+ml", "--dim", "batch=2"]
+    result = run("optimize", model, "-o", out, "--verify", "--json", *options, code=1)
+    told = json.loads(result.stdout)
+    assert (told["ok"], told["kind"], told["output"]) == (False, "VerificationError", None)
+    assert "differ" in told["error"] and told["verification"]["outputs"][0]["where"]
+    options = "-p default+ml --dim batch=2 --atol 1e-06 --seed 3"
+    assert told["next"] == [f"xoptim bisect {model} {options}"]
+
+
+def test_a_difference_that_may_be_rounding(model, tmp_path, monkeypatch):
+    """The next command says how to accept it."""
+    import xbuilder
+
+    text = MODEL.replace("Neg(", "Mul(k, ").replace("{", "{ k = Constant<value_float=-1.001>()", 1)
+    wrong = ModelContainer(parse(text))
+    monkeypatch.setattr(xbuilder.GraphBuilder, "to_onnx", lambda *_, **__: (wrong, []))
+    result = run("optimize", model, "--dry-run", "--verify", code=1)
+    atol = result.stderr.split("next: --atol ")[1].split(",")[0]
+    run("optimize", model, "--dry-run", "--verify", "--atol", atol)
 
 
 def test_an_existing_output_survives_a_failure(tmp_path):

@@ -38,7 +38,7 @@ def test_rounding_is_accepted_and_measured():
     assert 0 < report.max_abs < 1e-5
 
 
-ROUNDING = "when onnxruntime optimizes the first model alone"
+ROUNDING = "other roundings of the first model alone change "
 
 
 @pytest.mark.parametrize("isolated", [False, True])
@@ -60,9 +60,20 @@ def test_a_refusal_tells_the_rounding_of_the_first_model(isolated):
     b = conv(np.float32(1.01))
     report = verify_models(a, b, sizes={"N": 8}, isolated=isolated)
     assert not report.ok and ROUNDING in report.reason
-    assert "is over 0.0001 (" in report.reason
-    told = float(report.reason.split("0.0001 (")[1].split()[0])
-    assert 0 < told < 1e-4 < report.max_rel
+    assert "is over 0.0001 (absolute" in report.reason
+    assert 0 < float(report.reason.split(ROUNDING)[1]) < 1e-4 < report.max_rel
+    assert len(report.rows[0].where) == 4
+
+
+def test_the_rounding_of_the_first_model_is_a_floor():
+    """Sums of numbers that cancel out: neither order is right, doubles tell how wrong both are."""
+    first = "a = Add(x, k) b = Add(a, x) y = Sub(b, k)"
+    second = "a = Add(x, x) b = Add(a, k) y = Sub(b, k)"
+    constant = "k = Constant<value_float: float=10000.>() "
+    report = verify_models(model_of(constant + first), model_of(constant + second))
+    assert report.ok and report.max_rel > 1e-5 and "rounding, " in report.rows[0].reason
+    third = "a = Add(x, x) h = Constant<value_float: float=1.01>() b = Mul(a, h) y = Identity(b)"
+    assert not verify_models(model_of(constant + first), model_of(third)).ok
 
 
 def test_a_refusal_says_nothing_of_a_model_that_rounds_nothing():
@@ -158,27 +169,6 @@ def test_unknown_dimension():
         verify_models(model_of("y = Neg(x)"), model_of("y = Neg(x)"), sizes={"M": 3})
 
 
-@pytest.mark.parametrize(
-    "a,b,ok",
-    [
-        ([1.0, np.nan], [1.0, np.nan], True),
-        ([1.0, np.nan], [1.0, 2.0], False),
-        ([np.inf], [np.inf], True),
-        ([np.inf], [-np.inf], False),
-        ([np.inf, -np.inf], [np.inf, np.nan], False),
-        ([], [], True),
-        ([100.0, 1e-6], [100.0, 2e-6], True),  # small beside the mean of the output
-        ([1e-3], [1.1e-3], False),
-        ([0.0], [1e-3], False),
-    ],
-)
-def test_compare_float_values(a, b, ok):
-    row = compare_outputs("y", np.array(a, np.float32), np.array(b, np.float32))
-    assert row.ok is ok
-    assert bool(row.reason) is not ok
-    assert ok or row.max_rel > 1e-4
-
-
 def test_compare_other_types():
     ints = np.array([1, 2, 3])
     row = compare_outputs("y", ints, np.array([1, 2, 5]))
@@ -190,17 +180,13 @@ def test_compare_other_types():
     assert not compare_outputs("y", words, words[::-1]).ok
 
 
-def test_compare_half_precision_has_a_wider_tolerance():
-    a = np.array([1.0], np.float16)
-    assert compare_outputs("y", a, np.array([1.004], np.float16)).ok
-    assert not compare_outputs("y", a, np.array([1.1], np.float16)).ok
-
-
 def test_compare_sequences_and_optionals():
     a = [np.ones(2), np.zeros(2)]
     assert compare_outputs("y", a, [x.copy() for x in a]).ok
     assert not compare_outputs("y", a, a[:1]).ok
-    assert not compare_outputs("y", a, [a[0], a[0]]).ok
+    row = compare_outputs("y", a, [a[0], a[0]])
+    assert not row.ok and row.where == (1, 0) and row.reason.startswith("element 1: ")
+    assert row.to_row()["where"] == [1, 0]
     assert compare_outputs("y", None, None).ok
     assert math.isinf(compare_outputs("y", None, np.ones(1)).max_abs)
 

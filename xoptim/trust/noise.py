@@ -1,0 +1,171 @@
+"""The noise of a model: the distance between its results and the same ones with other roundings."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import onnx.helper as oh
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+from xbuilder.errors import XoptimError
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.nodes.copies import copy_node
+from xbuilder.nodes.subgraphs import subgraphs_of
+from xbuilder.operators.domains import main_domain
+from xbuilder.operators.opsets import opsets_of
+from xbuilder.runtimes.kernel_table import shipped_table
+
+from .node_runner import NodeRunner, reads
+from .ort_values import OrtResult, to_python, to_result, type_name
+from .runtime import Model, Opener, VerificationError, container_of
+
+#: other roundings of some results of a model, by name
+Roundings = Callable[[Sequence[str]], Iterator[dict[str, Any]]]
+
+_FLOAT, _DOUBLE = type_name(TensorProto.FLOAT), type_name(TensorProto.DOUBLE)
+#: attributes that choose the type of a result
+_TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype", "stash_type"}
+
+
+def roundings_of(opener: Opener, model: Model, feeds: Mapping[str, Any]) -> Roundings:
+    """Computes outputs of a model with other roundings: as onnxruntime optimizes it, then with
+    doubles wherever it has kernels for them.
+
+    :param opener: opens the sessions
+    :param model: the model
+    :param feeds: its inputs
+    :return: a function of the names of the outputs
+    """
+
+    def compute(names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        try:
+            session = opener.open(model, "first", optimized=True)
+            values = session.run(feeds, names)
+            session.close()
+            yield dict(zip(names, values, strict=True))
+        except VerificationError:  # the optimizations of onnxruntime are another matter
+            pass
+        # a node that does not run alone leaves no other reference
+        with contextlib.suppress(XoptimError, MemoryError):
+            yield double_results(container_of(model), feeds, names)
+
+    return compute
+
+
+def optimized_results(container: ModelContainer, feeds: Mapping[str, Any], name: str) -> list[Any]:
+    """One result of a model as onnxruntime optimizes it, none if it does not run.
+
+    :param container: the model
+    :param feeds: its inputs
+    :param name: a result of its main graph, which becomes an output
+    """
+    other = copy.copy(container)  # the same weights
+    other.proto = ModelProto()
+    other.proto.CopyFrom(container.proto)
+    if all(output.name != name for output in other.proto.graph.output):
+        other.proto.graph.output.append(ValueInfoProto(name=name))
+    with ExitStack() as files:
+        try:
+            session = Opener(files).open(other, "first", optimized=True)
+            return session.run(feeds, [name])
+        except XoptimError:
+            return []
+
+
+def double_results(
+    container: ModelContainer, feeds: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
+    """Results of a model computed with doubles, node by node.
+
+    :param container: the model
+    :param feeds: its inputs
+    :param names: the results to return
+    :raises XoptimError: a node does not run alone
+    """
+    runner = DoubleRunner(container)
+    nodes = list(container.proto.graph.node)
+    uses = Counter(name for node in nodes for name in reads(node))
+    uses.update(names)
+    values = {name: to_result(value) for name, value in feeds.items() if value is not None}
+    for node in nodes:
+        values.update(runner.run(node, values))
+        for name in reads(node):
+            uses[name] -= 1
+            if uses[name] <= 0:
+                values.pop(name, None)
+    return {name: to_python(values[name]) for name in names if name in values}
+
+
+class DoubleRunner(NodeRunner):
+    """Runs nodes with doubles instead of floats where onnxruntime has a kernel for them.
+
+    A node that has none, or that has bodies, runs as it is, on its inputs rounded to floats. A
+    result that is a double in place of a float stays one until it is read by such a node.
+
+    :param container: the model
+    """
+
+    def __init__(self, container: ModelContainer):
+        super().__init__(container)
+        self._widened: set[str] = set()
+        self._opsets = opsets_of(container.proto)
+
+    def run(self, node: NodeProto, values: Mapping[str, OrtResult]) -> dict[str, OrtResult]:
+        """Runs a node.
+
+        :param node: a node of the main graph
+        :param values: its inputs, weights excepted
+        :return: its results, by name
+        :raises NodeError: onnxruntime refuses it with floats too
+        """
+        if self._may_run_with_doubles(node):
+            try:
+                return self._run_with_doubles(node, values)
+            except XoptimError:  # no kernel for doubles
+                pass
+        floats = {n: _cast(values[n], TensorProto.FLOAT) for n in reads(node) if n in self._widened}
+        return super().run(node, {**values, **floats})
+
+    def _may_run_with_doubles(self, node: NodeProto) -> bool:
+        """Whether onnxruntime has a kernel for doubles, as far as its first operand tells."""
+        if any(subgraphs_of(node)):
+            return False
+        domain = main_domain(node.domain)
+        return shipped_table("CPU").runs(
+            node.op_type, domain, self._opsets.get(domain, 1), [TensorProto.DOUBLE]
+        )
+
+    def _run_with_doubles(
+        self, node: NodeProto, values: Mapping[str, OrtResult]
+    ) -> dict[str, OrtResult]:
+        wide, doubles = _with_doubles(node)
+        inputs = {n: values[n] if n in values else self.weight(n) for n in reads(node)}
+        for name, value in inputs.items():
+            if value.type == _FLOAT:
+                inputs[name] = _cast(value, TensorProto.DOUBLE)
+                doubles = True
+        doubles = doubles or not self._widened.isdisjoint(inputs)
+        found = super().run(wide, inputs)
+        genuine = any(a.name == "to" and a.i == TensorProto.DOUBLE for a in node.attribute)
+        if doubles and not genuine:
+            self._widened.update(name for name, value in found.items() if value.type == _DOUBLE)
+        return found
+
+
+def _cast(result: OrtResult, itype: int) -> OrtResult:
+    array = to_python(result)
+    return to_result(array.astype(oh.tensor_dtype_to_np_dtype(itype)))
+
+
+def _with_doubles(node: NodeProto) -> tuple[NodeProto, bool]:
+    """A copy of a node that makes doubles where it made floats, and whether it differs."""
+    wide, changed = copy_node(node), False
+    for attribute in wide.attribute:
+        if attribute.name in _TYPE_ATTRIBUTES and attribute.i == TensorProto.FLOAT:
+            attribute.i, changed = TensorProto.DOUBLE, True
+    return wide, changed

@@ -1,0 +1,154 @@
+"""Sessions of onnxruntime for the checks: opened from any form of a model, in this process or in
+another one, with errors that say which model fails."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import EncodeError
+
+from xbuilder.errors import XoptimError
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.model_files import load_model
+from xbuilder.files.model_formats import format_of
+from xbuilder.files.writing.temporary_files import temporary_folder
+
+from .session_child import names_of, open_session
+from .session_process import SessionProcess
+
+#: a model, its serialized form, the path of its file, the container of a large model
+Model = onnx.ModelProto | ModelContainer | bytes | str | Path
+
+
+class VerificationError(XoptimError):
+    """The models cannot be compared, or their results differ."""
+
+
+def structure_of(model: Model) -> onnx.ModelProto:
+    """The graph of a model in any form, its weights may be in other files.
+
+    :param model: the model
+    """
+    if isinstance(model, onnx.ModelProto):
+        return model
+    if isinstance(model, ModelContainer):
+        return model.proto
+    if isinstance(model, bytes):
+        return onnx.load_from_string(model)
+    return load_model(model, check_data=False).proto
+
+
+def container_of(model: Model, allowed_roots: Sequence[Any] = ()) -> ModelContainer:
+    """A model in any form with the place of its weights.
+
+    :param model: the model
+    :param allowed_roots: folders the weights may be in, beside the one of the model
+    """
+    if isinstance(model, ModelContainer):
+        return model
+    if isinstance(model, bytes):
+        model = onnx.load_from_string(model)
+    if isinstance(model, onnx.ModelProto):
+        return ModelContainer(model)
+    return ModelContainer.load(model, allowed_roots)
+
+
+@dataclass
+class Session:
+    """A session of onnxruntime, in this process or in another one.
+
+    :param session: runs the model
+    :param names: inputs, inputs with a default value, outputs
+    :param which: the model in messages: `first`, `second`
+    """
+
+    session: Any
+    names: tuple[list[str], list[str], list[str]]
+    which: str
+
+    def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Any]:
+        """Runs the model.
+
+        :param feeds: inputs by name
+        :param names: outputs to return, None for all of them
+        :raises VerificationError: onnxruntime refuses the inputs
+        """
+        try:
+            results: list[Any] = self.session.run(names, dict(feeds))
+            return results
+        except Exception as e:
+            raise VerificationError(
+                f"onnxruntime does not run the {self.which} model: {short(e)}"
+            ) from e
+
+    def close(self) -> None:
+        """Frees the memory of the model."""
+        if isinstance(self.session, SessionProcess):
+            self.session.close()
+        self.session = None
+
+
+@dataclass
+class Opener:
+    """Opens sessions; their processes and temporary files live until *files* is closed.
+
+    :param files: what is closed at the end
+    :param providers: execution providers, CPU if empty
+    :param isolated: onnxruntime runs in other processes
+    """
+
+    files: ExitStack
+    providers: Sequence[str] | None = None
+    isolated: bool = False
+
+    def open(self, model: Model, which: str, optimized: bool = False) -> Session:
+        """Opens a session.
+
+        :param model: the model
+        :param which: its name in messages
+        :param optimized: onnxruntime optimizes it, as it does by default
+        :raises VerificationError: onnxruntime does not load the model
+        """
+        source = self._source(model, which)
+        providers = list(self.providers or ())
+        try:
+            if self.isolated:
+                process = SessionProcess(source, providers, optimized)
+                self.files.callback(process.close)
+                names = process.inputs, process.defaults, process.outputs
+                return Session(process, names, which)
+            session = open_session(source, providers, optimized)
+            return Session(session, names_of(session), which)
+        except Exception as e:
+            raise VerificationError(
+                f"onnxruntime does not load the {which} model: {short(e)}"
+            ) from e
+
+    def _source(self, model: Model, which: str) -> bytes | str:
+        """The model as onnxruntime reads it: bytes, or a path."""
+        if isinstance(model, str | Path) and format_of(model) != "binary":
+            model = ModelContainer.load(model)  # onnxruntime reads no text format
+        if isinstance(model, ModelContainer):
+            folder = self.files.enter_context(temporary_folder(tempfile.gettempdir(), "xoptim"))
+            return model.save(Path(folder) / "model.onnx")[-1]
+        if not isinstance(model, onnx.ModelProto):
+            return model if isinstance(model, bytes) else str(model)
+        try:
+            content: bytes = model.SerializeToString()
+            return content
+        except (EncodeError, ValueError) as e:
+            raise VerificationError(
+                f"the {which} model is too large to be verified in memory, give its path: {e}"
+            ) from e
+
+
+def short(error: Exception) -> str:
+    """First line of an error of onnxruntime, which may be followed by pages."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:400]
