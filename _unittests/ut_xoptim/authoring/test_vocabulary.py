@@ -79,6 +79,18 @@ def test_no_rewrite_uses_the_other_names(folder: str) -> None:
     assert not found
 
 
+def test_every_query_has_a_user() -> None:
+    """One that no code of the project asks belongs to the other names."""
+    used = {
+        node.attr
+        for path, module in modules(".")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute) and path.name != "seed_queries.py"
+    }
+    methods = {n for n in names_of(GraphQueries) if callable(getattr(GraphQueries, n))}
+    assert len(methods) > 25 and methods <= used
+
+
 def _is_g(node: ast.expr) -> bool:
     """Whether an expression is `g`, `self.g` or `self._g`."""
     name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
