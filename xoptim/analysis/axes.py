@@ -12,9 +12,6 @@ from ..authoring.queries import GraphQueries
 from .arguments import int_attribute, optional_input
 from .constants import Ints, int_values
 
-#: start, end and step
-Interval = tuple[int, int, int]
-
 
 def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     """Axes of a Squeeze or an Unsqueeze as written, in an attribute or a constant second input.
@@ -79,9 +76,11 @@ def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
     return tuple(range(starts[0]))
 
 
-def cuts_of(g: GraphQueries, node: NodeProto, rank: int | None) -> dict[int, Interval] | None:
-    """What a Slice keeps along each axis it cuts, None if it is not constant; unknown before opset
-    10.
+def cuts_of(
+    g: GraphQueries, node: NodeProto, rank: int | None
+) -> dict[int, tuple[int, int, int]] | None:
+    """Start, end and step of a Slice along each axis it cuts, None if they are not constant;
+    unknown before opset 10.
 
     :param g: the optimizer
     :param node: a Slice

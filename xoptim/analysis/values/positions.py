@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, add, mul, sub
+from xbuilder.dims import Dim, add, mul, normalize_axes, sub
 from xbuilder.operators.op_traits import INDICES
 
 from ...authoring.context import RewriteContext
-from ..axes import axis_of, cuts_of, moved_axes
-from ..constants import scalar_dim, scalar_index, scalar_value
+from ..arguments import optional_input
+from ..axes import axis_of, moved_axes, slice_axes
+from ..constants import int_values, scalar_dim, scalar_index, scalar_value
 from ..shapes import dims_are_equal
 
 #: most nodes between positions and the Range that produces them
@@ -105,13 +106,23 @@ def _tile(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    found, rank = positions_of(g, node.input[0], depth), g.rank_or_none(node.input[0])
-    cuts = None if found is None else cuts_of(g, node, rank)
-    if found is None or cuts is None:
+    found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.input[0])
+    if found is None or shape is None or len(node.input) < 3:
         return None
-    start, _, step = cuts.get(found.axis, (0, 0, 1))
-    # beyond the last place, nothing is left
-    return found._replace(first=add(found.first, start)) if start >= 0 and step == 1 else None
+    starts = int_values(g, node.input[1])
+    if starts is None:
+        return None
+    written, steps_name = slice_axes(g, node), optional_input(node, 4)
+    steps = int_values(g, steps_name) if steps_name else (1,) * len(starts)
+    axes = None if written is None else normalize_axes(written, len(shape))
+    if axes is None or steps is None:
+        return None
+    for axis, start, step in zip(axes, starts, steps, strict=True):
+        if axis == found.axis:
+            # beyond the last place, nothing is left
+            follow = start >= 0 and step == 1
+            return found._replace(first=add(found.first, start)) if follow else None
+    return found
 
 
 def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:

@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import Dim, normalize_axes
 
 from ...analysis.arguments import optional_input
-from ...analysis.axes import Interval, axis_of, cuts_of, slice_axes
+from ...analysis.axes import axis_of, cuts_of, slice_axes
 from ...analysis.constants import int_values
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -21,6 +21,8 @@ INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
     TensorProto.INT64: np.int64,
 }
 
+#: start, end and step
+Interval = tuple[int, int, int]
 _NOTHING: Interval = (0, 0, 1)
 
 #: the end of a dimension whose length is not known

@@ -30,12 +30,12 @@ def merged_steps(first: Step, second: Step, rank: int | None) -> Step | None:
     >>> merged_steps(("Unsqueeze", (0,)), ("Unsqueeze", (0,)), 2)
     ('Unsqueeze', (0, 1))
     """
-    axes = (*first[1], *second[1])
-    if rank is None and min(axes) < 0:
-        same = sorted(first[1]) == sorted(second[1]) and len({*axes}) == len(first[1])
+    both = (*first[1], *second[1])
+    if rank is None and min(both) < 0:
+        same = sorted(first[1]) == sorted(second[1]) and len({*both}) == len(first[1])
         return ("Identity", ()) if same and first[0] != second[0] else None
     # axes are counted from the start: they are the same ones for any rank that has them
-    known = max(axes) + len(axes) + 1 if rank is None else rank
+    known = max(both) + len(both) + 1 if rank is None else rank
     source: list[object] = [f"d{i}" for i in range(known)]
     result: list[object] = list(source)
     for op_type, raw in (first, second):
@@ -78,7 +78,8 @@ def squeeze_unsqueeze(g: RewriteContext, second: NodeProto) -> str | NewNode:
     x = first.input[0]
     step = merged_steps((first.op_type, a), (second.op_type, b), g.rank_or_none(x))
     op_type, axes = g.known(step, "both nodes are needed, or the rank is not known")
-    return x if op_type == "Identity" else getattr(g.op, op_type)(x, axes=axes)
+    new: str | NewNode = x if op_type == "Identity" else getattr(g.op, op_type)(x, axes=axes)
+    return new
 
 
 @rewrite("default", root="Flatten", after=("Reshape", "Squeeze", "Unsqueeze"), min_opset=5)

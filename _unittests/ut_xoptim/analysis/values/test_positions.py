@@ -23,6 +23,7 @@ POSITIONS = {
     "tiled": (U + "y = Tile(u, rows)", 1, 0),
     "sliced": (R + "y = Slice(r, v1, v9, v0)", 0, 1),
     "sliced, no axes": (R + "y = Slice(r, v1, v9)", 0, 1),
+    "sliced, to any place": (R + "y = Slice(r, v1, w1, v0)", 0, 1),
     "sliced, last axis": (U + "y = Slice(u, v1, v9, last)", 1, 1),
     "sliced, another axis": (U + "y = Slice(u, last, v9, v0)", 1, 0),
     "sliced, a step on another axis": (U + "y = Slice(u, v0, v9, v0, v2)", 1, 0),
