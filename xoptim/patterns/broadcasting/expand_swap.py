@@ -24,11 +24,13 @@ from ...catalogue import rewrite
 _UNARY = (*sorted(ELEMENTWISE_UNARY), *(f"{CUDA_DOMAIN}::{op}" for op in CUDA_UNARY))
 #: those whose operands are broadcast together
 _BROADCASTING = tuple(sorted(BROADCASTING - {"PRelu"}))
+#: those that leave some axes whole; products read a Transpose, attentions a Squeeze of an Expand
+_ALONE = (*ALONG, "Reshape", "Unsqueeze")
 
 
 @rewrite(
     "default",
-    root=(*_UNARY, *_BROADCASTING, "PRelu", *ALONG, *MOVED),
+    root=(*_UNARY, *_BROADCASTING, "PRelu", *_ALONE),
     reads="Expand",
     behind=("ExpandUnsqueezeExpand", "ShapeBasedExpandBroadcast"),
     min_opset=8,
@@ -44,8 +46,8 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     2. y is Expand(z, shape): op(Expand(x, shape), Expand(z, shape)) -> Expand(op(x, z), shape).
     3. y is an operator of one operand on the same Expand: Where(Cast(Expand(x)), Expand(x), c) ->
        Expand(Where(Cast(x), x, c)).
-    4. f is Reshape, Squeeze, Transpose or Unsqueeze, the axes that change stay whole; or CumSum,
-       LayerNormalization, LogSoftmax, Slice or Softmax, along other axes. The new shape is
+    4. f is Reshape or Unsqueeze, it has as many axes or more, those that change stay whole; or f is
+       CumSum, LayerNormalization, LogSoftmax, Slice or Softmax, along other axes. The new shape is
        constant, or is the same one.
     """
     expands = {e.output[0]: e for e in g.before_each(node, "Expand") if e is not None}
@@ -65,8 +67,9 @@ def shape_based_expand_swap(g: RewriteContext, node: NodeProto) -> NewNode:
     known = kind == g.type_or_none(wide) or has_kernel("Expand", kind, g.main_opset)
     g.require(known, "runtimes do not expand this type")
     g.look_at(*inner)
-    if node.op_type in (*ALONG, *MOVED):
+    if node.op_type in _ALONE:
         new, moved = _moved(g, node, expands[wide])
+        g.require(len(moved) >= g.rank_of(wide), "an attention may read the heads it repeats")
         content = g.value_as_shape(target)
         if isinstance(content, tuple) and proven_equal(g, content, moved):
             return g.op.Expand(new, target)

@@ -42,7 +42,7 @@ def _shape(*dims: int, name: str = "t") -> str:
 SAME = _texts("4, 3, b", "Reshape(@, t)", "4, 1, 1", t=_shape(4, 3, -1))
 #: the dimension that changes is 1 in the new shape
 ONE = SAME[0], SAME[1].replace("{4, 3, -1}", "{1, 3, -1}")
-FLAT = _texts("4, c", "Reshape(@, t)", "4, 1", t=_shape(-1, 6), x="float[1, 2, 3] x")
+FLAT = _texts("4, c, 1", "Reshape(@, t)", "4, 1, 1", t=_shape(-1, 6, 1), x="float[1, 2, 3] x")
 LAST = _texts("c, 1, 5", "Reshape(@, t)", "1, 1, 5", "5", _shape(-1, 1, 5), "float[2, b, 1] x")
 NUMBER = {"feeds": [{"x": np.arange(6, dtype=np.float32).reshape((1, 2, 3))}]}
 BOTH = _texts(
@@ -54,7 +54,7 @@ CUT = "int64[1] b = {0}, int64[1] c = {2}, int64[1] k = {-1}"
 MODELS = {
     "SwapExpandReshape": {
         "the first axis": (*ONE, FEEDS),
-        "the rows are -1": (FLAT[0], FLAT[1].replace("{-1, 6}", "{1, 6}"), NUMBER),
+        "the rows are -1": (FLAT[0], FLAT[1].replace("{-1, 6, 1}", "{1, 6, 1}"), NUMBER),
         "the last axis": (
             LAST[0],
             LAST[1].replace("{-1, 1, 5}", "{-1, 1, 1}"),
@@ -76,16 +76,6 @@ MODELS = {
         "a column": (*_texts("4, c, 1", "Reshape(@, t)", "4, 1, 1", t=_shape(0, -1, 1)), FEEDS),
     },
     "ShapeBasedExpandSwap": {
-        "Transpose": (*_texts("b, 4, 3", "Transpose<perm = [1, 0, 2]>(@)", "1, 4, 1"), FEEDS),
-        "Squeeze": (
-            *_texts("4, 3", "Squeeze(@, t)", "4, 1", t=_shape(1), x="float[1, 1, 3] x"),
-            {"feeds": [{"x": np.ones((1, 1, 3), np.float32)}]},
-        ),
-        "Squeeze of every dimension 1": (
-            _texts("4, 3", "Squeeze(@)", "4, 1", x="float[1, 1, 3] x")[0],
-            _texts("4, 3", "Squeeze(@, t)", "4, 1", t=_shape(1), x="float[1, 1, 3] x")[1],
-            {"feeds": [{"x": np.ones((1, 1, 3), np.float32)}]},
-        ),
         "Softmax": (*_texts("4, b, 3", "Softmax<axis = 1>(@)", "4, 1, 1"), FEEDS),
         "CumSum": (*_texts("4, b, 3", "CumSum(@, t)", "4, 1, 1", t="int64 t = {-2}"), FEEDS),
         "LayerNormalization": (
@@ -146,7 +136,14 @@ def _twice(y: str, move: str, t: str, target: str) -> tuple[str, str]:
     )  # fmt: skip
 
 
+_SQUEEZED = _twice("5, 4, 3", "Squeeze(@, t)", _shape(1), "5, 4, 1")
+SQUEEZED = [text.replace("[1, b, 3]", "[1, 1, 3]") for text in _SQUEEZED]
+ROW = {"feeds": [{"x": np.array([[[1, 2, 3]]], np.float32)}]}
+
 MODELS["ExpandUnsqueezeExpand"] = {
+    "Squeeze": (*SQUEEZED, ROW),
+    # without axes it would remove the axis that changes
+    "Squeeze of every dimension 1": (SQUEEZED[0].replace("(e, t)", "(e)"), SQUEEZED[1], ROW),
     "Reshape": (*_twice("4, 5, b, 3", "Reshape(@, t)", _shape(0, 1, -1, 3), "4, 5, 1, 1"), FEEDS),
     "Transpose": (
         *_twice("5, b, 4, 3", "Transpose<perm = [1, 0, 2]>(@)", _shape(0), "5, 1, 4, 1"),
@@ -171,6 +168,11 @@ REFUSED = {
         ),
     },
     "ShapeBasedExpandSwap": {
+        "one repeated head": (
+            _texts("b, 4, 3", "Reshape(@, t)", "", "1, 1, 4, 1", _shape(0, 4, 3),
+                   "float[b, 1, 1, 3] x")[0],
+            "an attention may read the heads it repeats",
+        ),
         "repeated heads": (
             _texts("b, 8, 3", "Reshape(@, t)", "", "1, 1, 4, 1", _shape(0, 8, 3),
                    "float[b, 2, 1, 3] x")[0],
@@ -205,9 +207,9 @@ REFUSED = {
             "a dimension that changes is not known to be 1",
         ),
         "an expanded shape that has to change": (
-            "g (float[1, b, 3] x, float[n] z) => (float[b, n, 3] y) <int64[2] ones = {1, 1}> {"
+            "g (float[1, b, 3] x, float[n] z) => (float[n, 1, b, 3] y) <int64[2] ones = {1, 1}, int64[1] t = {1}> {"
             " d = Shape(z) s = Concat<axis = 0>(d, ones) e = Expand(x, s)"
-            " y = Transpose<perm = [1, 0, 2]>(e) }",
+            " y = Unsqueeze(e, t) }",
             "the expanded shape is not constant, and has to change",
         ),
         "several results": (
