@@ -15,17 +15,20 @@ from .functions import all_nodes, bind_attributes
 
 
 def has_function(op_type: str, domain: str, opset: int) -> bool:
-    """Whether the definition of an operator has a function, for some nodes at least.
+    """Whether the definition of an operator has a function for an opset, for some nodes at least.
 
     :param op_type: operator type
     :param domain: domain
     :param opset: version of the domain
 
-    >>> has_function("HardSwish", "", 18), has_function("Relu", "", 13)
+    >>> has_function("Relu", "", 18), has_function("Relu", "", 17)
     (True, False)
     """
     schema: Any = schema_of(op_type, domain, opset)  # the stubs do not tell functions
-    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+    if schema is None:
+        return False
+    written = schema.function_opset_versions, schema.context_dependent_function_opset_versions
+    return any(_last(versions, opset) is not None for versions in written)
 
 
 def schema_function(

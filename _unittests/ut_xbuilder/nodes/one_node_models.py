@@ -175,7 +175,7 @@ def standard_models(newest: int) -> Iterator[OneNode]:
         first = schema.since_version
         later = [v for v in sinces[schema.domain, schema.name] if v > first]
         last = min(later) if later else newest + 1
-        functional = has_function(schema.name, schema.domain, first)
+        functional = has_function(schema.name, schema.domain, last - 1)
         yield from schema_models(schema, range(first, last) if functional else [first])
 
 

@@ -13,7 +13,7 @@ FLOAT, BOOL = TensorProto.FLOAT, TensorProto.BOOL
 
 @pytest.mark.parametrize(
     ("op_type", "opset", "expected"),
-    [("Swish", 28, True), ("Attention", 28, True), ("Relu", 13, False), ("Relu", 18, True)],
+    [("Swish", 28, True), ("Attention", 28, True), ("Relu", 17, False), ("Relu", 18, True)],
 )
 def test_has_function(op_type: str, opset: int, expected: bool) -> None:
     assert has_function(op_type, "", opset) is expected
