@@ -15,6 +15,7 @@ from onnx.helper import (
     make_value_info,
 )
 
+from ..dims import Shape
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from ..runtimes.kernel_table import KernelTable
@@ -30,6 +31,7 @@ def loads(
     opset: int,
     input_types: Sequence[int],
     output_types: Sequence[int] = (),
+    shapes: Sequence[Shape | None] = (),
 ) -> bool:
     """Whether onnxruntime loads a node: it has a kernel for it, or replaces it by nodes it loads,
     those of the function that defines the operator, or casts around the kernel of float if some
@@ -41,6 +43,7 @@ def loads(
     :param input_types: element type of each input, 0 if it is missing or not known, in which case
         the input is not compared
     :param output_types: the same for the outputs, where the inputs do not imply them
+    :param shapes: shape of each input, None if it is not known: some functions depend on it
 
     >>> from onnx.helper import make_node
     >>> from xbuilder.runtimes.kernel_table import shipped_table
@@ -52,7 +55,8 @@ def loads(
     # constants become initializers
     if key[:2] == ("Constant", "") or table.runs(*key, input_types, output_types):
         return True
-    function = None if changed_operators(*key) else schema_function(node, opset, input_types)
+    ignored = bool(changed_operators(*key))
+    function = None if ignored else schema_function(node, opset, input_types, shapes)
     if function is not None:
         inner = _typed(function, opset, input_types)
         return bool(inner) and all(loads(table, n, opset, i, o) for n, i, o in inner)
@@ -60,6 +64,30 @@ def loads(
         return False
     widened = [[_FLOAT if t == _FLOAT16 else t for t in k] for k in (input_types, output_types)]
     return table.runs(*key, *widened)
+
+
+def loads_written(
+    table: KernelTable, node: NodeProto, opset: int, input_types: Sequence[int]
+) -> bool:
+    """Whether a runtime loads a node, or the nodes of the function that defines it once they are
+    written in the model, and so on: it may ignore the function itself, or those it calls.
+
+    :param table: the kernels of the processor
+    :param node: the node
+    :param opset: version of its domain
+    :param input_types: element type of each input, as for :func:`loads`
+
+    >>> from onnx.helper import make_node
+    >>> from xbuilder.runtimes.kernel_table import shipped_table
+    >>> swish = make_node("Swish", ["x"], ["y"])
+    >>> [f(shipped_table("CPU"), swish, 25, [TensorProto.FLOAT]) for f in (loads, loads_written)]
+    [False, True]
+    """
+    if loads(table, node, opset, input_types):
+        return True
+    function = schema_function(node, opset, input_types)
+    inner = [] if function is None else _typed(function, opset, input_types)
+    return bool(inner) and all(loads_written(table, n, opset, types) for n, types, _ in inner)
 
 
 def types_without_kernel(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 from onnx import FunctionProto, NodeProto
 from onnx.helper import make_tensor_type_proto
 
+from ..dims import Shape
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from .functions import all_nodes, bind_attributes
@@ -32,7 +34,10 @@ def has_function(op_type: str, domain: str, opset: int) -> bool:
 
 
 def schema_function(
-    node: NodeProto, opset: int, input_types: Sequence[int]
+    node: NodeProto,
+    opset: int,
+    input_types: Sequence[int],
+    shapes: Sequence[Shape | None] = (),
 ) -> FunctionProto | None:
     """The function that defines an operator, None if there is none for this node. The attributes
     of the node take the place of the references to them.
@@ -40,6 +45,7 @@ def schema_function(
     :param node: the node
     :param opset: version of its domain
     :param input_types: element type of each input, 0 for a missing one
+    :param shapes: shape of each input, None if it is not known; some functions depend on it
 
     >>> from onnx.helper import make_node
     >>> swish = make_node("Swish", ["x"], ["y"], alpha=2.0)
@@ -54,7 +60,10 @@ def schema_function(
         version = _last(schema.context_dependent_function_opset_versions, opset)
         if version is None:
             return None
-        types = [make_tensor_type_proto(t, None).SerializeToString() for t in input_types]
+        types = [
+            make_tensor_type_proto(t, shape).SerializeToString()
+            for t, shape in zip_longest(input_types, shapes[: len(input_types)])
+        ]
         text = schema.get_context_dependent_function_with_opset_version(
             version, node.SerializeToString(), types
         )

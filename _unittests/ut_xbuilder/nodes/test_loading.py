@@ -16,7 +16,7 @@ from ut_xbuilder.nodes.one_node_models import (
     standard_models,
 )
 
-from xbuilder.nodes.loading import loads, types_without_kernel
+from xbuilder.nodes.loading import loads, loads_written, types_without_kernel
 from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.kernel_table import shipped_table
@@ -154,3 +154,27 @@ def test_function_that_refuses_the_types() -> None:
 )
 def test_types_without_kernel(op_type: str, opset: int, expected: list[str]) -> None:
     assert types_without_kernel(TABLE, op_type, "", opset)[1] == expected
+
+
+SHAPES = {"known": (("b", 3, "l"), (3, 1, 4)), "unknown": (None, None), "none": ()}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_function_that_depends_on_shapes(name: str) -> None:
+    node = oh.make_node("CausalConvWithState", ["x", "w"], ["y", "state"])
+    assert loads(TABLE, node, 28, [FLOAT, FLOAT], shapes=SHAPES[name]) is (name == "known")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kind", "expected"),
+    [
+        ("Swish", FLOAT, True),
+        ("HardSwish", DOUBLE, True),
+        ("Gelu", DOUBLE, False),
+        ("RoiAlign", FLOAT, False),
+    ],
+)
+def test_loads_written(op_type: str, kind: int, expected: bool) -> None:
+    node = oh.make_node(op_type, ["x"], ["y"])
+    assert not loads(TABLE, node, 28, [kind])
+    assert loads_written(TABLE, node, 28, [kind]) is expected
