@@ -9,7 +9,10 @@ the lowest of several blocks.
 
     python _doc/examples/bench_attention.py            # prints the table
     python _doc/examples/bench_attention.py --write    # and writes it
+    python _doc/examples/bench_attention.py --opsets 18 23 24 25 28
 
+The last line optimizes the same models in several opsets, and compares them with the originals:
+onnxruntime has no kernel for some operators of the newest opsets.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import onnxruntime
 import pandas
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.operators.opsets import ir_version_for
 
 TABLE = Path(__file__).resolve().parents[1] / "attention.csv"
 #: batch, queries, keys, heads, length of each
@@ -47,9 +51,10 @@ ROTARY = """a = Concat<axis = -1>(angles, angles) cos0 = Cos(a) sin0 = Sin(a)
 REPEAT = "u{0} = Unsqueeze({0}t, two) e{0} = Expand(u{0}, spread) {0}r = Reshape(e{0}, repeated)"
 
 
-def model_of(case: str, sizes: tuple[int, ...]) -> onnx.ModelProto:
-    """The model of a case, before the pattern."""
-    _, opset, mask, shared, rotary = CASES[case]
+def model_of(case: str, sizes: tuple[int, ...], opset: int = 0) -> onnx.ModelProto:
+    """The model of a case, before the pattern, in its own opset or in another one."""
+    _, own, mask, shared, rotary = CASES[case]
+    opset = opset or own
     batch, queries, keys, heads, length = sizes
     if rotary:
         inputs = (
@@ -72,7 +77,7 @@ def model_of(case: str, sizes: tuple[int, ...]) -> onnx.ModelProto:
         "int64[2] halves": f"{length // 2}, {length // 2}",
     }  # fmt: skip
     rows = ", ".join(f"{name} = {{{value}}}" for name, value in constants.items())
-    text = f"""<ir_version: 10, opset_import: ["" : {opset}]>
+    text = f"""<ir_version: {ir_version_for(opset)}, opset_import: ["" : {opset}]>
     agraph ({inputs}) => (float[{output}] y) <{rows}> {{ {body} }}"""
     model = onnx.parser.parse_model(text)
     for tensor in model.graph.initializer:
@@ -134,15 +139,7 @@ def measures(blocks: int) -> Iterator[dict[str, object]]:
             if name == "GroupQueryAttention3D" and sizes[1] != sizes[2]:
                 continue  # other keys come from a cache
             model = model_of(case, sizes)
-            feeds = {}
-            for i in model.graph.input:
-                shape = [d.dim_value for d in i.type.tensor_type.shape.dim]
-                kind = (
-                    np.bool_
-                    if i.type.tensor_type.elem_type == onnx.TensorProto.BOOL
-                    else np.float32
-                )
-                feeds[i.name] = (generator.standard_normal(shape) * 2).astype(kind)
+            feeds = feeds_of(model, generator)
             # without what the pattern needs, others would see what it prepares
             both = [session(model, f"default+onnxruntime-{n}") for n in (_names(name), "FusedConv")]
             if "(" in pattern:
@@ -154,6 +151,35 @@ def measures(blocks: int) -> Iterator[dict[str, object]]:
                 "heads": f"{heads} x {length}", "microseconds": round(before * 1e6),
                 "ratio": round(after / before, 2),
             }  # fmt: skip
+
+
+def feeds_of(model: onnx.ModelProto, generator: np.random.Generator) -> dict[str, np.ndarray]:
+    """Inputs at random."""
+    feeds = {}
+    for i in model.graph.input:
+        shape = [d.dim_value for d in i.type.tensor_type.shape.dim]
+        is_bool = i.type.tensor_type.elem_type == onnx.TensorProto.BOOL
+        values = generator.standard_normal(shape) * 2
+        feeds[i.name] = values.astype(np.bool_ if is_bool else np.float32)
+    return feeds
+
+
+def measures_by_opset(opsets: list[int], blocks: int) -> Iterator[dict[str, object]]:
+    """One row for each case, size and opset: latencies of two sets, the original's is 1."""
+    generator = np.random.default_rng(0)
+    sets = ("none", "default", "default+onnxruntime")
+    cases = {row[2:]: case for case, row in reversed(CASES.items())}
+    for case in reversed(cases.values()):
+        for sizes in SIZES[2:]:
+            for opset in opsets:
+                model = model_of(case, sizes, opset)
+                feeds = feeds_of(model, generator)
+                before, *after = times([session(model, name) for name in sets], feeds, blocks)
+                ratios = (round(value / before, 2) for value in after)
+                queries = sizes[1]
+                yield {"case": case, "queries": queries, "opset": opset} | dict(
+                    zip(sets[1:], ratios, strict=True)
+                )
 
 
 def _names(name: str) -> str:
@@ -170,7 +196,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--opsets", type=int, nargs="+", help="compares opsets instead")
     arguments = parser.parse_args()
+    if arguments.opsets:
+        found = pandas.DataFrame(measures_by_opset(arguments.opsets, arguments.blocks))
+        print(found.to_string(index=False))
+        return
     rows = pandas.DataFrame(measures(arguments.blocks))
     rows["onnxruntime"] = onnxruntime.__version__
     print(rows.to_string(index=False))

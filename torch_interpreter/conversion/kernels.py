@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto
-from onnx.helper import np_dtype_to_tensor_dtype
+from onnx.helper import make_node, np_dtype_to_tensor_dtype
 
 from xbuilder import GraphBuilder
-from xbuilder.operators.op_schemas import schema_of
+from xbuilder.nodes.loading import loads
 from xbuilder.runtimes.installed import kernel_table
 
 from ..common.types import to_numpy_type
@@ -34,28 +34,18 @@ WIDER: dict[int, tuple[int, ...]] = {
     **dict.fromkeys((BOOL, INT8, INT16, UINT8, UINT16), (INT32, INT64)),
     **dict.fromkeys((INT32, UINT32), (INT64,)),
 }
-# functions of onnx without a kernel of their own; a node of their body lacks one with these types
-_NOT_EXPANDED: dict[str, frozenset[int]] = {
-    "Relu": frozenset({INT16}),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), frozenset({UINT32})),
-}
 # their kernels take float16 and bfloat16, and fail if there is a reduction
 _NOT_REDUCED = frozenset({"ScatterElements", "ScatterND"})
 
 
 def runs_on_cpu(op_type: str, opset: int, index: int, itype: int) -> bool:
     """Whether onnxruntime runs an operator on CPU when its input *index* has a type its schema
-    accepts. It casts float16 where it has no kernel."""
-    if itype == FLOAT16:
-        return True
+    accepts: it has a kernel, casts float16, or runs the function that defines the operator."""
     if itype == BFLOAT16 and op_type in _NOT_REDUCED:
         return False
-    schema: Any = schema_of(op_type, "", opset)  # the stubs do not tell functions
-    place = min(index, len(schema.inputs) - 1)
-    if kernel_table("CPU").runs(op_type, "", opset, [*[0] * place, itype]):
-        return True
-    is_function: bool = schema.has_function or schema.has_context_dependent_function
-    return is_function and itype != BFLOAT16 and itype not in _NOT_EXPANDED.get(op_type, ())
+    types = [*[0] * min(index, len(onnx.defs.get_schema(op_type, opset).inputs) - 1), itype]
+    node = make_node(op_type, [f"x{i}" for i in range(len(types))], ["y"])
+    return loads(kernel_table("CPU"), node, opset, types)
 
 
 @functools.cache

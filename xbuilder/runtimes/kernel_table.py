@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import onnx
 from onnx import TensorProto
 
 from ..errors import OptionError
+from ..operators.op_schemas import schema_of
 from .processors import PROVIDERS
 
 #: kernels shipped with the package, one file for each processor
@@ -24,8 +24,10 @@ _TYPES: dict[str, int] = {name.lower(): value for name, value in TensorProto.Dat
 class Kernel:
     """One kernel of an operator.
 
-    :param since: first version of the domain it implements
-    :param until: last one, None if it is still there
+    :param since: first definition of the operator it implements, the version of the domain that
+        introduced it
+    :param until: last version of the domain it is for, None if the kernel is not closed: it is then
+        for definition *since* only
     :param types: for each type parameter of the operator (`"T"`), the types it accepts, as onnx
         names them: `"float"`, `"int64"`, `"seq(tensor(float))"`
     """
@@ -34,9 +36,21 @@ class Kernel:
     until: int | None
     types: Mapping[str, tuple[str, ...]]
 
-    def is_for(self, opset: int) -> bool:
-        """Whether the kernel implements a version of the domain."""
-        return self.since <= opset and (self.until is None or opset <= self.until)
+    def is_for(self, definition: int) -> bool:
+        """Whether the kernel implements a definition of the operator.
+
+        onnxruntime does not know whether a kernel without end implements the definitions that
+        came after it was written, and only takes it for its own.
+
+        :param definition: version of the domain that introduced the definition
+
+        >>> kernel = Kernel(23, None, {})
+        >>> kernel.is_for(23), kernel.is_for(24)
+        (True, False)
+        """
+        if self.until is None:
+            return definition == self.since
+        return self.since <= definition <= self.until
 
     def accepts(self, types: Mapping[str, int]) -> bool:
         """Whether the kernel accepts element types.
@@ -87,24 +101,36 @@ class KernelTable:
             ]
         return self._found[key]
 
-    def runs(self, op_type: str, domain: str, opset: int, input_types: Sequence[int]) -> bool:
-        """Whether a kernel runs an operator on inputs of some types.
+    def runs(
+        self,
+        op_type: str,
+        domain: str,
+        opset: int,
+        input_types: Sequence[int],
+        output_types: Sequence[int] = (),
+    ) -> bool:
+        """Whether a kernel runs an operator on inputs of some types. The runtime may load operators
+        without kernel: see :func:`xbuilder.nodes.loading.loads`.
 
         :param op_type: operator type
         :param domain: domain
         :param opset: version of the domain
         :param input_types: element type of each input, 0 if it is missing or not known, in which
             case the input is not compared
+        :param output_types: the same for the outputs, where the inputs do not imply them
         """
-        names = self._parameters(op_type, domain, opset)
-        types = {n: t for n, t in zip(names, input_types, strict=False) if t}
-        since = _since(op_type, domain, opset)
-        return any(k.is_for(since) and k.accepts(types) for k in self.of(op_type, domain))
-
-    def _parameters(self, op_type: str, domain: str, opset: int) -> Sequence[str]:
-        """Type parameter of each input."""
+        definition, inputs, outputs = _definition(op_type, domain, opset)
         own: str | None = self.data["parameters"].get(key_of(op_type, domain))
-        return _schema_parameters(op_type, domain, opset) if own is None else own.split()
+        pairs = [
+            *zip(inputs if own is None else own.split(), input_types, strict=False),
+            *zip(outputs, output_types, strict=False),
+        ]
+        types = {name: kind for name, kind in pairs if kind}
+        kernels = self.of(op_type, domain)
+        if definition is None:
+            # kernels start where the definitions of the runtime do
+            definition = max((k.since for k in kernels if k.since <= opset), default=opset)
+        return any(k.is_for(definition) and k.accepts(types) for k in kernels)
 
 
 def key_of(op_type: str, domain: str) -> str:
@@ -113,18 +139,16 @@ def key_of(op_type: str, domain: str) -> str:
 
 
 @cache
-def _schema_parameters(op_type: str, domain: str, opset: int) -> Sequence[str]:
-    if not onnx.defs.has(op_type, opset, domain):
-        return ()
-    return [i.type_str for i in onnx.defs.get_schema(op_type, opset, domain).inputs]
-
-
-@cache
-def _since(op_type: str, domain: str, opset: int) -> int:
-    """Version of the definition of an operator in an opset, the one kernels are registered for."""
-    if not onnx.defs.has(op_type, opset, domain):
-        return opset
-    return int(onnx.defs.get_schema(op_type, opset, domain).since_version)
+def _definition(
+    op_type: str, domain: str, opset: int
+) -> tuple[int | None, Sequence[str], Sequence[str]]:
+    """The definition of an operator in an opset, None if onnx does not know it, and the type
+    parameter of each input and of each output."""
+    schema = schema_of(op_type, domain, opset)
+    if schema is None:
+        return None, (), ()
+    inputs = [i.type_str for i in schema.inputs]
+    return schema.since_version, inputs, [o.type_str for o in schema.outputs]
 
 
 @cache

@@ -26,6 +26,10 @@ TABLE = KernelTable(
                 [13, 13, {"T": "float"}],
                 [14, None, {"T": "float int8"}],
             ],
+            "Swish": [[23, None, {"T": "float"}]],
+            "Attention": [[23, None, {"T1": "float"}], [24, None, {"T1": "float"}]],
+            "Cast": [[13, 28, {"T1": "float", "T2": "int8"}]],
+            "Simplified": [[1, None, {}]],
             "Where": [[16, None, {"B": "bool", "T": "float int64"}]],
             "own::Two": [
                 [1, None, {"T": "float", "I": "int64"}],
@@ -43,6 +47,11 @@ RUNS = {
     "type of a newer opset": ("Relu", "", 13, [INT8], False),
     "newer opset": ("Relu", "", 14, [INT8], True),
     "definition of opset 14 in opset 18": ("Relu", "", 18, [INT8], True),
+    "another definition": ("Swish", "", 24, [FLOAT], False),
+    "definition of opset 24": ("Attention", "", 24, [FLOAT], True),
+    "definition of opset 25": ("Attention", "", 25, [FLOAT], False),
+    "closed kernel": ("Cast", "", 25, [FLOAT], True),
+    "operator onnx does not know": ("Simplified", "", 18, [], True),
     "before the first kernel": ("Where", "", 9, [TensorProto.BOOL, FLOAT, FLOAT], False),
     "several parameters": ("Where", "", 18, [TensorProto.BOOL, INT64, INT64], True),
     "one is wrong": ("Where", "", 18, [INT64, INT64, INT64], False),
@@ -60,6 +69,12 @@ RUNS = {
 def test_runs(case):
     op_type, domain, opset, types, expected = RUNS[case]
     assert TABLE.runs(op_type, domain, opset, types) is expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(INT8, True), (INT64, False)])
+def test_outputs(kind, expected):
+    """A type that the inputs do not imply."""
+    assert TABLE.runs("Cast", "", 25, [FLOAT], [kind]) is expected
 
 
 def test_operators():

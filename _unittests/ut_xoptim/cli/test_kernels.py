@@ -12,6 +12,31 @@ def test_one_operator():
     assert "onnxruntime" in text and "14+" in text and "int8" in text and "Gelu" not in text
 
 
+def rows_of(op_type: str) -> list[tuple[str, str]]:
+    found = json.loads(run("kernels", "--op", op_type, "--json").stdout)
+    return [(r["opset"], r["by"]) for r in found["kernels"] if r["operator"] == op_type]
+
+
+def test_operators_without_kernel():
+    """A session refuses Swish from opset 25: the operators of its function changed."""
+    assert rows_of("Swish") == [("24", "function")]
+    assert "no kernel for 'SwiGLU'" in run("kernels", "--op", "SwiGLU", code=2).stderr
+
+
+def test_kernels_stop_at_the_next_definition():
+    """No kernel is closed, none is for the definition of opset 25."""
+    assert rows_of("Attention") == [
+        ("23", "kernel"),
+        ("23", "kernel"),
+        ("24", "kernel"),
+        ("24", "kernel"),
+        ("23-24", "function"),
+        ("25+", "function"),
+    ]
+    assert rows_of("RoiAlign")[-1] == ("10-21", "cast")
+    assert rows_of("Softmax")[-1] == ("13+", "function")
+
+
 def test_domain_and_processor():
     found = json.loads(run("kernels", "--op", "Gelu", "--processor", "CUDA", "--json").stdout)
     assert found["provider"] == "CUDAExecutionProvider"

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.runtimes.known_kernels import has_kernel
+
 from ...analysis.arguments import other_input
 from ...analysis.attention.attention import (
     GROUPED,
@@ -126,7 +128,7 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
     name="AttentionGQA",
 )
 def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-    """LocalAttention, LocalAttentionGQA -> Attention, in float.
+    """LocalAttention, LocalAttentionGQA -> Attention, in float, where runtimes have a kernel.
 
     1. queries, keys and values moved from (batch, sequence, heads, length), or moved then turned by
        RotaryEmbedding, or the same constant for each sequence, and the result moved back: the
@@ -140,7 +142,9 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     refuses empty batches and sequences.
     """
     attention = read_attention(g, call)
-    g.require(g.type_of(attention.result) == TensorProto.FLOAT, "the type is not float")
+    kind = g.type_of(attention.result)
+    g.require(kind == TensorProto.FLOAT, "the type is not float")
+    g.require(has_kernel("Attention", kind, g.main_opset), "runtimes have no kernel at this opset")
     mask: Operand = None
     if attention.mask:
         mask = attention_operator_mask(g, attention.mask, attention.guarded)

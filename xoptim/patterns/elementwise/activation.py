@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xbuilder.runtimes.known_kernels import has_kernel
 
+from ...analysis.kernels import require_cpu_kernel
 from ...authoring import RewriteContext
 from ...declarative import rule
 
@@ -17,6 +18,7 @@ def max_relu(g: RewriteContext, x: str, y: str) -> None:
     """
     elem_type = g.type_or_none(x) or g.type_or_none(y)
     g.require(has_kernel("Relu", elem_type, g.main_opset), "Relu does not know this type")
+    require_cpu_kernel(g, "Relu", elem_type)
 
 
 @rule(
@@ -46,8 +48,10 @@ def leaky_relu(
     The zero and the slope are constants that do not change the shape of X. The slope is one finite
     element. X is float or float16. Nothing else reads the inner results.
     """
-    known = has_kernel("LeakyRelu", g.type_or_none(x), g.main_opset)
+    kind = g.type_or_none(x)
+    known = has_kernel("LeakyRelu", kind, g.main_opset)
     g.require(known, "the type is not float nor float16")
+    require_cpu_kernel(g, "LeakyRelu", kind)
     ordered = largest is None or 0 < slope <= 1
     g.require(ordered, "the slope is not in ]0, 1]")
     return None if negated is None else {"slope": -slope}

@@ -9,6 +9,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 from xbuilder.operators.op_traits import ARITHMETIC, is_float_of
 from xbuilder.tensors.bits import is_packed
 
+from ...analysis.kernels import require_cpu_kernel
 from ...analysis.values.infinities import may_hold_infinities
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -148,6 +149,13 @@ def _require_finite(g: RewriteContext, *names: str, narrow: int = 0) -> None:
     g.require(not infinite, "an operand holds infinities, or huge numbers")
 
 
+def _require_narrow(g: RewriteContext, node: NodeProto, narrow: int) -> None:
+    """Refuses an operator that is not defined in a narrower type, or that no runtime computes."""
+    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    if not node.domain:
+        require_cpu_kernel(g, node.op_type, narrow)
+
+
 @rewrite("approximate", "uncanonicalize", root=ARITHMETIC, precision="approximate", min_opset=7)
 def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Cast(A), Cast(B)) -> Cast(op(A, B)) when A and B have the same narrower float type.
@@ -162,7 +170,7 @@ def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     narrow = g.type_of(left.input[0])
     g.require(narrow == g.type_or_none(right.input[0]), "the operands come from different types")
     _require_finite(g, left.input[0], right.input[0])
-    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    _require_narrow(g, node, narrow)
     return g.like(left, g.like(node, left.input[0], right.input[0]))
 
 
@@ -183,7 +191,7 @@ def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
     widened = [cast for cast in casts if cast is not None]
     g.require(len(widened) == 1, "there is not one operand widened by its own Cast")
     narrow = g.type_of(widened[0].input[0])
-    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    _require_narrow(g, node, narrow)
     for cast, name in zip(casts, g.inputs(node), strict=True):
         _require_finite(g, name if cast is None else cast.input[0], narrow=narrow)
     pairs = zip(casts, g.inputs(node), strict=True)
@@ -214,8 +222,8 @@ def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """
     after = g.known(g.after_or_none(node, "Cast"), "the result does not go to one Cast only")
     target = target_type(after)
-    known = target != TensorProto.BFLOAT16 or is_float_of(target, g.main_opset)
-    g.require(known, "the operator does not know bfloat16")
+    if target == TensorProto.BFLOAT16:
+        _require_narrow(g, node, target)
     pairs = [(widening_cast(g, name), name) for name in g.inputs(node)]
     widened = [cast for cast, _ in pairs if cast is not None]
     constants = all(cast is not None or g.is_constant(name) for cast, name in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...analysis.kernels import require_cpu_kernel
 from ...authoring import RewriteContext
 from ...declarative import rule
 
@@ -27,7 +28,7 @@ GELU_ERF_SUMS = """e = Erf(product(1 / sqrt(2), x));
     priority="first",
     precision="rounding",
 )
-def gelu(g: RewriteContext) -> None:
+def gelu(g: RewriteContext, x: str) -> None:
     """0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> Gelu(x, approximate=tanh).
 
     1. x^3 is Pow(x, 3), x * x * x or Pow(x, 2) * x;
@@ -35,4 +36,7 @@ def gelu(g: RewriteContext) -> None:
     3. 0.5 * x * (1 + Erf(x / sqrt(2))) is Gelu(x), x * (0.5 + 0.5 * Erf(...)) and
        0.5 * (x + x * Erf(...)) as well;
     4. constants may have been rounded to float16, factors come in any order.
+
+    On CPU, runtimes compute double with more nodes than these.
     """
+    require_cpu_kernel(g, "Gelu", g.type_of(x))

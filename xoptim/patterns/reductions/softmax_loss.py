@@ -6,6 +6,7 @@ from xbuilder.dims import normalize_axis
 from xbuilder.operators.op_traits import INDICES, WIDE_FLOATS
 
 from ...analysis.constants import scalar_index
+from ...analysis.kernels import require_cpu_kernel
 from ...analysis.shapes import positive, proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...declarative import rule
@@ -48,7 +49,8 @@ def softmax_cross_entropy_loss_cast(
     2. The sum is done in a wider type: x is cast to it, the loss is cast back.
 
     The classes are on axis 1, labels have the shape of x without this axis, no dimension is null.
-    Other labels are classes, as SoftmaxCrossEntropyLoss asks.
+    Other labels are classes, as SoftmaxCrossEntropyLoss asks. Runtimes that do not train have no
+    kernel on CPU, and would compute more nodes.
     """
     rank = g.rank_of(x)
     axes = (axis, classes, *(scalar_index(g, name) for name in (added, removed)))
@@ -65,6 +67,7 @@ def softmax_cross_entropy_loss_cast(
     wide = wide or narrow
     summed = wide in WIDE_FLOATS and holds(wide, narrow)
     g.require(summed, "the sum is not done in float, double, nor a wider type")
+    require_cpu_kernel(g, "SoftmaxCrossEntropyLoss", wide)
     data = x if wide == narrow else g.op.Cast(x, to=wide)
     found = g.op.SoftmaxCrossEntropyLoss(data, labels, ignore_index=-100)
     result = g.type_of(loss)

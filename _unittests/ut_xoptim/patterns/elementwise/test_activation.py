@@ -34,6 +34,7 @@ MODELS = {
         "half": (
             "g (float16[a] x) => (float16[a] y) <float16 zero = {0}> { y = Max(x, zero) }",
             "g (float16[a] x) => (float16[a] y) { y = Relu(x) }",
+            {"processor": "CUDA"},
         ),
     },
     "LeakyRelu": {
@@ -54,6 +55,7 @@ MODELS = {
             "g (float16[a] x) => (float16[a] y) <float16 zero = {0}, float16 s = {13312}>"
             "{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }",
             "g (float16[a] x) => (float16[a] y) { y = LeakyRelu<alpha = 0.25>(x) }",
+            {"processor": "CUDA"},
         ),
         "greater or equal": (
             f"{F} <{L}> {{ c = GreaterOrEqual(x, zero) m = Mul(x, s) y = Where(c, x, m) }}",
@@ -288,6 +290,25 @@ test_rewrites = rewrite_tests(MODELS)
 
 
 test_refuses = refusal_tests(NEAR_MISSES)
+
+
+@pytest.mark.parametrize(("opset", "expanded"), [(17, False), (18, True), (19, False)])
+def test_float16_on_cpu(opset: int, expanded: bool) -> None:
+    """At opset 18, onnxruntime computes the function of Relu instead of casting."""
+    text, after, _ = MODELS["MaxRelu"]["half"]
+    if expanded:
+        check_no_match(text, "MaxRelu", "no kernel on CPU", opset=opset)
+    else:
+        check_pattern(text, after, "MaxRelu", opset=opset)
+
+
+@pytest.mark.parametrize(("opset", "expanded"), [(14, False), (18, True), (19, False)])
+def test_leaky_float16_on_cpu(opset: int, expanded: bool) -> None:
+    text, after, _ = MODELS["LeakyRelu"]["half"]
+    if expanded:
+        check_no_match(text, "LeakyRelu", "no kernel on CPU", opset=opset)
+    else:
+        check_pattern(text, after, "LeakyRelu", opset=opset)
 
 
 def test_integers_need_opset_14():

@@ -74,6 +74,8 @@ MODELS = {
 }
 REFUSED = {
     "SoftmaxCrossEntropyLossCast": {
+        "on CPU": (f"{HEAD} {F} {FLOAT}", "no kernel on CPU", {"processor": "CPU"}),
+        "on CPU and CUDA": (f"{HEAD} {F} {FLOAT}", "no kernel on CPU", {"processor": "CPU,CUDA"}),
         "the sum in float16": (
             f"{HALF_HEAD} {H} {FLOAT}".replace("to = 1> (keep)", "to = 10> (keep)"),
             "may be too many",
@@ -108,8 +110,8 @@ REFUSED = {
     }
 }
 
-test_rewrites = rewrite_tests(MODELS, atol=1e-5, rtol=1e-5)
-test_refuses = refusal_tests(REFUSED)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5, rtol=1e-5, processor="CUDA")
+test_refuses = refusal_tests(REFUSED, processor="CUDA")
 
 
 def test_the_sum_does_not_overflow() -> None:
@@ -118,7 +120,7 @@ def test_the_sum_does_not_overflow() -> None:
     x = np.zeros((600, 5), np.float16)
     x[:, 0] = 100
     feeds = {"x": x, "l": np.full(600, 1)}
-    result, _, _ = optimize_with(model, "SoftmaxCrossEntropyLossCast")
+    result, _, _ = optimize_with(model, "SoftmaxCrossEntropyLossCast", processor="CUDA")
     (got,), (expected,) = run_onnxruntime(result, feeds), run_onnxruntime(model, feeds)
     assert got == expected == 100
 
@@ -135,4 +137,12 @@ def test_special_values(labels: list[int], value: float) -> None:
     feeds = [{"x": x, "l": np.array(labels, np.int64)}]
     n = len(labels)
     text = f"{HEAD} {F} {FLOAT}".replace("[6, 5]", f"[{n}, 3]").replace("[6]", f"[{n}]")
-    check_pattern(text, None, "SoftmaxCrossEntropyLossCast", feeds=feeds, atol=1e-5, rtol=1e-5)
+    check_pattern(
+        text,
+        None,
+        "SoftmaxCrossEntropyLossCast",
+        feeds=feeds,
+        atol=1e-5,
+        rtol=1e-5,
+        processor="CUDA",
+    )

@@ -1,0 +1,95 @@
+"""The standard operators whose newest definition onnxruntime does not load, and what becomes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import onnx
+import pytest
+from ut_xbuilder.nodes.one_node_models import STANDARD, OneNode, schema_models
+
+from xbuilder.nodes.loading import loads
+from xbuilder.operators.opsets import newest_opset
+from xbuilder.runtimes.installed import installed_version
+from xbuilder.runtimes.kernel_table import shipped_table
+from xoptim.testing import optimize_with
+
+TABLE = shipped_table("CPU")
+#: types a model usually has; an operator that onnxruntime loads for some of them is not missing
+USUAL = {f"tensor({t})" for t in ("bool", "float", "int32", "int64", "int8", "string", "uint8")}
+#: operator without kernel at the newest opset -> the rewrite that makes it load, or why none can
+MISSING = {
+    "Bernoulli": "MissingBernoulli",
+    "CausalConvWithState": "onnxruntime expands it where the shapes are known",
+    "DequantizeLinear": "MissingQuantizeLinear",
+    "GlobalLpPool": "MissingGlobalLpPool",
+    "ImageDecoder": "it reads image files",
+    "MaxRoiPool": "the window of a region depends on the region",
+    "Multinomial": "MissingMultinomial",
+    "Optional": "an optional input or output of the model",
+    "OptionalGetElement": "MissingOptionalGetElement",
+    "OptionalHasElement": "MissingOptionalHasElement",
+    "QuantizeLinear": "MissingQuantizeLinear",
+    "RandomNormal": "MissingRandomNormal",
+    "RandomNormalLike": "MissingRandomNormal",
+    "RandomUniform": "MissingRandomUniform",
+    "RandomUniformLike": "MissingRandomUniform",
+    "RoiAlign": "MissingRoiAlign",
+    "SwiGLU": "MissingFunction",
+    "Swish": "MissingFunction",
+}
+#: attributes without which a rewrite refuses
+GIVEN = {
+    "RandomNormal": {"shape": [2]},
+    "RandomUniform": {"shape": [2]},
+    "RoiAlign": {"sampling_ratio": 2},
+}
+
+
+def usual_models(schema: onnx.defs.OpSchema) -> Iterator[OneNode]:
+    """Models of the newest definition, on usual types."""
+    opset = newest_opset() if schema.domain == "" else schema.since_version
+    return (one for one in schema_models(schema, [opset]) if set(one.types) <= USUAL)
+
+
+def is_loaded(one: OneNode) -> bool:
+    return loads(TABLE, one.node(), one.opset, one.elem_types)
+
+
+def missing_operators() -> set[str]:
+    schemas = [s for s in onnx.defs.get_all_schemas() if s.domain in STANDARD and not s.deprecated]
+    models = {s.name: list(usual_models(s)) for s in schemas}
+    return {name for name, found in models.items() if found and not any(map(is_loaded, found))}
+
+
+needs_same_runtime = pytest.mark.skipif(
+    TABLE.runtime != f"onnxruntime {installed_version()}" or newest_opset() != 28,
+    reason="another version of onnxruntime or of onnx is installed than the one of the list",
+)
+
+
+@needs_same_runtime
+def test_every_operator_is_listed() -> None:
+    assert missing_operators() == set(MISSING)
+
+
+@needs_same_runtime
+@pytest.mark.parametrize(
+    "op_type", [op for op, how in MISSING.items() if how.startswith("Missing")]
+)
+def test_becomes_what_loads(op_type: str) -> None:
+    """For one usual type at least."""
+    done = []
+    for one in usual_models(onnx.defs.get_schema(op_type)):
+        given = GIVEN.get(op_type, {})
+        model = replace(one, attributes={**one.attributes, **given}).model()
+        # pooling needs a rank, a scale is one number
+        rank = 4 if op_type == "GlobalLpPool" else 0
+        for info in model.graph.input if rank or "quantize" in op_type.lower() else ():
+            info.type.tensor_type.shape.SetInParent()
+            dims = [onnx.TensorShapeProto.Dimension() for _ in range(rank)]
+            info.type.tensor_type.shape.dim.extend(dims)
+        found, _, _ = optimize_with(model, MISSING[op_type])
+        done.append(op_type not in {n.op_type for n in found.graph.node if not n.domain})
+    assert any(done)

@@ -1,0 +1,147 @@
+"""The nodes a runtime loads: those it has a kernel for, and those it replaces by others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+from onnx import FunctionProto, NodeProto, TensorProto
+from onnx.helper import (
+    make_graph,
+    make_model,
+    make_node,
+    make_opsetid,
+    make_tensor_type_proto,
+    make_value_info,
+)
+
+from ..dims import Shape
+from ..operators.domains import main_domain
+from ..operators.op_schemas import schema_of
+from ..runtimes.kernel_table import KernelTable
+from .functions import all_nodes
+from .schema_functions import changed_operators, schema_function
+
+_FLOAT, _FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
+
+
+def loads(
+    table: KernelTable,
+    node: NodeProto,
+    opset: int,
+    input_types: Sequence[int],
+    output_types: Sequence[int] = (),
+    shapes: Sequence[Shape | None] = (),
+) -> bool:
+    """Whether onnxruntime loads a node: it has a kernel for it, or replaces it by nodes it loads,
+    those of the function that defines the operator, or casts around the kernel of float if some
+    inputs are in float16. A function whose operators changed after it was written is not used.
+
+    :param table: the kernels of the processor
+    :param node: the node
+    :param opset: version of its domain
+    :param input_types: element type of each input, 0 if it is missing or not known, in which case
+        the input is not compared
+    :param output_types: the same for the outputs, where the inputs do not imply them
+    :param shapes: shape of each input, None if it is not known: some functions depend on it
+
+    >>> from onnx.helper import make_node
+    >>> from xbuilder.runtimes.kernel_table import shipped_table
+    >>> swish = make_node("Swish", ["x"], ["y"])
+    >>> [loads(shipped_table("CPU"), swish, opset, [TensorProto.FLOAT]) for opset in (24, 25)]
+    [True, False]
+    """
+    key = node.op_type, main_domain(node.domain), opset
+    # constants become initializers
+    if key[:2] == ("Constant", "") or table.runs(*key, input_types, output_types):
+        return True
+    ignored = bool(changed_operators(*key))
+    function = None if ignored else schema_function(node, opset, input_types, shapes)
+    if function is not None:
+        inner = _typed(function, opset, input_types)
+        return bool(inner) and all(loads(table, n, opset, i, o) for n, i, o in inner)
+    if _FLOAT16 not in input_types or table.provider != "CPUExecutionProvider":
+        return False
+    widened = [[_FLOAT if t == _FLOAT16 else t for t in k] for k in (input_types, output_types)]
+    return table.runs(*key, *widened)
+
+
+def loads_written(
+    table: KernelTable, node: NodeProto, opset: int, input_types: Sequence[int]
+) -> bool:
+    """Whether a runtime loads a node, or the nodes of the function that defines it once they are
+    written in the model, and so on: it may ignore the function itself, or those it calls.
+
+    :param table: the kernels of the processor
+    :param node: the node
+    :param opset: version of its domain
+    :param input_types: element type of each input, as for :func:`loads`
+
+    >>> from onnx.helper import make_node
+    >>> from xbuilder.runtimes.kernel_table import shipped_table
+    >>> swish = make_node("Swish", ["x"], ["y"])
+    >>> [f(shipped_table("CPU"), swish, 25, [TensorProto.FLOAT]) for f in (loads, loads_written)]
+    [False, True]
+    """
+    if loads(table, node, opset, input_types):
+        return True
+    function = schema_function(node, opset, input_types)
+    inner = [] if function is None else _typed(function, opset, input_types)
+    return bool(inner) and all(loads_written(table, n, opset, types) for n, types, _ in inner)
+
+
+def types_without_kernel(
+    table: KernelTable, op_type: str, domain: str, opset: int
+) -> tuple[str, list[str]]:
+    """The types of the first input for which a runtime loads an operator without having a kernel
+    for them, and their type parameter. The node has the inputs it must have, and no attribute.
+
+    :param table: the kernels of the processor
+    :param op_type: operator type
+    :param domain: domain
+    :param opset: version of the domain
+
+    >>> from xbuilder.runtimes.kernel_table import shipped_table
+    >>> types_without_kernel(shipped_table("CPU"), "Swish", "", 24)
+    ('T', ['double', 'float', 'float16'])
+    """
+    schema = schema_of(op_type, domain, opset)
+    if schema is None or schema.deprecated or not schema.inputs:
+        return "", []
+    first, count = schema.inputs[0], max(1, min(schema.min_input, len(schema.inputs)))
+    inputs = schema.inputs[:count]
+    node = make_node(op_type, [i.name for i in inputs], [o.name for o in schema.outputs[:1]])
+    node.domain = domain
+    found = []
+    for name, kind in TensorProto.DataType.items():
+        if f"tensor({name.lower()})" in first.types:
+            types = [kind if i.type_str == first.type_str else 0 for i in inputs]
+            runs = table.runs(op_type, domain, opset, types)
+            if not runs and loads(table, node, opset, types):
+                found.append(name.lower())
+    return first.type_str, sorted(found)
+
+
+def _typed(
+    function: FunctionProto, opset: int, input_types: Sequence[int]
+) -> list[tuple[NodeProto, list[int], list[int]]]:
+    """The nodes of a function, those of subgraphs included, with the element types of their inputs
+    and of their outputs, 0 if they are not known; no node if an operator refuses its types."""
+    typed = zip(function.input, input_types, strict=False)
+    inputs = [make_value_info(n, make_tensor_type_proto(t, None)) for n, t in typed if t]
+    outputs = [onnx.ValueInfoProto(name=name) for name in function.output]
+    graph = make_graph(list(function.node), "function", inputs, outputs)
+    others = [o for o in function.opset_import if main_domain(o.domain)]
+    imports = [make_opsetid("", opset), *others]
+    model = make_model(graph, opset_imports=imports)
+    try:
+        # types are only checked if all of them are known
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=all(input_types))
+    except onnx.shape_inference.InferenceError:
+        return []
+    infos = [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]
+    types = {info.name: info.type.tensor_type.elem_type for info in infos}
+    return [
+        (node, [types.get(i, 0) for i in node.input], [types.get(o, 0) for o in node.output])
+        for node in all_nodes(function.node)
+    ]

@@ -1,0 +1,27 @@
+"""The operators that runtimes are known to compute with a kernel of their own on CPU."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from xbuilder.nodes.schema_functions import changed_operators, has_function
+from xbuilder.runtimes.known_kernels import has_kernel
+
+from ..authoring import RewriteContext
+
+
+def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> None:
+    """Refuses an operator that runtimes have no kernel for on CPU, if the model is meant for it:
+    they would not load it, or compute more nodes, those of the function that defines it. They do so
+    in float16 even where they have a kernel for float.
+
+    :param g: the rewrite
+    :param op_type: operator of the main domain
+    :param kind: element type of its first operand; an unknown one is refused
+    """
+    if g.has_processor("CPU"):
+        opset = g.main_opset
+        expanded = kind == TensorProto.FLOAT16 and has_function(op_type, "", opset)
+        known = has_kernel(op_type, kind or 0, opset)
+        known = known and not (expanded and not changed_operators(op_type, "", opset))
+        g.require(known, "runtimes have no kernel on CPU")

@@ -1,0 +1,54 @@
+"""Writes the functions that define operators, where onnxruntime has no kernel and ignores them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+from onnx import NodeProto
+
+from xbuilder.nodes.loading import loads_written
+from xbuilder.nodes.schema_functions import schema_function
+from xbuilder.operators.domains import main_domain
+from xbuilder.runtimes.installed import kernel_table
+
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Replacement
+from ...catalogue import rewrite
+from .missing import missing_types
+
+#: the operators whose definition has a function
+_FUNCTIONS = tuple(
+    sorted(
+        schema.name
+        for schema in onnx.defs.get_all_schemas()
+        if not schema.domain and (schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
+    )
+)
+
+
+@rewrite("onnxruntime", root=_FUNCTIONS)
+def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+    """Swish(x, alpha) -> Mul(x, Sigmoid(Mul(x, alpha))): the function that defines an operator.
+
+    1. onnxruntime has no kernel for the operator; it replaces operators by their functions by
+       itself, but not those written before one of their operators changed (Swish from opset 25 on),
+       nor those that call them (SwiGLU).
+    2. It has kernels for the operators of the function, or for those of their functions.
+    """
+    types = missing_types(g, node)
+    written = loads_written(kernel_table("CPU"), node, g.main_opset, types)
+    g.require(written, "onnxruntime does not load the function either")
+    function = g.known(schema_function(node, g.main_opset, types), "the definition has no function")
+    values: dict[str, Any] = dict(zip(function.input, node.input, strict=False))
+    for inner in function.node:
+        new = NewNode(
+            inner.op_type,
+            [values[name] if name else None for name in inner.input],
+            {a.name: a for a in inner.attribute},
+            main_domain(inner.domain),
+            outputs=len(inner.output),
+        )
+        values.update((name, new[i]) for i, name in enumerate(inner.output))
+    results = zip(node.output, function.output, strict=False)
+    return {outer: values[name] for outer, name in results if outer}

@@ -1,0 +1,39 @@
+"""The operators onnxruntime does not load on the CPU a model is meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto
+
+from xbuilder.nodes.loading import loads
+from xbuilder.runtimes.installed import kernel_table
+
+from ...authoring import RewriteContext
+
+
+def require_missing(g: RewriteContext, node: NodeProto, types: Sequence[int]) -> None:
+    """Refuses an operator that onnxruntime loads, and a model meant for another processor, which
+    may have the kernel.
+
+    :param g: the rewrite
+    :param node: the operator, of the main domain
+    :param types: element type of each input, 0 if it is missing or not compared
+    """
+    g.require(not g.has_processor("CUDA"), "another processor may have the kernel")
+    results = [g.type_or_none(name) or 0 for name in node.output]
+    shapes = [g.shape_or_none(name) if name else None for name in node.input]
+    loaded = loads(kernel_table("CPU"), node, g.main_opset, types, results, shapes)
+    g.require(not loaded, "onnxruntime loads the operator")
+
+
+def missing_types(g: RewriteContext, node: NodeProto) -> list[int]:
+    """The element types of the inputs of an operator, 0 for a missing one, once
+    :func:`require_missing` accepts it; an unknown type is refused.
+
+    :param g: the rewrite
+    :param node: the operator, of the main domain
+    """
+    types = [g.type_of(name) if name else 0 for name in node.input]
+    require_missing(g, node, types)
+    return types
