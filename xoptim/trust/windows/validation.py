@@ -1,0 +1,212 @@
+"""An observer of the engine that checks every rewrite in its own window, when it happens."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from xbuilder.errors import PatternError
+
+from ...engine.engine import Engine
+from ...engine.observers import Observer
+from ...engine.outcomes import Application
+from .certificates import RIGHT, ROUNDS, UNCHECKED, WRONG, Certificate, Summary
+from .checking import Outcome, check_window
+from .keys import key_of
+from .window import Window, window_of
+
+#: number of times producers are added before the next check, the expensive ones last
+_GROWTHS = (1, 1, 2, 4, 8, 64, 100_000)
+#: a window with more nodes around is not checked
+_MOST_AROUND = 50_000
+
+
+class WrongRewriteError(PatternError):
+    """A rewrite does not compute what the nodes it removed do."""
+
+
+@dataclass
+class _Checked:
+    """The last check of a window, and the number of nodes around it then."""
+
+    outcome: Outcome
+    around: int
+    certain: bool = True
+
+
+class Validation(Observer):
+    """Checks every rewrite: the nodes it removed and those it wrote run as two small models.
+
+    Their free results are inputs, with several sizes and several kinds of values. If the sides
+    differ, or do not run, the producers of these inputs are added, until they agree: a rewrite may
+    rely on what is known of its inputs. A rewrite that still differs raises an error, is undone,
+    and goes to `on_failure`. Two windows that are equal but for the names are checked once.
+
+    :param folder: receives the two models of a wrong rewrite and the inputs that show it
+
+    ::
+
+        validation = Validation()
+        options = OptimizationOptions(patterns="default", features=[validation])
+        GraphBuilder(model, optimization_options=options).optimize()
+        print(validation.summary.text())
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None):
+        self.folder = None if folder is None else Path(folder)
+        self.summary = Summary()
+        self._known: dict[bytes, Outcome] = {}
+
+    def replaced(self, engine: Engine, done: Application) -> None:
+        """Checks a rewrite.
+
+        :raises WrongRewriteError: it is wrong
+        """
+        begin = time.perf_counter()
+        pattern = done.match.pattern
+        certificate = Certificate(pattern.name, _first_result(done))
+        certificate.nodes = len(done.removed), len(done.written())
+        window = window_of(engine.graph, done)
+        checked = self._check(window, pattern.precision, certificate)
+        outcome = checked.outcome
+        certificate.take(outcome)
+        certificate.around = checked.around
+        if outcome.status in (RIGHT, ROUNDS):
+            certificate.verdict = outcome.status
+        elif outcome.status == "differs" and checked.certain and outcome.found is not None:
+            certificate.verdict, certificate.reason = WRONG, outcome.found.reason
+        else:
+            certificate.reason = outcome.reason
+        certificate.seconds = time.perf_counter() - begin
+        self.summary.certificates.append(certificate)
+        done.certificate = certificate.columns()
+        if certificate.verdict == WRONG:
+            raise WrongRewriteError(self._message(done, window, outcome))
+
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
+        """Records the changes a rewriter made to the graph by itself, which have no window."""
+        if done.refusal or done.certificate:
+            return
+        certificate = Certificate(done.match.pattern.name, _first_result(done))
+        certificate.reason = "it changes the graph by itself"
+        self.summary.certificates.append(certificate)
+
+    # -- the check
+
+    def _check(self, window: Window, precision: str, certificate: Certificate) -> _Checked:
+        """Checks a window, with more and more producers around it until both sides agree."""
+        outcome = self._at_level(window, precision, certificate)
+        last = outcome
+        for heavy in (False, True):
+            for growths in _GROWTHS:
+                if last.status in (RIGHT, ROUNDS) or not _may_change(last):
+                    return _Checked(last, len(window.producers))
+                grown = [window.grow(heavy) for _ in _while_growing(window, growths, heavy)]
+                if not any(grown):
+                    break
+                if len(window.around) > _MOST_AROUND:
+                    last.reason = f"it differs, and depends on {len(window.around)} results"
+                    return _Checked(last, len(window.producers), False)
+                last = self._at_level(window, precision, certificate)
+                outcome = last if last.status == "differs" else outcome
+        if last.status == "blocked" and outcome.status == "differs" and outcome.found is not None:
+            last.reason = f"on free inputs, {outcome.found.reason}; but {last.reason}"
+        return _Checked(last, len(window.producers))
+
+    def _at_level(self, window: Window, precision: str, certificate: Certificate) -> Outcome:
+        """Checks a window as it is, or remembers an equal one."""
+        large = not window.inputs() or bool(window.around)
+        key = key_of(window, precision, large)
+        known = self._known.get(key)
+        certificate.repeated = known is not None
+        if known is None:
+            known = check_window(window, precision, large)
+            feeds, known.feeds = known.feeds, {}
+            if known.status != "differs":
+                self._known[key] = known
+            else:
+                known.feeds = feeds
+        return known
+
+    # -- what is said of a wrong rewrite
+
+    def _message(self, done: Application, window: Window, outcome: Outcome) -> str:
+        found, pattern = outcome.found, done.match.pattern
+        assert found is not None
+        where = f" at {list(found.at)}" if found.at else ""
+        values = f": {found.values[0]} became {found.values[1]}" if found.values else ""
+        sizes = outcome.sizes[-1] if outcome.sizes else {}
+        shapes = [
+            f"{name}: {_shown(value)}"
+            for name, value in outcome.feeds.items()
+            if name not in window.constants
+        ]
+        text = [
+            f"Rewrite {pattern.name} is wrong: result {found.name!r} of "
+            f"{_nodes_text(window.before)} is not what {_nodes_text(window.after)} gives{where}"
+            f"{values}.",
+            f"  {found.reason}, largest absolute difference {found.max_abs:.3g}; {pattern.name} "
+            f"declares itself {pattern.precision}.",
+            f"  inputs: {', '.join(shapes[:6]) or 'none'}"
+            + (f", sizes {sizes}" if sizes else "")
+            + (f", after {len(window.producers)} nodes before it" if window.around else ""),
+        ]
+        if self.folder is None:
+            text.append(
+                "  Validation(folder=...), or --windows FOLDER on the command line, saves the two "
+                "models and these inputs."
+            )
+        else:
+            stem = f"{pattern.name}_{len(self.summary.certificates):04d}"
+            text.append(f"  the two models and these inputs are in {self._save(stem, window, outcome)}")
+        return "\n".join(text)
+
+    def _save(self, stem: str, window: Window, outcome: Outcome) -> Path:
+        """Writes the models and the inputs of a wrong window. Returns their folder."""
+        assert self.folder is not None
+        folder = self.folder / stem
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, model in zip(("before", "after"), window.models(), strict=True):
+            onnx.save(model, folder / f"{name}.onnx")
+        arrays = {n: v for n, v in outcome.feeds.items() if isinstance(v, np.ndarray)}
+        np.savez(folder / "inputs.npz", allow_pickle=True, **arrays)
+        return folder
+
+
+def _while_growing(window: Window, growths: int, heavy: bool) -> Any:
+    """Yields as many times as asked, until nothing more is added to the window."""
+    size = -1
+    for _ in range(growths):
+        if len(window.around) == size or len(window.around) > _MOST_AROUND:
+            return
+        size = len(window.around)
+        yield None
+
+
+def _may_change(outcome: Outcome) -> bool:
+    """Whether more nodes may change the outcome."""
+    return outcome.status == "differs" or not outcome.reason.startswith(("its nodes", "no result"))
+
+
+def _first_result(done: Application) -> str:
+    return next((o for r in done.removed for o in r.outputs if o), "")
+
+
+def _nodes_text(nodes: list[onnx.NodeProto]) -> str:
+    names = [f"{n.op_type} {n.name!r}" if n.name else n.op_type for n in nodes]
+    shown = names if len(names) < 7 else [*names[:5], f"{len(names) - 5} others"]
+    return "[" + ", ".join(shown) + "]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} elements"
+    if value.size <= 4:
+        return f"{value.dtype} {value.tolist()}"
+    return f"{value.dtype}{list(value.shape)}"
