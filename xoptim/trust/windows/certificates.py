@@ -20,8 +20,8 @@ class Certificate:
     :param result: first result of the nodes it removed
     :param verdict: `right`; `rounds`, right but for the last bits although the rewrite says it is
         exact; `wrong`; `not checked`
-    :param methods: how the results were compared: `bits` (equal to the last bit), `float64`,
-        `float32` (within the rounding of the type), `reference` (equal for the reference evaluator,
+    :param methods: how the results were compared: `bits` (equal to the last bit), `values` (the same
+        but for the sign of zeros), `float64`, `float32` (within the rounding of the type), `reference` (equal for the reference evaluator,
         when the kernels of onnxruntime differ), `integers` (equal polynomials at random integers)
     :param sizes: sizes of the symbolic dimensions that were run
     :param draws: number of draws
@@ -55,7 +55,7 @@ class Certificate:
         self.methods, self.sizes = list(outcome.methods), outcome.sizes
         self.draws, self.chance = outcome.draws, outcome.chance
         self.max_abs, self.max_rel = outcome.max_abs, outcome.max_rel
-        self.reason = outcome.noise and f"onnxruntime alone differs: {outcome.noise}"
+        self.reason = outcome.noise and f"in onnxruntime, {outcome.noise}"
 
     def text(self) -> str:
         """The certificate in one line."""

@@ -169,6 +169,8 @@ def _floats(
     values = np.asarray(rng.standard_normal(shape))
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
     values = values * rng.choice([0.25, 1.0, most], shape)
+    if draw.kind == USUAL and len(shape) > 1 and values.size:
+        values.reshape(-1, shape[-1])[-1] *= 1e-3  # an epsilon counts
     if draw.kind == SPECIAL and values.size:
         pool = np.array([*_SPECIAL, float(smallest(elem_type))])
         count = max(min(values.size, len(pool)), values.size // 6)
@@ -201,6 +203,8 @@ def _integers(
     else:
         low, high = max(-20, least), 21
     values = np.asarray(rng.integers(low, min(high, most + 1), tuple(shape)))
+    if low < 0 and role is Role.INDEX and values.size:
+        values.ravel()[0] = -1
     if draw.kind == SPECIAL and role is Role.ANY and values.size:
         values = values.astype(np.int64 if least < 0 else np.uint64)
         pool = [least, most, 0, 1, most - 1, least + 1]

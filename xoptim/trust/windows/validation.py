@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import onnx
 
 from xbuilder.errors import PatternError
+from xbuilder.graph.features import Feature
 
 from ...engine.engine import Engine
 from ...engine.observers import Observer
@@ -177,6 +179,15 @@ class Validation(Observer):
         arrays = {n: v for n, v in outcome.feeds.items() if isinstance(v, np.ndarray)}
         np.savez(folder / "inputs.npz", allow_pickle=True, **arrays)
         return folder
+
+
+def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
+    """Features and a :class:`Validation`, unless there is one already.
+
+    :param features: any features
+    """
+    known = any(isinstance(f, Validation) for f in features)
+    return features if known else (*features, Validation())
 
 
 def _while_growing(window: Window, growths: int, heavy: bool) -> Any:

@@ -52,6 +52,8 @@ def prove_at_integers(
     """
     drawn = {} if embed else _shared_weights(window)
     floats = [n for n, f in facts.items() if f.type in FLOATS] + list(drawn)
+    if any(f.type not in FLOATS and f.value is None for f in facts.values()):
+        return None  # positions and conditions are not drawn at random
     degrees = [degree_of(side, floats, window.results) for side in window.sides()]
     if None in degrees or not floats:
         return None

@@ -6,7 +6,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import onnx
 import onnx.helper as oh
+import onnx.inliner
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, numpy_helper
 
 from xbuilder.facts.facts import ResultFacts
@@ -112,7 +114,7 @@ class Window:
             for node in level:
                 key = function_key(node)
                 if key in table and key not in found:
-                    found[key] = table[key]
+                    found[key] = _self_contained(table[key])
                     nodes.extend(table[key].node)
         return list(found.values())
 
@@ -151,7 +153,8 @@ class Window:
         opsets = [oh.make_opsetid(d, v) for d, v in versions.items()]
         model = oh.make_model(graph, opset_imports=opsets, ir_version=self.graph.ir_version)
         model.functions.extend(self.functions())
-        return model
+        # onnxruntime does not find a function that another one calls when they are overloads
+        return onnx.inliner.inline_local_functions(model) if model.functions else model
 
     def type_of(self, name: str) -> TypeProto | None:
         """The type of a result, without shape, None if it is not known."""
@@ -252,6 +255,17 @@ def in_order(nodes: Iterable[NodeProto]) -> list[NodeProto]:
             done.setdefault(id(node), node)
             stack.pop()
     return list(done.values())
+
+
+def _self_contained(function: FunctionProto) -> FunctionProto:
+    """A copy of a function that imports every domain its nodes use."""
+    copy = FunctionProto()
+    copy.CopyFrom(function)
+    known = {main_domain(o.domain) for o in copy.opset_import}
+    for domain in dict.fromkeys(main_domain(n.domain) for n in all_nodes(copy.node)):
+        if domain not in known:
+            copy.opset_import.append(oh.make_opsetid(domain, 1))
+    return copy
 
 
 def _graph_of(graph: Graph | None, name: str) -> Graph | None:
