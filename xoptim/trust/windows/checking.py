@@ -13,15 +13,17 @@ from onnx import TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
+from ...authoring.rewriters import Member
 from ..verification import is_random
 from .differences import Difference
 from .draws import SPECIAL, TIES, USUAL, Draw, draw_inputs
 from .judging import FAILS, Judge
 from .roles import Role, roles_of
-from .runs import REFERENCE, RUNTIME, CannotRunError, Runner
+from .runs import REFERENCE, RUNTIME, Runner
+from .sessions import CannotRunError
 from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
-from .window import Window, input_facts
 from .wholes import Proof, prove_at_integers
+from .window import Window, input_facts
 
 #: seconds after which a window gets no other size, and no other draw
 _ENOUGH, _TOO_MUCH = 0.5, 2.0
@@ -62,18 +64,18 @@ class Outcome:
     noise: str = ""
 
 
-def check_window(window: Window, precision: str, large: bool = False) -> Outcome:
+def check_window(window: Window, member: Member, large: bool = False) -> Outcome:
     """Checks that both sides of a window compute the same.
 
     :param window: the window
-    :param precision: `exact`, `rounding` or `approximate`, what the rewrite declares
+    :param member: the rewrite, which declares its precision
     :param large: sizes of images are tried as well
     :return: the outcome, blocked if no size nor value runs
     """
-    check = _Check(window, precision, large, False)
-    outcome = check.run()
+    check = _Check(window, member, large, False)
+    outcome = check.run_and_close()
     if outcome.status == "blocked" and window.fed_constants():
-        again = _Check(window, precision, large, True).run()
+        again = _Check(window, member, large, True).run_and_close()
         outcome = outcome if again.status == "blocked" else again
     return outcome
 
@@ -81,8 +83,8 @@ def check_window(window: Window, precision: str, large: bool = False) -> Outcome
 class _Check:
     """One check, with the big constants as inputs or embedded in the models."""
 
-    def __init__(self, window: Window, precision: str, large: bool, embed: bool):
-        self.window, self.precision, self.large = window, precision, large
+    def __init__(self, window: Window, member: Member, large: bool, embed: bool):
+        self.window, self.member, self.large = window, member, large
         self.facts = input_facts(window)
         self.constraints = window.graph.facts.constraints
         self.constants = window.fed_constants(embed)
@@ -102,7 +104,16 @@ class _Check:
     @cached_property
     def runners(self) -> tuple[Runner, Runner]:
         first, second = self.window.models(self.embed)
-        return Runner(first), Runner(second)
+        return Runner(first, self.constants), Runner(second, self.constants)
+
+    def run_and_close(self) -> Outcome:
+        """Runs the check, then frees the sessions."""
+        try:
+            return self.run()
+        finally:
+            if "runners" in self.__dict__:
+                for runner in self.runners:
+                    runner.close()
 
     def run(self) -> Outcome:
         """Runs every size and every draw, until one shows a difference."""
@@ -110,13 +121,19 @@ class _Check:
         outcome.reason = self._obstacle()
         if outcome.reason:
             return outcome
-        judge = Judge(*self.runners, self.precision, self.window.results, self._types())
+        judge = Judge(
+            *self.runners,
+            self.member.precision,
+            self.member.tolerance,
+            self.window.results,
+            self._types(),
+        )
         ways = [w for w in self._ways() if self._loads(w)]
         if not ways:
             outcome.reason = self._load_error()
             return outcome
         self.way = ways[0]
-        for sizes, draw, feeds, expected in self._points():
+        for sizes, feeds, expected in self._points():
             if self._one(judge, sizes, feeds, expected):
                 outcome.status = "differs"
                 return outcome
@@ -142,7 +159,7 @@ class _Check:
 
     def _ways(self) -> tuple[str, str]:
         """The ways to run both sides, the best first. onnxruntime computes halves with floats."""
-        halves = self.precision == "exact" and not HALF_FLOATS.isdisjoint(self._types())
+        halves = self.member.precision == "exact" and not HALF_FLOATS.isdisjoint(self._types())
         return (REFERENCE, RUNTIME) if halves else (RUNTIME, REFERENCE)
 
     def _loads(self, way: str) -> bool:
@@ -164,7 +181,7 @@ class _Check:
 
     # -- sizes and values
 
-    def _points(self) -> Iterator[tuple[Sizes, Draw, Feeds, list[Any]]]:
+    def _points(self) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
         """The sizes, the draws and the results of the removed nodes, while there is time."""
         names = symbols_of(self._relevant(), self.constraints)
         ranks = RANKS if any(self._has_no_rank(f) for f in self.facts.values()) else RANKS[:1]
@@ -176,23 +193,23 @@ class _Check:
                     return
                 yield from self._draws(sizes, rank)
 
-    def _draws(self, sizes: Sizes, rank: int) -> Iterator[tuple[Sizes, Draw, Feeds, list[Any]]]:
+    def _draws(self, sizes: Sizes, rank: int) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
         first, seed = not self.outcome.draws, len(self.outcome.sizes)
         accepted = self._accepted(sizes, Draw(USUAL, seed, rank=rank))
         if accepted is None:
             return
         self.outcome.sizes.append(dict(sizes))
-        yield sizes, *accepted
+        yield sizes, *accepted[1:]
         high = accepted[0].high
         for i, kind in enumerate((TIES, SPECIAL) if first and self.facts else (), 1):
             if self._spent() < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
                 draw = Draw(kind, seed + i, high, -high if kind == TIES else 0, rank)
                 found = self._attempt(sizes, draw)
                 if found is not None:
-                    yield sizes, *found
+                    yield sizes, *found[1:]
 
     def _is_approximate(self) -> bool:
-        return self.precision == "approximate"
+        return self.member.precision == "approximate"
 
     def _spent(self) -> float:
         return time.perf_counter() - self.begin
@@ -207,7 +224,7 @@ class _Check:
     def _accepted(self, sizes: Sizes, draw: Draw) -> tuple[Draw, Feeds, list[Any]] | None:
         """The first bound of the positions with which the removed nodes run, None without any."""
         roles = {self.roles.get(n, Role.ANY) for n in self.facts}
-        highs = _HIGHS if roles & {Role.INDEX, Role.LENGTH} else _HIGHS[:1]
+        highs = _HIGHS if roles & {Role.INDEX, Role.DISTINCT, Role.LENGTH} else _HIGHS[:1]
         for high in highs:
             found = self._attempt(sizes, Draw(draw.kind, draw.seed, high, rank=draw.rank))
             if found is not None:

@@ -45,7 +45,7 @@ def difference(name: str, a: Any, b: Any, rtol: float) -> Difference:
     :param b: the other version
     :param rtol: 0 for equal values, where a NaN equals any other; else the bound of
         ``|a - b| / (|a| + r)``, where `r` is the root mean square of the finite values of `a`,
-        1e-3 at least
+        1e-3 at least, and where an infinity may stand for a NaN
     :return: the difference, false if there is none
     """
     if isinstance(a, list) and isinstance(b, list):
@@ -101,6 +101,8 @@ def _of_floats(name: str, a: np.ndarray, b: np.ndarray, rtol: float) -> Differen
         nan = np.isnan(x) & np.isnan(y)
         special = ~(np.isfinite(x) & np.isfinite(y))
         wrong = special & ~nan & (x != y)
+        if rtol:  # inf - inf is an infinity or not, as sums and products are grouped
+            wrong &= np.isfinite(x) | np.isfinite(y) | (np.isinf(x) & np.isinf(y))
         if wrong.any():
             count = f"{int(wrong.sum())} of {a.size} values are NaN or infinite on one side only"
             return _at(name, a, b, wrong, count)

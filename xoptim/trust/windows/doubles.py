@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 import onnx.helper as oh
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
-from onnx import numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    numpy_helper,
+)
 
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.op_traits import FLOATS

@@ -16,7 +16,7 @@ from xbuilder.facts.facts import ResultFacts
 from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS
 
 from .roles import Role
-from .runs import CannotRunError
+from .sessions import CannotRunError
 from .sizes import size_of
 
 #: kinds of draws
@@ -194,6 +194,10 @@ def _integers(
     least, most = int(info.min), int(info.max)
     if role is Role.LENGTH:
         low, high = 0, min(5, draw.high)
+    elif role is Role.DISTINCT:
+        count = int(np.prod(tuple(shape)))
+        places = rng.permutation(max(draw.high, 1)) if count <= draw.high else np.arange(count)
+        return np.asarray(places[:count] % draw.high).reshape(tuple(shape)).astype(dtype)
     elif role is Role.INDEX:
         low, high = max(draw.low, least), draw.high
     elif role is Role.DIVISOR:

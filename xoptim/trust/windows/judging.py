@@ -11,16 +11,16 @@ from xbuilder.operators.op_traits import HALF_FLOATS
 
 from .differences import Difference, difference
 from .doubles import as_wide
-from .runs import DOUBLE, REFERENCE, REFERENCE_DOUBLE, RUNTIME, CannotRunError, Runner
+from .runs import DOUBLE, REFERENCE, REFERENCE_DOUBLE, RUNTIME, Runner
+from .sessions import CannotRunError
 
 #: the beginning of the reason when one side runs and the other one does not
 FAILS = "the nodes written do not run"
-#: by type of floats: the bound with doubles, since a constant written with fewer digits than its
-#: type may become the one of an operator; the bound of results computed with the type alone; and
-#: their bound when doubles agree
+#: by type of floats: the rounding of its constants, which is all that doubles show; the bound of
+#: results computed with the type alone, and their bound when doubles agree
 _BOUNDS = {
-    TensorProto.DOUBLE: (2e-5, 2e-5, 1e-4),
-    TensorProto.FLOAT: (2e-4, 2e-4, 1e-2),
+    TensorProto.DOUBLE: (1e-9, 1e-9, 1e-6),
+    TensorProto.FLOAT: (2e-5, 1e-4, 1e-2),
     TensorProto.FLOAT16: (5e-3, 2e-2, 1e-1),
     TensorProto.BFLOAT16: (5e-2, 1e-1, 3e-1),
 }
@@ -45,6 +45,7 @@ class Judge:
     :param before: runs the removed nodes
     :param after: runs the nodes written
     :param precision: what the rewrite declares
+    :param tolerance: likewise
     :param results: names of the results
     :param types: types of floats of the window
     """
@@ -54,13 +55,14 @@ class Judge:
         before: Runner,
         after: Runner,
         precision: str,
+        tolerance: float,
         results: Sequence[str],
         types: Collection[int],
     ):
         self.before, self.after = before, after
         self.precision, self.results = precision, results
         rows = [_BOUNDS[t] for t in types if t in _BOUNDS] or [_BOUNDS[TensorProto.FLOAT]]
-        self.constants, self.alone, self.loose = max(rows)
+        self.constants, self.alone, self.loose = (max(v, tolerance) for v in max(rows))
         self.last_bits = max([v for t, v in _LAST_BITS.items() if t in types] or [2e-6])
         self.has_halves = not HALF_FLOATS.isdisjoint(types)
         self.methods: dict[str, None] = {}

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Constraints, Dim, symbols
+from xbuilder.dims import Constraints, Dim, substitute, symbols
 from xbuilder.dims.errors import DimensionError
-from xbuilder.dims import substitute
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
 from xbuilder.nodes.subgraphs import node_captures
 
+from ...authoring.rewriters import Member
 from .window import FED_BYTES, Window, names_read
 
 
@@ -28,15 +28,15 @@ class _Names:
         return self.known.setdefault(name, f"n{len(self.known)}") if name else ""
 
 
-def key_of(window: Window, precision: str, settings: object = None) -> bytes:
+def key_of(window: Window, member: Member, settings: object = None) -> bytes:
     """The key of a window. Cost: its nodes and its constants, big shared ones excepted.
 
     :param window: a window
-    :param precision: what the rewrite declares
+    :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
     """
     names, dims = _Names(), _Names()
-    digest = hashlib.sha256(repr((precision, settings)).encode())
+    digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
     for side in window.sides():
         for node in side:
             digest.update(_content(node, names))

@@ -19,9 +19,35 @@ from xbuilder.nodes.attributes import find_attribute
 _BITS = 52
 #: operators whose result has the degree of their input: they move or choose elements, or add them
 _KEEPS = frozenset(
-    "AveragePool Compress Concat DepthToSpace Dropout Expand Flatten Gather GatherElements GatherND "
-    "Identity Neg Pad ReduceSum Reshape Slice SpaceToDepth Split Squeeze Sub Sum Add Tile "
-    "Transpose Unsqueeze ReverseSequence Trilu".split()
+    [
+        "AveragePool",
+        "Compress",
+        "Concat",
+        "DepthToSpace",
+        "Dropout",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Identity",
+        "Neg",
+        "Pad",
+        "ReduceSum",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Sub",
+        "Sum",
+        "Add",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "ReverseSequence",
+        "Trilu",
+    ]
 ) - {"AveragePool", "Dropout"}
 #: operators that multiply their first two inputs, and add a third one
 _MULTIPLIES = frozenset({"Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"})

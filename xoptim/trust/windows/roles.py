@@ -14,9 +14,10 @@ class Role(IntEnum):
     """How integers are used; the first ones are the most constrained."""
 
     LENGTH = 0
-    INDEX = 1
-    DIVISOR = 2
-    ANY = 3
+    DISTINCT = 1
+    INDEX = 2
+    DIVISOR = 3
+    ANY = 4
 
 
 #: inputs that are shapes, counts, axes, by operator
@@ -55,15 +56,14 @@ _INDICES: Mapping[str, tuple[int, ...]] = {
     "RNN": (4,),
     "MultiHeadAttention": (4,),
     "RotaryEmbedding": (1, 3),
-    "ScatterElements": (1,),
-    "Scatter": (1,),
-    "ScatterND": (1,),
     "SequenceAt": (1,),
     "SequenceInsert": (2,),
     "SequenceErase": (1,),
     "Slice": (3,),
     "EmbedLayerNormalization": (0, 1),
 }
+#: operators that write at the positions of their second input, where two equal ones mean nothing
+_WRITES = frozenset({"Scatter", "ScatterElements", "ScatterND", "TensorScatter"})
 _DIVIDES = frozenset({"Div", "Mod"})
 
 
@@ -97,6 +97,8 @@ def _own_role(node: NodeProto, i: int) -> Role:
         return Role.LENGTH
     if i in _LENGTHS.get(node.op_type, ()):
         return Role.LENGTH
+    if i == 1 and node.op_type in _WRITES:
+        return Role.DISTINCT
     if i in _INDICES.get(node.op_type, ()):
         return Role.INDEX
     return Role.DIVISOR if node.op_type in _DIVIDES and i == 1 else Role.ANY

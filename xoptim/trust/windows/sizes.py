@@ -106,9 +106,7 @@ def size_of(dim: Dim, sizes: Mapping[str, int], constraints: Constraints) -> int
         return None
 
 
-def keeps_facts(
-    facts: ResultFacts, value: Any, sizes: Sizes, constraints: Constraints
-) -> bool:
+def keeps_facts(facts: ResultFacts, value: Any, sizes: Sizes, constraints: Constraints) -> bool:
     """Whether a computed result has the rank and the shape the facts give it.
 
     The symbols that only this result has take their sizes from it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,21 @@ import onnx
 from xbuilder.errors import PatternError
 from xbuilder.graph.features import Feature
 
+from ...authoring.rewriters import Member
 from ...engine.engine import Engine
 from ...engine.observers import Observer
 from ...engine.outcomes import Application
-from .certificates import RIGHT, ROUNDS, UNCHECKED, WRONG, Certificate, Summary
+from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
 from .keys import key_of
 from .window import Window, window_of
 
 #: number of times producers are added before the next check, the expensive ones last
 _GROWTHS = (1, 1, 2, 4, 8, 64, 100_000)
-#: a window with more nodes around is not checked
+#: a window does not grow beyond this number of results
 _MOST_AROUND = 50_000
+#: levels of readers that are added
+_READERS = 4
 
 
 class WrongRewriteError(PatternError):
@@ -35,11 +38,10 @@ class WrongRewriteError(PatternError):
 
 @dataclass
 class _Checked:
-    """The last check of a window, and the number of nodes around it then."""
+    """The last check of a window, and the window then."""
 
     outcome: Outcome
-    around: int
-    certain: bool = True
+    window: Window
 
 
 class Validation(Observer):
@@ -74,14 +76,13 @@ class Validation(Observer):
         pattern = done.match.pattern
         certificate = Certificate(pattern.name, _first_result(done))
         certificate.nodes = len(done.removed), len(done.written())
-        window = window_of(engine.graph, done)
-        checked = self._check(window, pattern.precision, certificate)
-        outcome = checked.outcome
+        checked = self._check(window_of(engine.graph, done), pattern, certificate, done)
+        outcome, window = checked.outcome, checked.window
         certificate.take(outcome)
-        certificate.around = checked.around
+        certificate.around = len(window.producers)
         if outcome.status in (RIGHT, ROUNDS):
             certificate.verdict = outcome.status
-        elif outcome.status == "differs" and checked.certain and outcome.found is not None:
+        elif outcome.status == "differs" and outcome.found is not None:
             certificate.verdict, certificate.reason = WRONG, outcome.found.reason
         else:
             certificate.reason = outcome.reason
@@ -101,34 +102,76 @@ class Validation(Observer):
 
     # -- the check
 
-    def _check(self, window: Window, precision: str, certificate: Certificate) -> _Checked:
-        """Checks a window, with more and more producers around it until both sides agree."""
-        outcome = self._at_level(window, precision, certificate)
-        last = outcome
+    def _check(
+        self, window: Window, member: Member, certificate: Certificate, done: Application
+    ) -> _Checked:
+        """Checks a window, then with the nodes that read its results, then with the nodes that give
+        its inputs, more and more of them, until both sides agree."""
+        first = last = self._at_level(window, member, certificate)
+        if last.status == "differs":
+            wider = window_of(window.graph, done)
+            last = self._with_readers(wider, last, member, certificate)
+            if last.status != "differs":
+                return _Checked(last, wider)
+        last = self._with_producers(window, first, member, certificate)
+        if last.status == "differs":
+            wider = replace(
+                window, around=dict(window.around), constants=dict(window.constants), readers=[]
+            )
+            other = self._with_readers(wider, last, member, certificate, True)
+            if other.status != "differs":
+                return _Checked(other, wider)
+        if last.status == "blocked" and first.found is not None:
+            last.reason = f"on free inputs, {first.found.reason}; but {last.reason}"
+        return _Checked(last, window)
+
+    def _with_readers(
+        self,
+        window: Window,
+        last: Outcome,
+        member: Member,
+        certificate: Certificate,
+        is_whole: bool = False,
+    ) -> Outcome:
+        """Checks a window with the readers of its results, a few levels of them, and all their
+        producers if the window has its own. A rewrite may change a result that is only read where
+        the change does not count."""
+        for _ in range(_READERS):
+            if last.status != "differs" or not window.grow_forward():
+                break
+            while is_whole and window.grow(True):
+                pass
+            found = self._at_level(window, member, certificate)
+            if found.status == "blocked":
+                break
+            last = found
+        return last
+
+    def _with_producers(
+        self, window: Window, last: Outcome, member: Member, certificate: Certificate
+    ) -> Outcome:
+        """Checks a window with the producers of its inputs, the expensive ones last."""
         for heavy in (False, True):
             for growths in _GROWTHS:
                 if last.status in (RIGHT, ROUNDS) or not _may_change(last):
-                    return _Checked(last, len(window.producers))
-                grown = [window.grow(heavy) for _ in _while_growing(window, growths, heavy)]
-                if not any(grown):
+                    return last
+                size = len(window.around)
+                for _ in range(growths):
+                    if not window.grow(heavy) or len(window.around) > _MOST_AROUND:
+                        break
+                if len(window.around) == size:
                     break
-                if len(window.around) > _MOST_AROUND:
-                    last.reason = f"it differs, and depends on {len(window.around)} results"
-                    return _Checked(last, len(window.producers), False)
-                last = self._at_level(window, precision, certificate)
-                outcome = last if last.status == "differs" else outcome
-        if last.status == "blocked" and outcome.status == "differs" and outcome.found is not None:
-            last.reason = f"on free inputs, {outcome.found.reason}; but {last.reason}"
-        return _Checked(last, len(window.producers))
+                last = self._at_level(window, member, certificate)
+        return last
 
-    def _at_level(self, window: Window, precision: str, certificate: Certificate) -> Outcome:
+    def _at_level(self, window: Window, member: Member, certificate: Certificate) -> Outcome:
         """Checks a window as it is, or remembers an equal one."""
         large = not window.inputs() or bool(window.around)
-        key = key_of(window, precision, large)
+        key = key_of(window, member, large)
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
-            known = check_window(window, precision, large)
+            known = check_window(window, member, large)
             feeds, known.feeds = known.feeds, {}
             if known.status != "differs":
                 self._known[key] = known
@@ -157,7 +200,7 @@ class Validation(Observer):
             f"declares itself {pattern.precision}.",
             f"  inputs: {', '.join(shapes[:6]) or 'none'}"
             + (f", sizes {sizes}" if sizes else "")
-            + (f", after {len(window.producers)} nodes before it" if window.around else ""),
+            + (f", with {len(window.producers)} nodes around" if window.around else ""),
         ]
         if self.folder is None:
             text.append(
@@ -166,7 +209,9 @@ class Validation(Observer):
             )
         else:
             stem = f"{pattern.name}_{len(self.summary.certificates):04d}"
-            text.append(f"  the two models and these inputs are in {self._save(stem, window, outcome)}")
+            text.append(
+                f"  the two models and these inputs are in {self._save(stem, window, outcome)}"
+            )
         return "\n".join(text)
 
     def _save(self, stem: str, window: Window, outcome: Outcome) -> Path:
@@ -188,16 +233,6 @@ def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
     """
     known = any(isinstance(f, Validation) for f in features)
     return features if known else (*features, Validation())
-
-
-def _while_growing(window: Window, growths: int, heavy: bool) -> Any:
-    """Yields as many times as asked, until nothing more is added to the window."""
-    size = -1
-    for _ in range(growths):
-        if len(window.around) == size or len(window.around) > _MOST_AROUND:
-            return
-        size = len(window.around)
-        yield None
 
 
 def _may_change(outcome: Outcome) -> bool:

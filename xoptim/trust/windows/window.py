@@ -24,8 +24,25 @@ from ...engine.outcomes import Application
 FED_BYTES = 1 << 16
 #: operators whose results are left free as long as possible: they cost, and give any value
 _HEAVY = frozenset(
-    "Attention Conv ConvInteger ConvTranspose GRU Gemm GroupQueryAttention LSTM Loop MatMul "
-    "MatMulInteger MatMulNBits MultiHeadAttention QLinearConv QLinearMatMul RNN Scan".split()
+    [
+        "Attention",
+        "Conv",
+        "ConvInteger",
+        "ConvTranspose",
+        "GRU",
+        "Gemm",
+        "GroupQueryAttention",
+        "LSTM",
+        "Loop",
+        "MatMul",
+        "MatMulInteger",
+        "MatMulNBits",
+        "MultiHeadAttention",
+        "QLinearConv",
+        "QLinearMatMul",
+        "RNN",
+        "Scan",
+    ]
 )
 
 
@@ -39,7 +56,8 @@ class Window:
     :param graph: the graph, once rewritten
     :param before: the removed nodes
     :param after: the nodes written
-    :param around: nodes before them, the same on both sides
+    :param around: nodes before them, between them or after them, the same on both sides, by result
+    :param readers: those of these nodes that are after them
     :param known: facts of the results of the removed nodes
     :param results: compared results: both sides give them, and something reads them
     :param constants: values of the inputs that are constants
@@ -49,6 +67,7 @@ class Window:
     before: list[NodeProto]
     after: list[NodeProto]
     around: dict[str, NodeProto] = field(default_factory=dict)
+    readers: list[NodeProto] = field(default_factory=list)
     known: dict[str, ResultFacts] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
@@ -97,6 +116,38 @@ class Window:
         if changed:
             self.read_constants()
         return changed
+
+    def grow_forward(self) -> bool:
+        """Adds the nodes that read the compared results, and compares theirs instead.
+
+        :return: whether there was one
+        """
+        store, known = self.graph.store, {id(n) for n in self.around.values()}
+        found = [
+            record.current()
+            for name in self.results
+            for record in store.readers(name)
+            if id(record._proto) not in known
+        ]
+        new = [n for n in {id(n): n for n in found}.values() if any(n.output)]
+        if not new or any(name in store.outputs for name in self.results):
+            return False
+        self.readers.extend(new)
+        self.around.update((o, node) for node in new for o in node.output if o)
+        self.compare_kept_results()
+        self.read_constants()
+        return True
+
+    def compare_kept_results(self) -> None:
+        """Compares the results that both sides give and that the rest of the graph needs."""
+        made = [{o for n in side for o in n.output if o} for side in self.sides()]
+        inside = {id(n) for n in (*self.around.values(), *self.after)}
+        self.results = [
+            o
+            for n in (*self.before, *self.readers)
+            for o in n.output
+            if o in made[0] and o in made[1] and _is_read_elsewhere(self.graph, o, inside)
+        ]
 
     def read_constants(self) -> None:
         """Reads the inputs that are constants."""
@@ -177,13 +228,7 @@ def window_of(graph: Graph, done: Application) -> Window:
     made = [{o for n in side for o in n.output if o} for side in (before, after)]
     for node in _between(graph, done, made[0] | made[1]):
         window.around.update((o, node) for o in node.output if o)
-    inside = {id(n) for n in window.around.values()} | {id(n) for n in after}
-    window.results = [
-        o
-        for n in before
-        for o in n.output
-        if o in made[1] and _is_read_elsewhere(graph, o, inside)
-    ]
+    window.compare_kept_results()
     window.read_constants()
     return window
 
