@@ -18,6 +18,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.verification import VerificationReport, verify_models
+from ..trust.windows.validation import Validation
 from .optimize_options import (
     copy_next_to_data,
     data_root_option,
@@ -45,6 +46,7 @@ from .saving import (
     saving_options,
     stored,
 )
+from .validation import validate_options
 from .verify_options import Comparison, verify_options
 
 if TYPE_CHECKING:
@@ -105,6 +107,7 @@ def level(verbose: int) -> int:
     "unless --no-verify.",
 )
 @verify_options
+@validate_options
 @click.option(
     "--stats",
     type=OutputFile([".csv", ".json"]),
@@ -141,6 +144,7 @@ def optimize(
     sizes: Mapping[str, int],
     rtol: float,
     seed: int,
+    validation: Validation | None,
     stats: Path | None,
     profile: bool,
     profile_output: Path | None,
@@ -166,6 +170,7 @@ def optimize(
         saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
         target_opset=target_opset,
         comparison=_comparison(ctx, verify, target_opset, Comparison(sizes, rtol, seed)),
+        validation=validation,
         stats=stats,
         html=html,
         profile=profile,
@@ -262,7 +267,8 @@ def run_optimization(request: Request) -> Outcome:
     begin = time.perf_counter()
     profile = new_profile(request.profile or request.profile_output is not None)
     provenance = Provenance() if request.provenance else None
-    builder, before = _read(request, [f for f in (profile, provenance) if f is not None])
+    features = (request.validation, profile, provenance)
+    builder, before = _read(request, [f for f in features if f is not None])
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
     check_different(written, *data)

@@ -20,9 +20,10 @@ class Certificate:
     :param result: first result of the nodes it removed
     :param verdict: `right`; `rounds`, right but for the last bits although the rewrite says it is
         exact; `wrong`; `not checked`
-    :param methods: how the results were compared: `bits` (equal to the last bit), `values` (the same
-        but for the sign of zeros), `float64`, `float32` (within the rounding of the type), `reference` (equal for the reference evaluator,
-        when the kernels of onnxruntime differ), `integers` (equal polynomials at random integers)
+    :param methods: how the results were compared: `bits` (equal to the last bit), `values` (the
+        same but for the sign of zeros), `float64`, `float32` (within the rounding of the type),
+        `reference` (equal for the reference evaluator, when the kernels of onnxruntime differ),
+        `integers` (equal polynomials at random integers)
     :param sizes: sizes of the symbolic dimensions that were run
     :param draws: number of draws
     :param max_abs: largest absolute difference
@@ -80,6 +81,7 @@ class Certificate:
             "max_abs": self.max_abs,
             "max_rel": self.max_rel,
             "checking": self.seconds,
+            "certificate": self.text(),
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,36 +19,10 @@ from xbuilder.nodes.attributes import find_attribute
 _BITS = 52
 #: operators whose result has the degree of their input: they move or choose elements, or add them
 _KEEPS = frozenset(
-    [
-        "AveragePool",
-        "Compress",
-        "Concat",
-        "DepthToSpace",
-        "Dropout",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Identity",
-        "Neg",
-        "Pad",
-        "ReduceSum",
-        "Reshape",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Sub",
-        "Sum",
-        "Add",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "ReverseSequence",
-        "Trilu",
-    ]
-) - {"AveragePool", "Dropout"}
+    {"Add", "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements"}
+    | {"GatherND", "Identity", "Neg", "Pad", "ReduceSum", "Reshape", "ReverseSequence", "Slice"}
+    | {"SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze"}
+)
 #: operators that multiply their first two inputs, and add a third one
 _MULTIPLIES = frozenset({"Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"})
 _FUSED = frozenset({"FusedMatMul"})

@@ -27,8 +27,8 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Replies until the requests end.
 
     A request is ``("open", number, model, constants, closed)``, where *closed* are the numbers of
-    sessions that are no longer needed, or ``("run", number, inputs)``. A reply is ``(True, value)``,
-    or ``(False, message)`` when onnxruntime refuses.
+    sessions that are no longer needed, or ``("run", number, inputs)``. A reply is
+    ``(True, value)``, or ``(False, message)`` when onnxruntime refuses.
     """
     make = open_sessions()
     sessions: dict[int, tuple[Any, dict[str, Any]]] = {}

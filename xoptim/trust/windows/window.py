@@ -24,25 +24,9 @@ from ...engine.outcomes import Application
 FED_BYTES = 1 << 16
 #: operators whose results are left free as long as possible: they cost, and give any value
 _HEAVY = frozenset(
-    [
-        "Attention",
-        "Conv",
-        "ConvInteger",
-        "ConvTranspose",
-        "GRU",
-        "Gemm",
-        "GroupQueryAttention",
-        "LSTM",
-        "Loop",
-        "MatMul",
-        "MatMulInteger",
-        "MatMulNBits",
-        "MultiHeadAttention",
-        "QLinearConv",
-        "QLinearMatMul",
-        "RNN",
-        "Scan",
-    ]
+    {"Attention", "Conv", "ConvInteger", "ConvTranspose", "GRU", "Gemm", "GroupQueryAttention"}
+    | {"LSTM", "Loop", "MatMul", "MatMulInteger", "MatMulNBits", "MultiHeadAttention"}
+    | {"QLinearConv", "QLinearMatMul", "RNN", "Scan"}
 )
 
 
