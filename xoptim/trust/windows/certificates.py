@@ -23,7 +23,7 @@ class Certificate:
     :param methods: how the results were compared: `bits` (equal to the last bit), `values` (the
         same but for the sign of zeros), `float64`, `float32` (within the rounding of the type),
         `reference` (equal for the reference evaluator, when the kernels of onnxruntime differ),
-        `integers` (equal polynomials at random integers)
+        `integers` (equal polynomials at random integers), `unused` (nothing reads the results)
     :param sizes: sizes of the symbolic dimensions that were run
     :param draws: number of draws
     :param max_abs: largest absolute difference

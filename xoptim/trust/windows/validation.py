@@ -237,7 +237,7 @@ def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
 
 def _may_change(outcome: Outcome) -> bool:
     """Whether more nodes may change the outcome."""
-    return outcome.status == "differs" or not outcome.reason.startswith(("its nodes", "no result"))
+    return outcome.status == "differs" or not outcome.reason.startswith("its nodes")
 
 
 def _first_result(done: Application) -> str:
