@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,8 +24,9 @@ from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
 from .wholes import Proof, prove_at_integers
 from .window import Window, input_facts
 
-#: seconds after which a window gets no other size, and no other draw
-_ENOUGH, _TOO_MUCH = 0.5, 2.0
+#: elements of the inputs and of the results of one run, times the nodes, above which a window gets
+#: no other size, and no other draw: a count, because what is checked must not depend on the load
+_ENOUGH, _TOO_MUCH = 1 << 22, 1 << 25
 #: bounds of the integers that are positions
 _HIGHS = (10, 3, 2, 1)
 
@@ -90,7 +90,7 @@ class _Check:
         self.constants = window.fed_constants(embed)
         self.embed = embed
         self.outcome = Outcome()
-        self.begin = time.perf_counter()
+        self.cost = 0
         self.refusals: dict[str, None] = {}
 
     @cached_property
@@ -100,6 +100,10 @@ class _Check:
             for name, role in roles_of(side).items():
                 found[name] = min(found.get(name, Role.ANY), role)
         return found
+
+    @cached_property
+    def nodes(self) -> int:
+        return max(len(side) for side in self.window.sides())
 
     @cached_property
     def runners(self) -> tuple[Runner, Runner]:
@@ -190,7 +194,7 @@ class _Check:
             for rank in ranks:
                 if spare and self.outcome.draws:
                     continue
-                if self.outcome.draws and self._spent() > _ENOUGH:
+                if self.outcome.draws and self.cost > _ENOUGH:
                     return
                 yield from self._draws(sizes, rank)
 
@@ -203,7 +207,7 @@ class _Check:
         yield sizes, *accepted[1:]
         high = accepted[0].high
         for i, kind in enumerate((TIES, SPECIAL) if first and self.facts else (), 1):
-            if self._spent() < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
+            if self.cost < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
                 draw = Draw(kind, seed + i, high, -high if kind == TIES else 0, rank)
                 found = self._attempt(sizes, draw)
                 if found is not None:
@@ -211,9 +215,6 @@ class _Check:
 
     def _is_approximate(self) -> bool:
         return self.member.precision == "approximate"
-
-    def _spent(self) -> float:
-        return time.perf_counter() - self.begin
 
     @staticmethod
     def _has_no_rank(facts: Any) -> bool:
@@ -241,6 +242,7 @@ class _Check:
         except CannotRunError as e:
             self.refusals[str(e)] = None
             return None
+        self.cost = max(self.cost, _elements([*feeds.values(), *expected]) * self.nodes)
         known = dict(sizes)
         for name, value in zip(self.window.results, expected, strict=True):
             if not keeps_facts(self.window.facts_of(name), value, known, self.constraints):
@@ -267,7 +269,7 @@ class _Check:
 
     def _prove(self) -> None:
         """Adds a proof at random integers to the outcome, when the window has one."""
-        if self._spent() > _ENOUGH:
+        if self.cost > _ENOUGH:
             return
         proof: Proof | None = prove_at_integers(
             self.window, self.facts, self.roles, self.outcome.sizes[0], self.embed
@@ -275,3 +277,8 @@ class _Check:
         if proof is not None:
             self.outcome.chance = proof.chance
             self.outcome.methods["integers"] = None
+
+
+def _elements(values: Iterable[Any]) -> int:
+    """The number of elements of some values."""
+    return sum(v.size if isinstance(v, np.ndarray) else 1 for v in values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ _EQUAL = (4, 8, 16, 32)
 _LARGE = (64, 224)
 #: number of symbols that are 0, then 1, alone
 _ALONE = 3
+#: largest size that is looked for when the symbols depend on each other
+_SEARCHED = 12
 #: ranks tried when a rank is not known
 RANKS = (2, 3, 4, 1, 0)
 
@@ -67,13 +70,23 @@ def assignments(
             for i in range(min(n, _ALONE)):
                 rows.append(([value if k == i else d for k, d in enumerate(distinct)], False))
         rows += [([4] * n, False)] if n < 4 else []
-    seen = set()
+    kept: dict[tuple[int, ...], bool] = {}
     for row, spare in rows:
-        if tuple(row) not in seen:
-            seen.add(tuple(row))
-            sizes = dict(zip(names, row, strict=True))
-            if allowed(sizes, constraints):
-                yield sizes, spare
+        if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
+            kept[tuple(row)] = spare
+    if n and not any(all(row) for row in kept):  # the symbols depend on each other
+        kept = {**dict.fromkeys(_dependent(names, constraints), False), **kept}
+    for values, spare in kept.items():
+        yield dict(zip(names, values, strict=True)), spare
+
+
+def _dependent(names: Sequence[str], constraints: Constraints) -> list[tuple[int, ...]]:
+    """A few sizes that are not 0 and that the constraints allow, found one by one."""
+    every = itertools.product(range(1, _SEARCHED + 1), repeat=min(len(names), 3))
+    rest = (1,) * max(len(names) - 3, 0)
+    found = (row + rest for row in every)
+    right = (r for r in found if allowed(dict(zip(names, r, strict=True)), constraints))
+    return list(itertools.islice(right, 3))
 
 
 def allowed(sizes: Mapping[str, int], constraints: Constraints) -> bool:

@@ -192,10 +192,12 @@ class Window:
         return onnx.inliner.inline_local_functions(model) if model.functions else model
 
     def type_of(self, name: str) -> TypeProto | None:
-        """The type of a result, without shape, None if it is not known."""
+        """The type of a result and its rank, without dimensions, None if it is not known."""
         facts = self.facts_of(name)
         if facts.sequence is None and facts.optional is None:
-            return oh.make_tensor_type_proto(facts.type, None) if facts.type else None
+            rank = facts.known_rank()
+            shape = None if rank is None else [None] * rank
+            return oh.make_tensor_type_proto(facts.type, shape) if facts.type else None
         return facts_to_type(facts, lambda dim: False)
 
 
