@@ -184,20 +184,22 @@ def smallest(elem_type: int) -> float:
     if elem_type not in FLOATS:
         return 0.0
     dtype = oh.tensor_dtype_to_np_dtype(elem_type)
-    return float(ml_dtypes.finfo(dtype).smallest_subnormal) * 4
+    info: Any = ml_dtypes.finfo  # without types
+    return float(info(dtype).smallest_subnormal) * 4
 
 
 def _integers(
     dtype: Any, shape: Sequence[int], role: Role, draw: Draw, rng: np.random.Generator
 ) -> np.ndarray:
-    info = ml_dtypes.iinfo(dtype)
-    least, most = int(info.min), int(info.max)
+    limits: Any = ml_dtypes.iinfo  # without types
+    least, most = int(limits(dtype).min), int(limits(dtype).max)
     if role is Role.LENGTH:
         low, high = 0, min(5, draw.high)
     elif role is Role.DISTINCT:
         count = int(np.prod(tuple(shape)))
         places = rng.permutation(max(draw.high, 1)) if count <= draw.high else np.arange(count)
-        return np.asarray(places[:count] % draw.high).reshape(tuple(shape)).astype(dtype)
+        chosen: np.ndarray = np.asarray(places[:count] % draw.high).reshape(tuple(shape))
+        return chosen.astype(dtype)
     elif role is Role.INDEX:
         low, high = max(draw.low, least), draw.high
     elif role is Role.DIVISOR:

@@ -18,14 +18,14 @@ from .sessions import CannotRunError
 FAILS = "the nodes written do not run"
 #: by type of floats: the rounding of its constants, which is all that doubles show; the bound of
 #: results computed with the type alone, and their bound when doubles agree
-_BOUNDS = {
+_BOUNDS: dict[int, tuple[float, float, float]] = {
     TensorProto.DOUBLE: (1e-9, 1e-9, 1e-6),
     TensorProto.FLOAT: (2e-5, 1e-4, 1e-2),
     TensorProto.FLOAT16: (5e-3, 2e-2, 1e-1),
     TensorProto.BFLOAT16: (5e-2, 1e-1, 3e-1),
 }
 #: bounds of an exact rewrite whose kernels add in another order, in the runtime, with doubles
-_LAST_BITS = {
+_LAST_BITS: dict[int, float] = {
     TensorProto.DOUBLE: 1e-14,
     TensorProto.FLOAT: 2e-6,
     TensorProto.FLOAT16: 2e-3,
