@@ -6,7 +6,7 @@ from typing import Any
 
 from ..graph.model_scope import ModelScope
 from ..options import PassOptions
-from ..passes.patterns import new_profile, select_patterns
+from ..passes.patterns import new_profile, select_patterns, with_validation
 from ..passes.registry import get_pass
 
 
@@ -28,8 +28,9 @@ class OptimizationOptions(PassOptions):
     :param recursive: optimizes subgraphs and local functions as well
     :param stop_after: stops after this number of applied matches, -1 for no limit
     :param verbose: 0 silent, 1 a line per iteration, 10 everything
-    :param verifies: checks every invariant of the graph after each iteration, and each call of a
-        pattern: slow, for those who write patterns
+    :param verifies: runs the nodes each rewrite removed and those it wrote, and compares them, see
+        `xoptim.trust.windows.validation.Validation`; checks every invariant of the graph after each
+        iteration, and each call of a pattern: slow, for those who write patterns
     :param dump_applied_patterns: folder where every applied match is written as a small model
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on; what is
         faster depends on the CPU, this one unless the option names another: `"CPU:intel-v4"` has
@@ -68,6 +69,8 @@ class OptimizationOptions(PassOptions):
             self.profile = new_profile()
         if self.profile and not any(f is self.profile for f in self.features):
             self.features = (*self.features, self.profile)
+        if self.verifies:
+            self.features = with_validation(self.features)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Sets an option. Patterns become a list of instances at once."""

@@ -115,14 +115,20 @@ class NodeRecord:
 
     def refresh(self) -> NodeProto:
         """Copies the proto with the current names of inputs, captures and outputs."""
+        self._proto = self.current()
+        self._renamed = None
+        self.stale = False
+        return self._proto
+
+    def current(self) -> NodeProto:
+        """The node with the current names; the record stays as it is."""
+        if not self.stale:
+            return self._proto
         proto = self._proto
         if self._renamed:
             mapping = {o: new for new, originals in self._renamed.items() for o in originals}
             proto = copy_with_captures(proto, mapping)
-            self._renamed = None
-        self._proto = copy_with_edges(proto, self.inputs, self.outputs)
-        self.stale = False
-        return self._proto
+        return copy_with_edges(proto, self.inputs, self.outputs)
 
     def __repr__(self) -> str:
         return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"

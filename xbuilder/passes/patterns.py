@@ -20,6 +20,7 @@ _ENGINE = {
     "optimize": ("xoptim.engine.optimizer", "optimize_with_patterns"),
     "patterns": ("xoptim.catalogue.selection", "get_pattern_list"),
     "profile": ("xoptim.toolkit.profiles", "Profile"),
+    "validation": ("xoptim.trust.windows.validation", "with_validation"),
 }
 
 
@@ -51,6 +52,12 @@ def select_patterns(selection: Any) -> list[Any]:
 def new_profile() -> Feature:
     """A feature that measures an optimization."""
     found: Feature = _engine("profile")()
+    return found
+
+
+def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
+    """Features and one that checks each rewrite, unless there is one already."""
+    found: Sequence[Feature] = _engine("validation")(features)
     return found
 
 

@@ -22,12 +22,14 @@ class Member:
     Attributes: lower `priority` first, a number or a level of :data:`.LEVELS`; `before`, `behind`,
     names of those of the same level that run after it, before it; `aliases`, its other names;
     `min_opset`, lowest main opset it is valid for; `tags`, sets it belongs to; `phase`;
-    `precision`, `exact`, `rounding` or `approximate`; `for_training_build`, what it writes is for
+    `precision`, `exact`, `rounding` or `approximate`; `tolerance`, the relative difference its
+    results may have besides the rounding of their type; `for_training_build`, what it writes is for
     another build of onnxruntime than the one whose kernels are known.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
+    tolerance: ClassVar[float] = 0.0
     phase: ClassVar[str] = ""
     for_training_build: ClassVar[bool] = False
     before: ClassVar[tuple[str, ...]] = ()

@@ -60,6 +60,7 @@ def register_pattern(
     priority: int | str = "usual",
     min_opset: int = 1,
     precision: str = "exact",
+    tolerance: float = 0.0,
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
     read_by: Iterable[str] = (),
@@ -84,6 +85,8 @@ def register_pattern(
     :param aliases: other names of the pattern, those of patterns it does the work of
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
+    :param tolerance: relative difference of the results, besides the rounding of their type: of a
+        constant that may be written with fewer digits
     :raises OptionError: the name is taken or an option is not valid
 
     ::
@@ -102,7 +105,7 @@ def register_pattern(
         cls.phase = phase_of(name, cls.__module__, tags)
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
-        cls.precision = precision
+        cls.precision, cls.tolerance = precision, tolerance
         cls.priority, cls.min_opset = priority_of(priority), min_opset
         cls.before, cls.behind = as_words(before), as_words(behind)
         for attribute, words in (*names.items(), ("prepares", prepares)):

@@ -25,6 +25,7 @@ def rewrite(
     min_opset: int = 1,
     priority: int | str = "usual",
     precision: str = "exact",
+    tolerance: float = 0.0,
     sole_use: bool = False,
     name: str = "",
 ) -> Callable[[RewriteFunction], type[Rewrite]]:
@@ -48,6 +49,7 @@ def rewrite(
     :param min_opset: lowest main opset
     :param priority: `"first"`, `"usual"`, ..., see :data:`.LEVELS`, or a number, lower ones first
     :param precision: `exact`, `rounding` or `approximate`
+    :param tolerance: see :func:`.register_pattern`
     :param sole_use: see :class:`Rewrite`
     :param name: name of the pattern, when it is not the one the function gives
 
@@ -61,6 +63,7 @@ def rewrite(
     words = (root, after, reads, read_by, prepares, before, behind, aliases)
     declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
+    declared["tolerance"] = tolerance
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
         cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})

@@ -18,6 +18,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.verification import VerificationReport, verify_models
+from ..trust.windows.validation import Validation
 from .optimize_options import (
     copy_next_to_data,
     data_root_option,
@@ -51,6 +52,7 @@ from .saving import (
     saving_options,
     stored,
 )
+from .validation import validate_options
 from .verify_options import Comparison, verify_options
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ def level(verbose: int) -> int:
     "unless --no-verify.",
 )
 @verify_options
+@validate_options
 @click.option(
     "--stats",
     type=OutputFile([".csv", ".json"]),
@@ -145,6 +148,7 @@ def optimize(
     target_opset: int | None,
     verify: bool | None,
     how: Comparison,
+    validation: Validation | None,
     stats: Path | None,
     profile: bool,
     profile_output: Path | None,
@@ -171,6 +175,7 @@ def optimize(
         saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
         target_opset=target_opset,
         comparison=_comparison(ctx, verify, target_opset, how),
+        validation=validation,
         stats=stats,
         html=html,
         profile=profile,
@@ -274,7 +279,8 @@ def run_optimization(request: Request) -> Outcome:
     begin = time.perf_counter()
     profile = new_profile(request.profile or request.profile_output is not None)
     provenance = Provenance() if request.provenance else None
-    builder, before = _read(request, [f for f in (profile, provenance) if f is not None])
+    features = (request.validation, profile, provenance)
+    builder, before = _read(request, [f for f in features if f is not None])
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
     check_different(written, *data)

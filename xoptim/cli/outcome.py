@@ -12,6 +12,7 @@ from onnx import ModelProto
 from xbuilder.files.model_container import ModelContainer
 
 from ..trust.verification import VerificationReport
+from ..trust.windows.validation import Validation
 from .saving import SavingFormat
 from .verify_options import Comparison
 
@@ -36,6 +37,7 @@ class Request:
     :param saving: where the weights go
     :param target_opset: opset the model is converted to first, None to keep its own
     :param comparison: compares the results before writing, None does not
+    :param validation: checks each rewrite, None does not
     :param stats: file for the rows of the engine
     :param html: file for the report
     :param profile: prints a profile of the time
@@ -59,6 +61,7 @@ class Request:
     saving: SavingFormat
     target_opset: int | None
     comparison: Comparison | None
+    validation: Validation | None
     stats: Path | None
     html: Path | None
     profile: bool

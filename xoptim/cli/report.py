@@ -16,6 +16,7 @@ from xbuilder.operators.opsets import opsets_of
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
 from ..trust.runtime import VerificationError
 from .output import counted, html_console, human_bytes, print_line, print_table
+from .validation import print_validation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,6 +96,7 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "private_operators": [r["private"] for r in outcome.statistics if r.get("private")],
         "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
         "verification": verification_as_dict(outcome.verification),
+        "validation": None if request.validation is None else request.validation.summary.to_dict(),
         "profile": None if outcome.profile is None else outcome.profile.rows(),
     }
 
@@ -189,6 +191,8 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
             f"{op_type}: onnxruntime alone knows it, onnx.checker refuses the model; "
             "--public-operators keeps to the others",
         )
+    if request.validation is not None:
+        print_validation(request.validation.summary, out)
     if outcome.verification is not None:
         _print_verification(outcome.verification, out)
     if request.output is not None and not outcome.failure:

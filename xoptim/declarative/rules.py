@@ -241,6 +241,7 @@ def rule(
     min_opset: int = 1,
     priority: int | str = "usual",
     precision: str = "exact",
+    tolerance: float = 0.0,
     sole_use: bool = True,
     name: str = "",
 ) -> Callable[[Condition], type[RulePattern]]:
@@ -262,6 +263,7 @@ def rule(
     :param min_opset: likewise
     :param priority: likewise
     :param precision: likewise
+    :param tolerance: likewise
     :param sole_use: refuses the match when an inner result is used elsewhere, otherwise the nodes
         it needs are kept
     :param name: name of the pattern when it differs from the name of the function
@@ -275,6 +277,7 @@ def rule(
     tags, equations = _sorted_out(texts)
     options: dict[str, Any] = {"min_opset": min_opset, "priority": priority, "precision": precision}
     options.update(before=as_words(before), behind=as_words(behind), aliases=as_words(aliases))
+    options["tolerance"] = tolerance
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))

@@ -65,6 +65,7 @@ class Applier:
         if same is not None and self._can_redirect(*same):
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin
+            self.engine.notify("replaced", self.engine, outcome)
             self.done.append(outcome)
             return outcome
         nodes = self._new_nodes(match, removed)
@@ -74,7 +75,21 @@ class Applier:
             self._check(match.pattern, records, removed)
         self._replace(match, removed, records, outcome)
         outcome.time_in = time.perf_counter() - begin
+        if not outcome.refusal:
+            self._submit(outcome)
         return outcome
+
+    def _submit(self, outcome: Application) -> None:
+        """Submits a rewrite to the observers.
+
+        :raises PatternError: one of them finds it wrong, the graph is restored
+        """
+        try:
+            self.engine.notify("replaced", self.engine, outcome)
+        except PatternError:
+            undo(self.engine.graph, outcome.added, outcome.removed, outcome.known)
+            raise
+        self.done.append(outcome)
 
     def _can_redirect(self, result: str, source: str) -> bool:
         """Whether the readers of a result can read another one, without an Identity."""
@@ -180,7 +195,6 @@ class Applier:
             outcome.refusal, outcome.is_final = refusal, True
             return
         outcome.removed, outcome.added, outcome.known = removed, added, facts_before
-        self.done.append(outcome)
 
     def _changed_near(self, removed: list[NodeRecord], records: list[NodeRecord]) -> bool:
         """Whether an application of this iteration changed the neighbours of a match."""

@@ -47,6 +47,14 @@ class Observer(Feature):
     def ran(self, engine: Engine, i: int, rewriter: Member, changed: bool) -> None:
         """A rewriter of whole graphs ends, and has changed the graph or not."""
 
+    def replaced(self, engine: Engine, done: Application) -> None:
+        """A rewrite took its place in the graph. The observer may refuse it.
+
+        :param engine: the engine
+        :param done: the rewrite; its certificate is empty, unless an observer writes one
+        :raises PatternError: the rewrite is wrong: it is undone, its pattern is reported
+        """
+
     def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """A match was applied, or refused."""
 
@@ -98,7 +106,7 @@ class Statistics(Observer):
         }
         if done.refusal:
             row["refusal"] = done.refusal
-        self.rows.append(row)
+        self.rows.append({**row, **done.certificate})
 
     def cleaned(self, engine: Engine, i: int, removed: int, time_in: float) -> None:
         """One row for the cleaning of an iteration."""

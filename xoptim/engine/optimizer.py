@@ -19,6 +19,7 @@ from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes import complete_rows
+from xbuilder.passes.patterns import with_validation
 from xbuilder.runtimes.processors import check_processor
 from xbuilder.store.events import StoreEvent
 from xbuilder.support.argument_types import PATH, check_type
@@ -59,7 +60,8 @@ class GraphBuilderPatternOptimization(Engine):
     :param builder: holds the graph, or is the graph itself; it is changed in place
     :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
     :param recursive: rewrites subgraphs as well
-    :param verifies: checks every invariant after each iteration, and each call of a pattern
+    :param verifies: runs the nodes each rewrite removes and writes, checks every invariant after
+        each iteration, and each call of a pattern
     :param verbose: verbosity
     :param dump_applied_patterns: folder where each applied match is written
     :param processor: processors the result runs on, see `OptimizationOptions`
@@ -122,7 +124,7 @@ class GraphBuilderPatternOptimization(Engine):
         self.worklist = Worklist(self.store)
         self._runner = RewriterRunner(self, self.worklist)
         self.statistics = Statistics()
-        self.users = tuple(features)
+        self.users = tuple(with_validation(features) if verifies else features)
         self.features: list[Feature] = [self.statistics, OscillationDetector(), GrowthDetector()]
         if verbose:
             self.features.append(Verbose(verbose))

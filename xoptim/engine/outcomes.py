@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from onnx import NodeProto
 
@@ -50,6 +51,7 @@ class Application:
     :param is_final: whether the same match is not tried again
     :param redirected: a result and the one its readers will read instead; it is done last, once the
         order of the nodes is checked
+    :param certificate: columns an observer that checks rewrites adds to the statistics
     """
 
     match: MatchResult
@@ -61,6 +63,7 @@ class Application:
     refusal: str = ""
     is_final: bool = False
     redirected: tuple[str, str] | None = None
+    certificate: dict[str, Any] = field(default_factory=dict)
 
     def written(self) -> Sequence[NodeRecord]:
         """The nodes that replace the removed ones; an Identity stands for a redirection."""

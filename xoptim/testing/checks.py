@@ -21,14 +21,21 @@ from .running import compare_models, make_feeds, size_tables
 
 
 def optimize_with(
-    model: ModelProto, patterns: Any, **options: Any
+    model: ModelProto, patterns: Any, verifies: bool = True, **options: Any
 ) -> tuple[ModelProto, list[dict[str, Any]], GraphBuilder]:
-    """Runs the given patterns only on a model. Returns the model, the statistics, the builder."""
+    """Runs the given patterns only on a model.
+
+    :param model: the model
+    :param patterns: the patterns
+    :param verifies: each rewrite is checked in its window, and the invariants after each iteration
+    :param options: other options of the optimizer
+    :return: the model, the statistics, the builder
+    """
     builder = GraphBuilder(
         model,
         infer_shapes_options=True,
         optimization_options=OptimizationOptions(
-            patterns=patterns, passes=("patterns", "remove_unused"), verifies=True, **options
+            patterns=patterns, passes=("patterns", "remove_unused"), verifies=verifies, **options
         ),
     )
     rows = builder.optimize()

@@ -78,7 +78,7 @@ class SessionProcess:
             done, value = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as e:
             process.wait()
-            reason = _how_it_ended(process.returncode)
+            reason = how_it_ended(process.returncode)
             self.close()
             raise SessionError(
                 f"it crashes, {reason}: other sizes may avoid it, --dim NAME=SIZE gives them to "
@@ -101,7 +101,7 @@ class SessionProcess:
                     stream.close()
 
 
-def _how_it_ended(code: int) -> str:
+def how_it_ended(code: int) -> str:
     """The signal that ended a process, in words."""
     if code >= 0:
         return f"exit code {code}"

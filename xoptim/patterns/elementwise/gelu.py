@@ -27,6 +27,7 @@ GELU_ERF_SUMS = """e = Erf(product(1 / sqrt(2), x));
     min_opset=20,
     priority="first",
     precision="rounding",
+    tolerance=5e-4,
 )
 def gelu(g: RewriteContext, x: str) -> None:
     """0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> Gelu(x, approximate=tanh).

@@ -229,7 +229,12 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
 
 
 @rewrite(
-    "onnxruntime", root=_ROOTS, reads="Transpose", priority="later", name="TransposeFusedMatMulB"
+    "onnxruntime",
+    root=_ROOTS,
+    reads="Transpose",
+    priority="later",
+    precision="rounding",
+    name="TransposeFusedMatMulB",
 )
 def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).

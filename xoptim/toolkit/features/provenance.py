@@ -17,7 +17,7 @@ from ...engine.observers import Observer
 from ...engine.outcomes import Application
 
 #: keys of the metadata of a node
-REWRITES, SOURCES = "xoptim.rewrites", "xoptim.sources"
+REWRITES, SOURCES, CHECKS = "xoptim.rewrites", "xoptim.sources", "xoptim.checks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,12 @@ class Origin:
 
     :param rewrites: names of the rewrites, the first one first
     :param sources: results of the nodes of the first model it replaces
+    :param checks: certificates of these rewrites, if they were checked
     """
 
     rewrites: tuple[str, ...]
     sources: tuple[str, ...]
+    checks: tuple[str, ...] = ()
 
 
 class Provenance(Observer):
@@ -60,6 +62,7 @@ class Provenance(Observer):
         origin = Origin(
             tuple(dict.fromkeys([*rewrites, done.match.pattern.name])),
             tuple(dict.fromkeys(name for o in known for name in o.sources)),
+            tuple(dict.fromkeys([*(c for o in known for c in o.checks), *_checks(done)])),
         )
         for record in done.added:
             if _signature(record) not in stays:
@@ -76,7 +79,8 @@ class Provenance(Observer):
         return next((o for o in found if o is not None), None)
 
     def rows(self, model: ModelProto) -> list[dict[str, Any]]:
-        """A row for each node that a rewrite wrote: `result`, `operator`, `rewrites`, `sources`.
+        """A row for each node that a rewrite wrote: `result`, `operator`, `rewrites`, `sources`,
+        and `checks` if they were checked.
 
         :param model: the optimized model
         """
@@ -86,13 +90,15 @@ class Provenance(Observer):
                 "operator": node.op_type,
                 "rewrites": list(origin.rewrites),
                 "sources": list(origin.sources),
+                **({"checks": list(origin.checks)} if origin.checks else {}),
             }
             for node in _nodes(model)
             if (origin := self.origin_of(node)) is not None
         ]
 
     def annotate(self, model: ModelProto) -> int:
-        """Writes the origins in the metadata of the nodes, `xoptim.rewrites`, `xoptim.sources`.
+        """Writes the origins in the metadata of the nodes, `xoptim.rewrites`, `xoptim.sources`, and
+        `xoptim.checks` if the rewrites were checked.
 
         :param model: the optimized model, its nodes are changed
         :return: number of nodes
@@ -104,6 +110,8 @@ class Provenance(Observer):
                 continue
             metadata = {p.key: p.value for p in node.metadata_props}
             metadata |= {REWRITES: ", ".join(origin.rewrites), SOURCES: ", ".join(origin.sources)}
+            if origin.checks:
+                metadata[CHECKS] = "\n".join(origin.checks)
             oh.set_metadata_props(node, metadata)
             count += 1
         return count
@@ -116,6 +124,12 @@ def _nodes(model: ModelProto) -> list[NodeProto]:
 
 def _first(names: Any) -> str:
     return next((str(name) for name in names if name), "")
+
+
+def _checks(done: Application) -> list[str]:
+    """The certificate of a rewrite, nothing if it was not checked."""
+    text = done.certificate.get("certificate", "")
+    return [f"{done.match.pattern.name}: {text}"] if text else []
 
 
 def _signature(record: NodeRecord) -> tuple[Any, ...]:

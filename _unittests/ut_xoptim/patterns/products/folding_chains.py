@@ -17,14 +17,14 @@ Case = tuple[onnx.ModelProto, dict[str, np.ndarray]]
 
 
 def check_chain(
-    model: onnx.ModelProto, feeds: dict[str, np.ndarray], patterns: Sequence[str]
+    model: onnx.ModelProto, feeds: dict[str, np.ndarray], patterns: Sequence[str], verifies: bool
 ) -> None:
     """The model after the patterns gives the results of the model before, and is not longer."""
     try:
         expected = run_onnxruntime(model, feeds)
     except Exception:  # constants that do not broadcast
         return
-    got = optimize_with(model, list(patterns))[0]
+    got = optimize_with(model, list(patterns), verifies)[0]
     assert len(got.graph.node) <= len(model.graph.node)
     for a, b in zip(expected, run_onnxruntime(got, feeds), strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
@@ -44,7 +44,7 @@ def chain_tests(
         @settings(max_examples=examples, deadline=None)
         @given(chains)
         def test(case: Case) -> None:
-            check_chain(*case, patterns)
+            check_chain(*case, patterns, verifies=examples < 100)
 
         return test
 

@@ -1,0 +1,90 @@
+"""Values drawn for the inputs of a window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from xbuilder.dims import Constraints
+from xbuilder.facts.facts import ResultFacts
+from xoptim.trust.windows.draws import SPECIAL, TIES, USUAL, WHOLE, Draw, draw_inputs, smallest
+from xoptim.trust.windows.roles import Role
+from xoptim.trust.windows.sessions import CannotRunError
+
+
+def drawn(facts: ResultFacts, role: Role = Role.ANY, **options: Any) -> Any:
+    sizes = {"n": 4, "m": 0}
+    draw = Draw(**options)
+    return draw_inputs({"x": facts}, {"x": role}, sizes, Constraints(), draw)["x"]
+
+
+def test_floats() -> None:
+    facts = ResultFacts(TensorProto.FLOAT, ("n", 8))
+    usual = drawn(facts)
+    assert usual.shape == (4, 8) and usual.dtype == np.float32
+    assert (usual < 0).any() and (np.abs(usual) > 3).any()
+    assert np.abs(usual[-1]).max() < 0.1  # an epsilon counts
+    ties = drawn(facts, kind=TIES)
+    assert set(np.unique(ties)) <= set(range(-3, 4)) and len(np.unique(ties)) < ties.size
+    special = drawn(facts, kind=SPECIAL)
+    assert np.isnan(special).any() and np.isposinf(special).any() and np.isneginf(special).any()
+    assert (np.signbit(special) & (special == 0)).any()
+    assert ((special != 0) & (np.abs(special) < 1e-40)).any()
+    whole = drawn(facts, kind=WHOLE, bits=3)
+    assert np.abs(whole).max() <= 8 and (whole == np.round(whole)).all()
+    assert drawn(ResultFacts(TensorProto.FLOAT, ("n", "m"))).shape == (4, 0)
+    assert drawn(ResultFacts(TensorProto.BFLOAT16, (2,))).dtype.name == "bfloat16"
+    assert smallest(TensorProto.INT64) == 0
+
+
+def test_integers() -> None:
+    facts = ResultFacts(TensorProto.INT64, (64,))
+    assert drawn(facts).min() < 0 < drawn(facts).max()
+    extremes = np.iinfo(np.int64)
+    assert {extremes.min, extremes.max} <= set(drawn(facts, kind=SPECIAL).tolist())
+    places = drawn(facts, Role.INDEX, high=5)
+    assert places.min() == 0 and places.max() == 4
+    assert drawn(facts, Role.INDEX, high=5, low=-5, kind=TIES).min() < 0
+    assert drawn(facts, Role.LENGTH).max() < 5
+    assert drawn(facts, Role.DIVISOR).min() > 0
+    few = drawn(ResultFacts(TensorProto.INT64, (5,)), Role.DISTINCT, high=9)
+    assert len(set(few.tolist())) == 5
+    assert drawn(ResultFacts(TensorProto.UINT8, (500,))).max() > 200
+
+
+def test_booleans_and_words() -> None:
+    scalars = [drawn(ResultFacts(TensorProto.BOOL, ()), seed=s).item() for s in range(2)]
+    assert sorted(scalars) == [False, True]  # both branches
+    rows = drawn(ResultFacts(TensorProto.BOOL, (3, 4)), kind=SPECIAL)
+    assert not rows[0].any() and rows[-1].all()
+    assert isinstance(drawn(ResultFacts(TensorProto.STRING, (2,)))[0], str)
+
+
+def test_known_contents_and_sequences() -> None:
+    known = ResultFacts(TensorProto.INT64, (2,), value=("n", 7))
+    assert drawn(known).tolist() == [4, 7]
+    assert drawn(ResultFacts(TensorProto.INT64, (), value="n")).shape == ()
+    inner = ResultFacts(TensorProto.FLOAT, ("n",))
+    assert [v.shape for v in drawn(ResultFacts(sequence=inner))] == [(4,), (4,)]
+
+
+def test_unknown_rank() -> None:
+    assert drawn(ResultFacts(TensorProto.FLOAT), rank=3).ndim == 3
+    assert drawn(ResultFacts(TensorProto.FLOAT, rank=1), rank=3).ndim == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (ResultFacts(), "type of 'x' is not known"),
+        (ResultFacts(1, ("other",)), "has no size"),
+        (ResultFacts(1, (1 << 20, 1 << 20)), "would have shape"),
+        (ResultFacts(1, ("n-9",)), "has no size"),
+    ],
+)
+def test_refusals(facts: ResultFacts, reason: str) -> None:
+    with pytest.raises(CannotRunError, match=reason):
+        drawn(facts, kind=USUAL)

@@ -1,0 +1,81 @@
+"""Sessions of another process: results, refusals, crashes."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+from ut_xoptim.trust.crashing import only_where_it_crashes
+
+from xoptim.testing import model_from_text
+from xoptim.trust.windows.sessions import CannotRunError, Sessions, shared_sessions
+from xoptim.trust.windows.sessions_child import serve
+
+X = np.arange(4, dtype=np.float32)
+
+
+def model(text: str) -> bytes:
+    content: bytes = model_from_text(text).SerializeToString()
+    return content
+
+
+NEG = model("g (float[n] x, float[n] c) => (float[n] z) { y = Neg(x) z = Add(y, c) }")
+#: the lowest integer divided by -1 is no integer
+CRASH = model("g (int64[n] x, int64[n] y) => (int64[n] z) { z = Div(x, y) }")
+
+
+def test_run_and_close() -> None:
+    sessions = Sessions()
+    try:
+        first = sessions.open(NEG, {"c": X})
+        second = sessions.open(NEG, {"c": 2 * X})
+        assert np.array_equal(sessions.run(first, {"x": X})[0], 0 * X)
+        assert np.array_equal(sessions.run(second, {"x": X})[0], X)
+        with pytest.raises(CannotRunError, match="x"):
+            sessions.run(first, {"x": X.astype(np.int64)})
+        with pytest.raises(CannotRunError):
+            sessions.open(b"nothing", {})
+        sessions.close(first)
+        third = sessions.open(NEG, {"c": X})
+        with pytest.raises(CannotRunError):
+            sessions.run(first, {"x": X})
+        assert np.array_equal(sessions.run(third, {"x": X})[0], 0 * X)
+    finally:
+        sessions.end()
+
+
+@only_where_it_crashes
+def test_crash() -> None:
+    sessions = Sessions()
+    try:
+        number = sessions.open(CRASH, {})
+        ones = np.ones(2, dtype=np.int64)
+        assert sessions.run(number, {"x": ones, "y": ones})[0].tolist() == [1, 1]
+        with pytest.raises(CannotRunError, match="onnxruntime crashes, SIGFPE"):
+            sessions.run(number, {"x": ones * np.iinfo(np.int64).min, "y": -ones})
+        assert sessions.crashes == 1
+        again = sessions.open(CRASH, {})
+        assert sessions.run(again, {"x": ones, "y": ones})[0].tolist() == [1, 1]
+    finally:
+        sessions.end()
+
+
+def test_shared() -> None:
+    assert shared_sessions() is shared_sessions()
+
+
+def test_child() -> None:
+    """The program of the other process, in this one."""
+    requests = io.BytesIO()
+    for request in (("open", 1, NEG, {"c": X}, []), ("run", 1, {"x": X}), ("run", 2, {})):
+        pickle.dump(request, requests)
+    requests.seek(0)
+    replies = io.BytesIO()
+    serve(requests, replies)
+    replies.seek(0)
+    assert pickle.load(replies) == (True, None)
+    done, values = pickle.load(replies)
+    assert done and np.array_equal(values[0], 0 * X)
+    assert pickle.load(replies)[0] is False

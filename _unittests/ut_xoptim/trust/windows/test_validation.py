@@ -1,0 +1,191 @@
+"""The observer that checks each rewrite in its window: verdicts, certificates, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import NodeProto
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim import rewrite
+from xoptim.authoring import RewriteContext
+from xoptim.testing import model_from_text, optimizer_of
+from xoptim.toolkit.features.provenance import CHECKS, Provenance
+from xoptim.trust.windows.certificates import Certificate
+from xoptim.trust.windows.validation import Validation, WrongRewriteError, with_validation
+
+
+def validated(text: str, patterns: Any, folder: Path | None = None, **options: Any) -> Validation:
+    """Runs patterns, each rewrite is checked."""
+    validation = Validation(folder)
+    chosen = OptimizationOptions(patterns=patterns, features=[validation], **options)
+    model = model_from_text(text)
+    GraphBuilder(model, infer_shapes_options=True, optimization_options=chosen).optimize()
+    return validation
+
+
+def sole(text: str, patterns: Any, **options: Any) -> Certificate:
+    """The certificate of the only rewrite."""
+    (certificate,) = validated(text, patterns, **options).summary.certificates
+    return certificate
+
+
+@rewrite(root="Relu")
+def drop_relu(g: RewriteContext, node: NodeProto) -> str:
+    """Relu(x) -> x, which needs x >= 0."""
+    return node.input[0]
+
+
+@rewrite(root="Floor")
+def ceil(g: RewriteContext, node: NodeProto) -> Any:
+    """Floor(x) -> Ceil(x), which is wrong."""
+    return g.op.Ceil(node.input[0])
+
+
+@rewrite(root="Neg")
+def shifted(g: RewriteContext, node: NodeProto) -> Any:
+    """-x -> 3 - x, which is right if Softmax reads it."""
+    g.require(g.after_or_none(node, "Softmax", "Exp"), "no Softmax")
+    return g.op.Sub(np.array(3, dtype=np.float32), node.input[0])
+
+
+DROP, CEIL = drop_relu(), ceil()
+shifted.precision = "rounding"
+TWO = """g (float[n, 4] x) => (float[n, 4] z) {
+    a = Transpose<perm = [1, 0]>(x) b = Transpose<perm = [1, 0]>(a) y = Neg(b) z = Abs(y) }"""
+
+
+def test_certificate() -> None:
+    found = sole(TWO, "TransposeTranspose")
+    assert found.verdict == "right" and found.result == "a" and found.nodes[0] == 2
+    assert list(found.methods) == ["bits", "integers"] and found.draws >= 4
+    assert [s["n"] for s in found.sizes] == [2, 1, 0]
+    assert found.max_abs == 0 and found.chance is not None and found.chance < 1e-9
+    assert "wrong with a probability below" in found.text()
+    assert found.to_dict()["sizes"][1] == {"n": 1}
+
+
+def test_a_rewrite_may_rely_on_what_gives_its_inputs() -> None:
+    """With free inputs it is wrong; with the node before, it is right."""
+    found = sole("g (float[n] x) => (float[n] z) { y = Abs(x) r = Relu(y) z = Exp(r) }", [DROP])
+    assert found.verdict == "right" and found.around == 1
+    with pytest.raises(WrongRewriteError, match="DropRelu is wrong"):
+        validated("g (float[n] x) => (float[n] z) { y = Sin(x) r = Relu(y) z = Exp(r) }", [DROP])
+
+
+def test_a_rewrite_may_rely_on_what_reads_its_result() -> None:
+    graph = "g (float[n, 4] x) => (float[n, 4] z) {{ y = Neg(x) s = {}(y) z = Sqrt(s) }}"
+    found = sole(graph.format("Softmax<axis = 1>"), [shifted()])
+    assert found.verdict == "right" and found.around == 1
+    with pytest.raises(WrongRewriteError, match="Shifted is wrong"):
+        validated(graph.format("Exp"), [shifted()])
+
+
+def test_equal_windows_are_checked_once() -> None:
+    layers = " ".join(
+        f"a{i} = Transpose<perm = [1, 0]>(x{i}) b{i} = Transpose<perm = [1, 0]>(a{i}) "
+        f"x{i + 1} = Sin(b{i})"
+        for i in range(6)
+    )
+    graph = f"g (float[n, 4] x0) => (float[n, 4] x6) {{ {layers} }}"
+    certificates = validated(graph, "TransposeTranspose").summary.certificates
+    assert [c.repeated for c in certificates] == [False] + [True] * 5
+    assert {c.verdict for c in certificates} == {"right"}
+
+
+def test_content_of_a_constant_counts() -> None:
+    """Two windows with other constants are two windows."""
+    graph = """g (float[n] x) => (float[n] z) <float one = {1}, float half = {1.5}> {
+    a = Mul(x, one) b = Sin(a) c = Mul(b, half) z = Cos(c) }"""
+
+    @rewrite(root="Mul")
+    def mul_one(g: RewriteContext, node: NodeProto) -> str:
+        return node.input[0]
+
+    with pytest.raises(WrongRewriteError, match="'c'"):
+        validated(graph, [mul_one()])
+
+
+def test_random_nodes_are_not_checked() -> None:
+    graph = """g (float[n] x) => (float[n] z) {
+    r = RandomNormalLike(x) z = Floor(r) }"""
+
+    @rewrite(root="RandomNormalLike")
+    def other(g: RewriteContext, node: NodeProto) -> Any:
+        return g.op.RandomUniformLike(node.input[0])
+
+    found = sole(graph, [other()])
+    assert found.verdict == "not checked" and found.reason == "its nodes are random"
+
+
+def test_operators_nobody_runs_are_not_checked() -> None:
+    graph = """<ir_version: 8, opset_import: ["": 18, "mine": 1]>
+    g (float[n] x) => (float[n] z) { y = mine.F(x) z = Floor(y) }"""
+
+    @rewrite(root="mine::F")
+    def other(g: RewriteContext, node: NodeProto) -> Any:
+        return g.op.Sin(node.input[0])
+
+    found = sole(graph, [other()], checks=False)
+    assert found.verdict == "not checked" and "do not load" in found.reason
+
+
+def test_error_and_files(tmp_path: Path) -> None:
+    """The models and the inputs that are saved show the difference."""
+    graph = "g (float[n, 3] x) => (float[n, 3] z) { y = Sin(x) f = Floor(y) z = Exp(f) }"
+    with pytest.raises(WrongRewriteError) as caught:
+        validated(graph, [CEIL], tmp_path)
+    text = str(caught.value)
+    assert "result 'f'" in text and "Floor" in text and "relative difference" in text
+    assert "declares itself exact" in text and str(tmp_path) in text
+    (folder,) = tmp_path.iterdir()
+    feeds = dict(np.load(folder / "inputs.npz"))
+    before, after = (
+        onnxruntime.InferenceSession(folder / f"{n}.onnx").run(None, feeds)[0]
+        for n in ("before", "after")
+    )
+    assert not np.array_equal(before, after)
+    assert [n.op_type for n in onnx.load(folder / "before.onnx").graph.node][-1] == "Floor"
+
+
+def test_statistics_and_metadata() -> None:
+    validation, provenance = Validation(), Provenance()
+    options = OptimizationOptions(
+        patterns=["ReshapeReshape", "TransposeTranspose"], features=[validation, provenance]
+    )
+    text = """g (float[2, 3, 4] x) => (float[4, 3, 2] z) {
+    a = Transpose<perm = [1, 0, 2]>(x) z = Transpose<perm = [2, 0, 1]>(a) }"""
+    builder = GraphBuilder(
+        model_from_text(text), infer_shapes_options=True, optimization_options=options
+    )
+    model, rows = builder.to_onnx(return_optimize_report=True)
+    (row,) = (r for r in rows if r["pattern"] == "apply_TransposeTranspose")
+    assert row["verdict"] == "right" and "bits" in row["checked_by"] and row["max_abs"] == 0
+    provenance.annotate(model)
+    (metadata,) = ({p.key: p.value for p in n.metadata_props} for n in model.graph.node)
+    assert metadata[CHECKS].startswith("TransposeTranspose: right (bits")
+
+
+def test_verifies_adds_it_once() -> None:
+    options = OptimizationOptions(patterns="default", verifies=True)
+    assert [type(f) for f in options.features] == [Validation]
+    mine = Validation()
+    assert list(OptimizationOptions(verifies=True, features=[mine]).features) == [mine]
+    assert with_validation([mine]) == [mine]
+    engine = optimizer_of(TWO, [CEIL], verifies=True)
+    assert [type(f) for f in engine.users] == [Validation]
+
+
+def test_verifies_checks_bodies() -> None:
+    """The optimizers of the bodies have it too."""
+    text = """g (bool c, float[n] x) => (float[n] z) {
+    z = If(c) <then_branch = a () => (float[n] p) { p = Floor(x) },
+               else_branch = b () => (float[n] q) { q = Neg(x) }> }"""
+    engine = optimizer_of(text, [CEIL], verifies=True, recursive=True)
+    with pytest.raises(WrongRewriteError, match="'p'"):
+        engine.optimize()

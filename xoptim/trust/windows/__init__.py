@@ -1,0 +1,1 @@
+"""Validates each rewrite in its window: the nodes it removed against those it wrote."""

@@ -1,0 +1,284 @@
+"""Checks a window: runs both sides on several sizes and values, compares the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from xbuilder.operators.op_traits import HALF_FLOATS
+
+from ...authoring.rewriters import Member
+from ..verification import is_random
+from .differences import Difference
+from .draws import SPECIAL, TIES, USUAL, Draw, draw_inputs
+from .judging import FAILS, Judge
+from .roles import Role, roles_of
+from .runs import REFERENCE, RUNTIME, Runner
+from .sessions import CannotRunError
+from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
+from .wholes import Proof, prove_at_integers
+from .window import Window, input_facts
+
+#: elements of the inputs and of the results of one run, times the nodes, above which a window gets
+#: no other size, and no other draw: a count, because what is checked must not depend on the load
+_ENOUGH, _TOO_MUCH = 1 << 22, 1 << 25
+#: bounds of the integers that are positions
+_HIGHS = (10, 3, 2, 1)
+
+Feeds = dict[str, Any]
+
+
+@dataclass
+class Outcome:
+    """The outcome of the check of a window.
+
+    :param status: `right`, `rounds` (right, but not to the last bit), `differs` or `blocked`
+    :param methods: how it was run and compared
+    :param sizes: sizes that both sides were run with
+    :param draws: number of draws
+    :param max_abs: largest absolute difference
+    :param max_rel: largest relative difference
+    :param chance: bound of the probability that two different polynomials went unnoticed, None if
+        the window is not one
+    :param reason: why it is blocked
+    :param found: the difference
+    :param feeds: the inputs that show it
+    :param noise: the difference of the kernels of the runtime, when the reference has none
+    """
+
+    status: str = "blocked"
+    methods: dict[str, None] = field(default_factory=dict)
+    sizes: list[Sizes] = field(default_factory=list)
+    draws: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    chance: float | None = None
+    reason: str = ""
+    found: Difference | None = None
+    feeds: Mapping[str, Any] = field(default_factory=dict)
+    noise: str = ""
+
+
+def check_window(window: Window, member: Member, large: bool = False) -> Outcome:
+    """Checks that both sides of a window compute the same.
+
+    :param window: the window
+    :param member: the rewrite, which declares its precision
+    :param large: sizes of images are tried as well
+    :return: the outcome, blocked if no size nor value runs
+    """
+    check = _Check(window, member, large, False)
+    outcome = check.run_and_close()
+    if outcome.status == "blocked" and window.fed_constants():
+        again = _Check(window, member, large, True).run_and_close()
+        outcome = outcome if again.status == "blocked" else again
+    return outcome
+
+
+class _Check:
+    """One check, with the big constants as inputs or embedded in the models."""
+
+    def __init__(self, window: Window, member: Member, large: bool, embed: bool):
+        self.window, self.member, self.large = window, member, large
+        self.facts = input_facts(window)
+        self.constraints = window.graph.facts.constraints
+        self.constants = window.fed_constants(embed)
+        self.embed = embed
+        self.outcome = Outcome()
+        self.cost = 0
+        self.refusals: dict[str, None] = {}
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        found: dict[str, Role] = {}
+        for side in self.window.sides():
+            for name, role in roles_of(side).items():
+                found[name] = min(found.get(name, Role.ANY), role)
+        return found
+
+    @cached_property
+    def nodes(self) -> int:
+        return max(len(side) for side in self.window.sides())
+
+    @cached_property
+    def runners(self) -> tuple[Runner, Runner]:
+        first, second = self.window.models(self.embed)
+        return Runner(first, self.constants), Runner(second, self.constants)
+
+    def run_and_close(self) -> Outcome:
+        """Runs the check, then frees the sessions."""
+        try:
+            return self.run()
+        finally:
+            if "runners" in self.__dict__:
+                for runner in self.runners:
+                    runner.close()
+
+    def run(self) -> Outcome:
+        """Runs every size and every draw, until one shows a difference."""
+        outcome = self.outcome
+        if not self.window.results:
+            outcome.status, outcome.methods = "right", {"unused": None}
+            return outcome
+        outcome.reason = self._obstacle()
+        if outcome.reason:
+            return outcome
+        judge = Judge(
+            *self.runners,
+            self.member.precision,
+            self.member.tolerance,
+            self.window.results,
+            self._types(),
+        )
+        ways = [w for w in self._ways() if self._loads(w)]
+        if not ways:
+            outcome.reason = self._load_error()
+            return outcome
+        self.way = ways[0]
+        for sizes, feeds, expected in self._points():
+            if self._one(judge, sizes, feeds, expected):
+                outcome.status = "differs"
+                return outcome
+        if outcome.draws:
+            outcome.status = "rounds" if judge.rounds else "right"
+            outcome.methods.update(judge.methods)
+            outcome.noise = outcome.noise or judge.noise
+            self._prove()
+        else:
+            outcome.reason = "; ".join(list(self.refusals)[:2]) or "no size is allowed"
+        return outcome
+
+    def _obstacle(self) -> str:
+        """Why the window cannot be checked at all, empty if it may."""
+        if is_random([*self.window.before, *self.window.after]):
+            return "its nodes are random"
+        for name, facts in self.facts.items():
+            if not facts.type and facts.sequence is None:
+                return f"the type of {name!r} is not known"
+        return ""
+
+    def _ways(self) -> tuple[str, str]:
+        """The ways to run both sides, the best first. onnxruntime computes halves with floats."""
+        halves = self.member.precision == "exact" and not HALF_FLOATS.isdisjoint(self._types())
+        return (REFERENCE, RUNTIME) if halves else (RUNTIME, REFERENCE)
+
+    def _loads(self, way: str) -> bool:
+        return all(r.loads(way) for r in self.runners)
+
+    def _load_error(self) -> str:
+        which = 0 if not self.runners[0].loads(RUNTIME) else 1
+        name = ("removed", "written")[which]
+        return f"the {name} nodes do not load: {self.runners[which].error(RUNTIME)}"
+
+    def _types(self) -> set[int]:
+        """The types of floats the window computes with."""
+        names = [*self.facts, *self.window.results, *self.window.known]
+        found = {self.window.facts_of(n).type for n in names}
+        for value in self.window.constants.values():
+            if value.dtype == np.float32:
+                found.add(int(TensorProto.FLOAT))
+        return found
+
+    # -- sizes and values
+
+    def _points(self) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
+        """The sizes, the draws and the results of the removed nodes, while there is time."""
+        names = symbols_of(self._relevant(), self.constraints)
+        ranks = RANKS if any(self._has_no_rank(f) for f in self.facts.values()) else RANKS[:1]
+        for sizes, spare in assignments(names, self.constraints, self.large):
+            for rank in ranks:
+                if spare and self.outcome.draws:
+                    continue
+                if self.outcome.draws and self.cost > _ENOUGH:
+                    return
+                yield from self._draws(sizes, rank)
+
+    def _draws(self, sizes: Sizes, rank: int) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
+        first, seed = not self.outcome.draws, len(self.outcome.sizes)
+        accepted = self._accepted(sizes, Draw(USUAL, seed, rank=rank))
+        if accepted is None:
+            return
+        self.outcome.sizes.append(dict(sizes))
+        yield sizes, *accepted[1:]
+        high = accepted[0].high
+        for i, kind in enumerate((TIES, SPECIAL) if first and self.facts else (), 1):
+            if self.cost < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
+                draw = Draw(kind, seed + i, high, -high if kind == TIES else 0, rank)
+                found = self._attempt(sizes, draw)
+                if found is not None:
+                    yield sizes, *found[1:]
+
+    def _is_approximate(self) -> bool:
+        return self.member.precision == "approximate"
+
+    @staticmethod
+    def _has_no_rank(facts: Any) -> bool:
+        return facts.known_rank() is None and facts.sequence is None and facts.value is None
+
+    def _relevant(self) -> list[Any]:
+        return [f if f.sequence is None else f.sequence for f in self.facts.values()]
+
+    def _accepted(self, sizes: Sizes, draw: Draw) -> tuple[Draw, Feeds, list[Any]] | None:
+        """The first bound of the positions with which the removed nodes run, None without any."""
+        roles = {self.roles.get(n, Role.ANY) for n in self.facts}
+        highs = _HIGHS if roles & {Role.INDEX, Role.DISTINCT, Role.LENGTH} else _HIGHS[:1]
+        for high in highs:
+            found = self._attempt(sizes, Draw(draw.kind, draw.seed, high, rank=draw.rank))
+            if found is not None:
+                return found
+        return None
+
+    def _attempt(self, sizes: Sizes, draw: Draw) -> tuple[Draw, Feeds, list[Any]] | None:
+        """Runs the removed nodes. Returns None if they do not run, or break the facts."""
+        try:
+            drawn = draw_inputs(self.facts, self.roles, sizes, self.constraints, draw)
+            feeds = {**drawn, **self.constants}
+            expected = self.runners[0].run(self.way, feeds)
+        except CannotRunError as e:
+            self.refusals[str(e)] = None
+            return None
+        self.cost = max(self.cost, _elements([*feeds.values(), *expected]) * self.nodes)
+        known = dict(sizes)
+        for name, value in zip(self.window.results, expected, strict=True):
+            if not keeps_facts(self.window.facts_of(name), value, known, self.constraints):
+                self.refusals["no size keeps the facts of its results"] = None
+                return None
+        return draw, feeds, expected
+
+    def _one(self, judge: Judge, sizes: Sizes, feeds: Feeds, expected: list[Any]) -> bool:
+        """Compares both sides on one draw. Returns True if they differ. Kernels that refuse an
+        empty tensor are only noted."""
+        outcome = self.outcome
+        outcome.draws += 1
+        found = judge.judge(self.way, feeds, expected)
+        outcome.max_abs = max(outcome.max_abs, judge.max_abs)
+        outcome.max_rel = max(outcome.max_rel, judge.max_rel)
+        if not found:
+            return False
+        if 0 in sizes.values() and found.reason.startswith(FAILS):
+            outcome.noise = f"with {sizes}, {found.reason}"
+            return False
+        outcome.found, outcome.feeds = found, feeds
+        outcome.methods.update(judge.methods)
+        return True
+
+    def _prove(self) -> None:
+        """Adds a proof at random integers to the outcome, when the window has one."""
+        if self.cost > _ENOUGH:
+            return
+        proof: Proof | None = prove_at_integers(
+            self.window, self.facts, self.roles, self.outcome.sizes[0], self.embed
+        )
+        if proof is not None:
+            self.outcome.chance = proof.chance
+            self.outcome.methods["integers"] = None
+
+
+def _elements(values: Iterable[Any]) -> int:
+    """The number of elements of some values."""
+    return sum(v.size if isinstance(v, np.ndarray) else 1 for v in values)

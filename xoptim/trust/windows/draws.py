@@ -1,0 +1,221 @@
+"""The values given to the inputs of a window: usual ones, ties, special ones, integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx.helper as oh
+from onnx import TensorProto
+
+from xbuilder.dims import Constraints
+from xbuilder.facts.facts import ResultFacts
+from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS
+
+from .roles import Role
+from .sessions import CannotRunError
+from .sizes import size_of
+
+#: kinds of draws
+USUAL, TIES, SPECIAL, WHOLE = "usual", "ties", "special", "whole"
+#: values that are drawn more often than chance would
+_SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0)
+#: largest number of elements of one input, and of all of them
+LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How the values of a window are drawn.
+
+    :param kind: one of the kinds above
+    :param seed: same seed, same values
+    :param high: bound of the indices, excluded
+    :param low: least index
+    :param rank: rank of the inputs whose rank is not known
+    :param bits: integers of :data:`WHOLE` are below two to this power
+    """
+
+    kind: str = USUAL
+    seed: int = 0
+    high: int = 10
+    low: int = 0
+    rank: int = 2
+    bits: int = 8
+
+
+def draw_inputs(
+    facts: Mapping[str, ResultFacts],
+    roles: Mapping[str, Role],
+    sizes: Mapping[str, int],
+    constraints: Constraints,
+    draw: Draw,
+) -> dict[str, Any]:
+    """Values for the inputs of a window.
+
+    :param facts: facts of the inputs
+    :param roles: roles of the integers
+    :param sizes: sizes by symbol
+    :param constraints: what is known of the dimensions
+    :param draw: the kind of values
+    :return: an array by input, a list of them for a sequence
+    :raises CannotRunError: a type is not known, a shape is impossible or too large
+    """
+    rng = np.random.default_rng(draw.seed)
+    found: dict[str, Any] = {}
+    total = 0
+    for i, (name, fact) in enumerate(facts.items()):
+        content = _known_content(fact, sizes, constraints)
+        if content is not None:
+            found[name] = content
+            continue
+        role = roles.get(name, Role.ANY)
+        if fact.sequence is not None:
+            found[name] = [
+                _array(name, fact.sequence, role, sizes, constraints, draw, rng, i)
+                for _ in range(2)
+            ]
+            continue
+        found[name] = value = _array(name, fact, role, sizes, constraints, draw, rng, i)
+        total += value.size
+        if total > LARGEST_SUM:
+            raise CannotRunError(f"its inputs have more than {LARGEST_SUM} elements")
+    return found
+
+
+def _known_content(
+    facts: ResultFacts, sizes: Mapping[str, int], constraints: Constraints
+) -> np.ndarray | None:
+    """The content of a small tensor of integers, when the facts give it."""
+    value = facts.value
+    if value is None or not facts.type:
+        return None
+    items = value if isinstance(value, tuple) else (value,)
+    numbers = [size_of(item, sizes, constraints) for item in items]
+    if None in numbers:
+        return None
+    dtype = oh.tensor_dtype_to_np_dtype(facts.type)
+    return np.array(numbers if isinstance(value, tuple) else numbers[0], dtype=dtype)
+
+
+def _shape(
+    name: str,
+    facts: ResultFacts,
+    sizes: Mapping[str, int],
+    constraints: Constraints,
+    rank: int,
+) -> tuple[int, ...]:
+    if facts.shape is None:
+        known = facts.known_rank()
+        return (3, 2, 4, 5, 2, 3)[: rank if known is None else known]
+    found = [size_of(dim, sizes, constraints) for dim in facts.shape]
+    shape = tuple(d for d in found if d is not None)
+    if len(shape) != len(found) or min(shape, default=0) < 0:
+        raise CannotRunError(f"{name!r} has no size for {list(facts.shape)}")
+    if np.prod([float(max(d, 1)) for d in shape]) > LARGEST:
+        raise CannotRunError(f"{name!r} would have shape {list(shape)}")
+    return shape
+
+
+def _array(
+    name: str,
+    facts: ResultFacts,
+    role: Role,
+    sizes: Mapping[str, int],
+    constraints: Constraints,
+    draw: Draw,
+    rng: np.random.Generator,
+    i: int,
+) -> np.ndarray:
+    if not facts.type:
+        raise CannotRunError(f"the type of {name!r} is not known")
+    shape = _shape(name, facts, sizes, constraints, draw.rank)
+    if facts.type == TensorProto.STRING:
+        words = rng.integers(0, 5, shape)
+        text = np.array([f"w{k}" for k in words.ravel()], dtype=object)
+        return text.reshape(shape)
+    if facts.type == TensorProto.BOOL:
+        if int(np.prod(shape)) == 1:  # both branches of an If, in turn
+            return np.full(shape, (draw.seed + i) % 2 == 0)
+        return _booleans(shape, draw, rng)
+    dtype = oh.tensor_dtype_to_np_dtype(facts.type)
+    if facts.type in FLOATS or dtype.kind in "fc" or dtype.name.startswith("float"):
+        return _floats(facts.type, dtype, shape, draw, rng)
+    if dtype.kind in "iu" or dtype.name.startswith(("int", "uint")):
+        return _integers(dtype, shape, role, draw, rng)
+    raise CannotRunError(f"no value can be drawn for the type of {name!r}, {dtype}")
+
+
+def _booleans(shape: tuple[int, ...], draw: Draw, rng: np.random.Generator) -> np.ndarray:
+    """Fair coins; special ones have a row of False and a row of True."""
+    values = np.asarray(rng.integers(0, 2, shape), dtype=np.bool_)
+    if draw.kind == SPECIAL and values.size:
+        rows = values.reshape(-1, shape[-1])
+        rows[-1], rows[0] = True, False
+    return values
+
+
+def _floats(
+    elem_type: int, dtype: Any, shape: tuple[int, ...], draw: Draw, rng: np.random.Generator
+) -> np.ndarray:
+    if draw.kind == WHOLE:
+        bound = 1 << draw.bits
+        return rng.integers(-bound, bound + 1, shape).astype(np.float64)
+    if draw.kind == TIES:
+        return np.asarray(rng.integers(-3, 4, shape).astype(np.float64)).astype(dtype)
+    values = np.asarray(rng.standard_normal(shape))
+    most = 3.0 if elem_type in HALF_FLOATS else 8.0
+    values = values * rng.choice([0.25, 1.0, most], shape)
+    if draw.kind == USUAL and len(shape) > 1 and values.size:
+        values.reshape(-1, shape[-1])[-1] *= 1e-3  # an epsilon counts
+    if draw.kind == SPECIAL and values.size:
+        pool = np.array([*_SPECIAL, float(smallest(elem_type))])
+        count = max(min(values.size, len(pool)), values.size // 6)
+        places = rng.choice(values.size, min(values.size, count), replace=False)
+        values.ravel()[places] = [pool[k % len(pool)] for k in range(len(places))]
+    return values.astype(dtype)
+
+
+def smallest(elem_type: int) -> float:
+    """A denormal number of a type of floats, 0 for other types."""
+    if elem_type not in FLOATS:
+        return 0.0
+    dtype = oh.tensor_dtype_to_np_dtype(elem_type)
+    info: Any = ml_dtypes.finfo  # without types
+    return float(info(dtype).smallest_subnormal) * 4
+
+
+def _integers(
+    dtype: Any, shape: Sequence[int], role: Role, draw: Draw, rng: np.random.Generator
+) -> np.ndarray:
+    limits: Any = ml_dtypes.iinfo  # without types
+    least, most = int(limits(dtype).min), int(limits(dtype).max)
+    if role is Role.LENGTH:
+        low, high = 0, min(5, draw.high)
+    elif role is Role.DISTINCT:
+        count = int(np.prod(tuple(shape)))
+        places = rng.permutation(max(draw.high, 1)) if count <= draw.high else np.arange(count)
+        chosen: np.ndarray = np.asarray(places[:count] % draw.high).reshape(tuple(shape))
+        return chosen.astype(dtype)
+    elif role is Role.INDEX:
+        low, high = max(draw.low, least), draw.high
+    elif role is Role.DIVISOR:
+        low, high = 1, 10
+    elif most < 1 << 16:
+        low, high = least, most + 1
+    else:
+        low, high = max(-20, least), 21
+    values = np.asarray(rng.integers(low, min(high, most + 1), tuple(shape)))
+    if low < 0 and role is Role.INDEX and values.size:
+        values.ravel()[0] = -1
+    if draw.kind == SPECIAL and role is Role.ANY and values.size:
+        values = values.astype(np.int64 if least < 0 else np.uint64)
+        pool = [least, most, 0, 1, most - 1, least + 1]
+        count = min(values.size, max(len(pool), values.size // 6))
+        places = rng.choice(values.size, count, replace=False)
+        for k, place in enumerate(places):
+            values.ravel()[place] = pool[k % len(pool)]
+    return values.astype(dtype)

@@ -1,0 +1,108 @@
+"""The key of a window: equal for windows that only differ by names and by shared weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import Constraints, Dim, substitute, symbols
+from xbuilder.dims.errors import DimensionError
+from xbuilder.facts.facts import ResultFacts
+from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
+from xbuilder.nodes.subgraphs import node_captures
+
+from ...authoring.rewriters import Member
+from .window import FED_BYTES, Window, names_read
+
+
+class _Names:
+    """Gives names their rank of appearance."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str:
+        return self.known.setdefault(name, f"n{len(self.known)}") if name else ""
+
+
+def key_of(window: Window, member: Member, settings: object = None) -> bytes:
+    """The key of a window. Cost: its nodes and its constants, big shared ones excepted.
+
+    :param window: a window
+    :param member: the rewrite, which declares its precision
+    :param settings: what else the check depends on
+    """
+    names, dims = _Names(), _Names()
+    digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
+    for side in window.sides():
+        for node in side:
+            digest.update(_content(node, names))
+        digest.update(b"|")
+    constraints = window.graph.facts.constraints
+    for name in window.reads():
+        digest.update(names(name).encode())
+        value = window.constants.get(name)
+        facts = window.facts_of(name)
+        digest.update(_facts_text(facts, dims, constraints).encode())
+        if value is not None:
+            digest.update(_value_digest(value, _is_shared(window, name)))
+    for name in window.results:
+        digest.update(names(name).encode())
+        digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
+    digest.update(repr(sorted(window.graph.opsets.items())).encode())
+    return digest.digest()
+
+
+def _content(node: NodeProto, names: Callable[[str], str]) -> bytes:
+    captured = node_captures(node)
+    if captured:
+        node = copy_with_captures(node, {n: f"captured {names(n)}" for n in captured})
+    inputs = tuple(names(n) for n in node.input)
+    copy = copy_with_edges(node, inputs, tuple(names(n) for n in node.output))
+    copy.ClearField("name")
+    copy.ClearField("doc_string")
+    copy.ClearField("metadata_props")
+    found: bytes = copy.SerializeToString(deterministic=True)
+    return found
+
+
+def _is_shared(window: Window, name: str) -> bool:
+    """Whether both sides read a constant, or the nodes around them alone do."""
+    read = [_reads(side, name) for side in (window.before, window.after)]
+    return read[0] == read[1]
+
+
+def _reads(nodes: Iterable[NodeProto], name: str) -> bool:
+    return any(n == name for n in names_read(nodes))
+
+
+def _value_digest(value: np.ndarray, is_shared: bool) -> bytes:
+    head = f"{value.dtype} {value.shape}".encode()
+    if value.dtype.kind in "OUS":
+        return head + repr(value.tolist()).encode()
+    if is_shared and value.nbytes > FED_BYTES:
+        return head
+    return head + hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
+
+
+def _facts_text(facts: ResultFacts, dims: Callable[[str], str], constraints: Constraints) -> str:
+    if facts.sequence is not None:
+        return f"seq({_facts_text(facts.sequence, dims, constraints)})"
+    shape = None if facts.shape is None else [_dim(d, dims, constraints) for d in facts.shape]
+    value = facts.value
+    content = value if isinstance(value, tuple) else () if value is None else (value,)
+    known = [_dim(d, dims, constraints) for d in content]
+    return f"{facts.type} {shape} {facts.rank} {known} {facts.optional is not None}"
+
+
+def _dim(dim: Dim, dims: Callable[[str], str], constraints: Constraints) -> Dim:
+    dim = constraints.canonical(dim)
+    if isinstance(dim, int):
+        return dim
+    try:
+        return substitute(dim, {name: dims(name) for name in sorted(symbols(dim))})
+    except DimensionError:
+        return dim

@@ -1,0 +1,197 @@
+"""Runs the two models of a window: onnxruntime, doubles, the reference evaluator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+from onnx import ModelProto, TensorProto, TypeProto
+
+from xbuilder.nodes.functions import all_nodes
+from xbuilder.runtimes.sessions import plain_session
+
+from ..ort_values import OrtResult, to_python, to_result
+from .doubles import as_wide, to_double
+from .sessions import CannotRunError, shared_sessions
+
+#: names of the ways to run a window
+RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
+    "onnxruntime",
+    "onnxruntime in float64",
+    "reference",
+    "reference in float64",
+)
+#: the reference evaluator is slow: it does not run on more elements
+_REFERENCE_ELEMENTS = 1 << 18
+
+Values = Mapping[str, Any]
+
+
+class Runner:
+    """Runs one model of a window, in several ways; sessions are made when they are needed.
+
+    :param model: the model
+    :param constants: inputs that never change
+    """
+
+    def __init__(self, model: ModelProto, constants: Values | None = None):
+        self.model = model
+        self.constants = dict(constants or {})
+        self._sessions: dict[str, Any] = {}
+        self._errors: dict[str, str] = {}
+
+    def run(self, way: str, feeds: Values) -> list[Any]:
+        """Runs the model.
+
+        :param way: one of the constants of this module
+        :param feeds: inputs by name, with the types of the window
+        :raises CannotRunError: it does not load or does not run
+        """
+        feeds = {n: v for n, v in feeds.items() if n not in self.constants}
+        if way in _DOUBLES:
+            feeds = {n: as_wide(v) for n, v in feeds.items()}
+        session = self._session(way)
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                found: list[Any] = session.run(feeds)
+                return found
+        except CannotRunError:
+            raise
+        except Exception as e:
+            raise CannotRunError(first_line(e)) from e
+
+    def close(self) -> None:
+        """Frees the sessions."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+
+    def loads(self, way: str) -> bool:
+        """Whether the model loads in some way."""
+        try:
+            self._session(way)
+        except CannotRunError:
+            return False
+        return True
+
+    def error(self, way: str) -> str:
+        """Why the model does not load in some way, empty if it does."""
+        self.loads(way)
+        return self._errors.get(way, "")
+
+    def _session(self, way: str) -> Any:
+        if way in self._errors:
+            raise CannotRunError(self._errors[way])
+        if way not in self._sessions:
+            try:
+                self._sessions[way] = _open(self.model, way, self.constants)
+            except Exception as e:
+                self._errors[way] = first_line(e)
+                raise CannotRunError(self._errors[way]) from e
+        return self._sessions[way]
+
+
+_DOUBLES = frozenset({DOUBLE, REFERENCE_DOUBLE})
+_REFERENCES = frozenset({REFERENCE, REFERENCE_DOUBLE})
+
+
+def check_elements(feeds: Values) -> None:
+    """Refuses inputs that are too large for the reference evaluator.
+
+    :raises CannotRunError: they are
+    """
+    total = sum(v.size for v in feeds.values() if isinstance(v, np.ndarray))
+    if total > _REFERENCE_ELEMENTS:
+        raise CannotRunError("too large for the reference evaluator")
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error, which may be followed by pages."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+
+
+class _Reference:
+    """The reference evaluator of onnx."""
+
+    def __init__(self, model: ModelProto, constants: Values):
+        if any(n.domain not in ("", "ai.onnx.ml") for n in all_nodes(model.graph.node)):
+            raise CannotRunError("the reference evaluator only knows the operators of onnx")
+        from onnx.reference import ReferenceEvaluator
+
+        self._evaluator = ReferenceEvaluator(model)
+        self._constants = constants
+
+    def run(self, feeds: Values) -> list[Any]:
+        """Runs the model, unless it is too large."""
+        feeds = {**feeds, **self._constants}
+        check_elements(feeds)
+        return list(self._evaluator.run(None, feeds))
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class _Here:
+    """A session of this process, for the types numpy does not have."""
+
+    def __init__(self, model: ModelProto, constants: Values):
+        self._session = plain_session(model.SerializeToString())
+        self._constants = constants
+
+    def run(self, feeds: Values) -> list[Any]:
+        """Runs the model on values of onnxruntime."""
+        outputs = self._session.get_outputs()
+        values = {n: to_result(v).value for n, v in {**feeds, **self._constants}.items()}
+        results = self._session.run_with_ort_values([o.name for o in outputs], values)
+        return [to_python(OrtResult(v, o.type)) for v, o in zip(results, outputs, strict=True)]
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class _There:
+    """A session of another process, open again after a crash."""
+
+    def __init__(self, model: ModelProto, constants: Values):
+        self._content, self._constants = model.SerializeToString(), constants
+        self._home = shared_sessions()
+        self._open()
+
+    def _open(self) -> None:
+        self._number = self._home.open(self._content, self._constants)
+        self._crashes = self._home.crashes
+
+    def run(self, feeds: Values) -> list[Any]:
+        """Runs the model."""
+        if self._crashes != self._home.crashes:
+            self._open()
+        return self._home.run(self._number, feeds)
+
+    def close(self) -> None:
+        """Frees the session."""
+        self._home.close(self._number)
+
+
+def _open(model: ModelProto, way: str, constants: Values) -> _Reference | _Here | _There:
+    if way in _DOUBLES:
+        model, constants = to_double(model), {n: as_wide(v) for n, v in constants.items()}
+    if way in _REFERENCES:
+        return _Reference(model, constants)
+    kinds = [i.type for i in (*model.graph.input, *model.graph.output)]
+    return (_There if all(map(_is_plain, kinds)) else _Here)(model, constants)
+
+
+def _is_plain(kind: TypeProto) -> bool:
+    """Whether numpy has a type."""
+    if kind.HasField("sequence_type"):
+        return _is_plain(kind.sequence_type.elem_type)
+    if kind.HasField("optional_type"):
+        return _is_plain(kind.optional_type.elem_type)
+    itype = kind.tensor_type.elem_type
+    if itype in (TensorProto.STRING, TensorProto.UNDEFINED):
+        return True
+    return type(oh.tensor_dtype_to_np_dtype(itype)).__module__.startswith("numpy")

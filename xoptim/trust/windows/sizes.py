@@ -1,0 +1,145 @@
+"""The sizes given to the symbolic dimensions of a window: several, those the facts allow."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xbuilder.dims import Constraints, Dim, evaluate, symbols
+from xbuilder.dims.errors import DimensionError
+from xbuilder.facts.facts import ResultFacts
+
+Sizes = dict[str, int]
+
+#: different sizes, one after the other
+_DISTINCT = (2, 3, 5, 4, 7, 6)
+#: other sizes, all equal, for windows that refuse different ones
+_EQUAL = (4, 8, 16, 32)
+#: larger ones, for whole models
+_LARGE = (64, 224)
+#: number of symbols that are 0, then 1, alone
+_ALONE = 3
+#: largest size that is looked for when the symbols depend on each other
+_SEARCHED = 12
+#: ranks tried when a rank is not known
+RANKS = (2, 3, 4, 1, 0)
+
+
+def symbols_of(facts: Iterable[ResultFacts], constraints: Constraints) -> list[str]:
+    """The symbols the shapes and the contents of some results are made of, in order.
+
+    :param facts: facts of the results
+    :param constraints: what is known of the dimensions
+    """
+    found: dict[str, None] = {}
+    for fact in facts:
+        for dim in (*(fact.shape or ()), *_content(fact)):
+            dim = constraints.canonical(dim)
+            if not isinstance(dim, int):
+                found.update(dict.fromkeys(sorted(symbols(dim)) or [dim]))
+    return list(found)
+
+
+def _content(facts: ResultFacts) -> tuple[Dim, ...]:
+    value = facts.value
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)
+
+
+def assignments(
+    names: Sequence[str], constraints: Constraints, large: bool = False
+) -> Iterator[tuple[Sizes, bool]]:
+    """Sizes to try, the most telling first, and whether they only serve when none was accepted.
+
+    :param names: symbols
+    :param constraints: what is known of the dimensions; sizes that break it are left out
+    :param large: sizes of images are tried as well
+    """
+    n = len(names)
+    distinct = [_DISTINCT[i % len(_DISTINCT)] for i in range(n)]
+    rows: list[tuple[list[int], bool]] = [(distinct, False)]
+    if n:
+        rows += [([1] * n, False), ([0] * n, False), ([d + 1 for d in distinct], True)]
+        rows += [([k] * n, True) for k in (*_EQUAL, *(_LARGE if large else ()))]
+    if n > 1:
+        for value in (1, 0):
+            for i in range(min(n, _ALONE)):
+                rows.append(([value if k == i else d for k, d in enumerate(distinct)], False))
+        rows += [([4] * n, False)] if n < 4 else []
+    kept: dict[tuple[int, ...], bool] = {}
+    for row, spare in rows:
+        if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
+            kept[tuple(row)] = spare
+    if n and not any(all(row) for row in kept):  # the symbols depend on each other
+        kept = {**dict.fromkeys(_dependent(names, constraints), False), **kept}
+    for values, spare in kept.items():
+        yield dict(zip(names, values, strict=True)), spare
+
+
+def _dependent(names: Sequence[str], constraints: Constraints) -> list[tuple[int, ...]]:
+    """A few sizes that are not 0 and that the constraints allow, found one by one."""
+    every = itertools.product(range(1, _SEARCHED + 1), repeat=min(len(names), 3))
+    rest = (1,) * max(len(names) - 3, 0)
+    found = (row + rest for row in every)
+    right = (r for r in found if allowed(dict(zip(names, r, strict=True)), constraints))
+    return list(itertools.islice(right, 3))
+
+
+def allowed(sizes: Mapping[str, int], constraints: Constraints) -> bool:
+    """Whether sizes keep the constraints that only mention them.
+
+    :param sizes: sizes by symbol
+    :param constraints: what is known of the dimensions
+    """
+    if any(sizes.get(name, least) < least for name, least in constraints.minimums.items()):
+        return False
+    for kind, a, b, _ in constraints.items():
+        x, y = (size_of(d, sizes, constraints) for d in (a, b))
+        if x is None or y is None or x == y:
+            continue
+        if kind == "equal" or 1 not in (x, y):
+            return False
+    return True
+
+
+def size_of(dim: Dim, sizes: Mapping[str, int], constraints: Constraints) -> int | None:
+    """The value of a dimension, None if it is not known.
+
+    :param dim: a dimension
+    :param sizes: sizes by symbol
+    :param constraints: what is known of the dimensions
+    """
+    try:
+        return evaluate(constraints.canonical(dim), sizes)
+    except (DimensionError, KeyError, ZeroDivisionError):
+        return None
+
+
+def keeps_facts(facts: ResultFacts, value: Any, sizes: Sizes, constraints: Constraints) -> bool:
+    """Whether a computed result has the rank and the shape the facts give it.
+
+    The symbols that only this result has take their sizes from it.
+
+    :param facts: facts of the result
+    :param value: the result
+    :param sizes: sizes by symbol, completed
+    :param constraints: what is known of the dimensions
+    """
+    if not isinstance(value, np.ndarray):
+        return True
+    rank = facts.known_rank()
+    if rank is not None and rank != value.ndim:
+        return False
+    for dim, size in zip(facts.shape or (), value.shape, strict=False):
+        expected = size_of(dim, sizes, constraints)
+        if expected is None:
+            name = constraints.canonical(dim)
+            if isinstance(name, str) and symbols(name) <= {name}:
+                sizes[name] = size
+        elif expected != size:
+            return False
+    return allowed(sizes, constraints)

@@ -1,0 +1,258 @@
+"""An observer of the engine that checks every rewrite in its own window, when it happens."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from xbuilder.errors import PatternError
+from xbuilder.graph.features import Feature
+
+from ...authoring.rewriters import Member
+from ...engine.engine import Engine
+from ...engine.observers import Observer
+from ...engine.outcomes import Application
+from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
+from .checking import Outcome, check_window
+from .keys import key_of
+from .window import Window, window_of
+
+#: number of times producers are added before the next check, the expensive ones last
+_GROWTHS = (1, 1, 2, 4, 8, 64, 100_000)
+#: a window does not grow beyond this number of results
+_MOST_AROUND = 50_000
+#: levels of readers that are added
+_READERS = 4
+
+
+class WrongRewriteError(PatternError):
+    """A rewrite does not compute what the nodes it removed do."""
+
+
+@dataclass
+class _Checked:
+    """The last check of a window, and the window then."""
+
+    outcome: Outcome
+    window: Window
+
+
+class Validation(Observer):
+    """Checks every rewrite: the nodes it removed and those it wrote run as two small models.
+
+    Their free results are inputs, with several sizes and several kinds of values. If the sides
+    differ, or do not run, the producers of these inputs are added, until they agree: a rewrite may
+    rely on what is known of its inputs. A rewrite that still differs raises an error, is undone,
+    and goes to `on_failure`. Two windows that are equal but for the names are checked once.
+
+    :param folder: receives the two models of a wrong rewrite and the inputs that show it
+
+    ::
+
+        validation = Validation()
+        options = OptimizationOptions(patterns="default", features=[validation])
+        GraphBuilder(model, optimization_options=options).optimize()
+        print(validation.summary.text())
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None):
+        self.folder = None if folder is None else Path(folder)
+        self.summary = Summary()
+        self._known: dict[bytes, Outcome] = {}
+
+    def replaced(self, engine: Engine, done: Application) -> None:
+        """Checks a rewrite.
+
+        :raises WrongRewriteError: it is wrong
+        """
+        begin = time.perf_counter()
+        pattern = done.match.pattern
+        certificate = Certificate(pattern.name, _first_result(done))
+        certificate.nodes = len(done.removed), len(done.written())
+        checked = self._check(window_of(engine.graph, done), pattern, certificate, done)
+        outcome, window = checked.outcome, checked.window
+        certificate.take(outcome)
+        certificate.around = len(window.producers)
+        if outcome.status in (RIGHT, ROUNDS):
+            certificate.verdict = outcome.status
+        elif outcome.status == "differs" and outcome.found is not None:
+            certificate.verdict, certificate.reason = WRONG, outcome.found.reason
+        else:
+            certificate.reason = outcome.reason
+        certificate.seconds = time.perf_counter() - begin
+        self.summary.certificates.append(certificate)
+        done.certificate = certificate.columns()
+        if certificate.verdict == WRONG:
+            raise WrongRewriteError(self._message(done, window, outcome))
+
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
+        """Records the changes a rewriter made to the graph by itself, which have no window."""
+        if done.refusal or done.certificate:
+            return
+        certificate = Certificate(done.match.pattern.name, _first_result(done))
+        certificate.reason = "it changes the graph by itself"
+        self.summary.certificates.append(certificate)
+
+    # -- the check
+
+    def _check(
+        self, window: Window, member: Member, certificate: Certificate, done: Application
+    ) -> _Checked:
+        """Checks a window, then with the nodes that read its results, then with the nodes that give
+        its inputs, more and more of them, until both sides agree."""
+        first = last = self._at_level(window, member, certificate)
+        if last.status == "differs":
+            wider = window_of(window.graph, done)
+            last = self._with_readers(wider, last, member, certificate)
+            if last.status != "differs":
+                return _Checked(last, wider)
+        last = self._with_producers(window, first, member, certificate)
+        if last.status == "differs":
+            wider = replace(
+                window, around=dict(window.around), constants=dict(window.constants), readers=[]
+            )
+            other = self._with_readers(wider, last, member, certificate, True)
+            if other.status != "differs":
+                return _Checked(other, wider)
+        if last.status == "blocked" and first.found is not None:
+            last.reason = f"on free inputs, {first.found.reason}; but {last.reason}"
+        return _Checked(last, window)
+
+    def _with_readers(
+        self,
+        window: Window,
+        last: Outcome,
+        member: Member,
+        certificate: Certificate,
+        is_whole: bool = False,
+    ) -> Outcome:
+        """Checks a window with the readers of its results, a few levels of them, and all their
+        producers if the window has its own. A rewrite may change a result that is only read where
+        the change does not count."""
+        for _ in range(_READERS):
+            if last.status != "differs" or not window.grow_forward():
+                break
+            while is_whole and window.grow(True):
+                pass
+            found = self._at_level(window, member, certificate)
+            if found.status == "blocked":
+                break
+            last = found
+        return last
+
+    def _with_producers(
+        self, window: Window, last: Outcome, member: Member, certificate: Certificate
+    ) -> Outcome:
+        """Checks a window with the producers of its inputs, the expensive ones last."""
+        for heavy in (False, True):
+            for growths in _GROWTHS:
+                if last.status in (RIGHT, ROUNDS) or not _may_change(last):
+                    return last
+                size = len(window.around)
+                for _ in range(growths):
+                    if not window.grow(heavy) or len(window.around) > _MOST_AROUND:
+                        break
+                if len(window.around) == size:
+                    break
+                last = self._at_level(window, member, certificate)
+        return last
+
+    def _at_level(self, window: Window, member: Member, certificate: Certificate) -> Outcome:
+        """Checks a window as it is, or remembers an equal one."""
+        large = not window.inputs() or bool(window.around)
+        key = key_of(window, member, large)
+        known = self._known.get(key)
+        certificate.repeated = known is not None
+        if known is None:
+            known = check_window(window, member, large)
+            feeds, known.feeds = known.feeds, {}
+            if known.status != "differs":
+                self._known[key] = known
+            else:
+                known.feeds = feeds
+        return known
+
+    # -- what is said of a wrong rewrite
+
+    def _message(self, done: Application, window: Window, outcome: Outcome) -> str:
+        found, pattern = outcome.found, done.match.pattern
+        assert found is not None
+        where = f" at {list(found.at)}" if found.at else ""
+        values = f": {found.values[0]} became {found.values[1]}" if found.values else ""
+        sizes = outcome.sizes[-1] if outcome.sizes else {}
+        shapes = [
+            f"{name}: {_shown(value)}"
+            for name, value in outcome.feeds.items()
+            if name not in window.constants
+        ]
+        text = [
+            f"Rewrite {pattern.name} is wrong: result {found.name!r} of "
+            f"{_nodes_text(window.before)} is not what {_nodes_text(window.after)} gives{where}"
+            f"{values}.",
+            f"  {found.reason}, largest absolute difference {found.max_abs:.3g}; {pattern.name} "
+            f"declares itself {pattern.precision}.",
+            f"  inputs: {', '.join(shapes[:6]) or 'none'}"
+            + (f", sizes {sizes}" if sizes else "")
+            + (f", with {len(window.producers)} nodes around" if window.around else ""),
+        ]
+        if self.folder is None:
+            text.append(
+                "  Validation(folder=...), or --windows FOLDER on the command line, saves the two "
+                "models and these inputs."
+            )
+        else:
+            stem = f"{pattern.name}_{len(self.summary.certificates):04d}"
+            text.append(
+                f"  the two models and these inputs are in {self._save(stem, window, outcome)}"
+            )
+        return "\n".join(text)
+
+    def _save(self, stem: str, window: Window, outcome: Outcome) -> Path:
+        """Writes the models and the inputs of a wrong window. Returns their folder."""
+        assert self.folder is not None
+        folder = self.folder / stem
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, model in zip(("before", "after"), window.models(), strict=True):
+            onnx.save(model, folder / f"{name}.onnx")
+        arrays = {n: v for n, v in outcome.feeds.items() if isinstance(v, np.ndarray)}
+        np.savez(folder / "inputs.npz", allow_pickle=True, **arrays)
+        return folder
+
+
+def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
+    """Features and a :class:`Validation`, unless there is one already.
+
+    :param features: any features
+    """
+    known = any(isinstance(f, Validation) for f in features)
+    return features if known else (*features, Validation())
+
+
+def _may_change(outcome: Outcome) -> bool:
+    """Whether more nodes may change the outcome."""
+    return outcome.status == "differs" or not outcome.reason.startswith("its nodes")
+
+
+def _first_result(done: Application) -> str:
+    return next((o for r in done.removed for o in r.outputs if o), "")
+
+
+def _nodes_text(nodes: list[onnx.NodeProto]) -> str:
+    names = [f"{n.op_type} {n.name!r}" if n.name else n.op_type for n in nodes]
+    shown = names if len(names) < 7 else [*names[:5], f"{len(names) - 5} others"]
+    return "[" + ", ".join(shown) + "]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} elements"
+    if value.size <= 4:
+        return f"{value.dtype} {value.tolist()}"
+    return f"{value.dtype}{list(value.shape)}"
