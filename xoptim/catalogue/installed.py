@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.rewriters import is_member
 from .database import RewriteDatabase
@@ -33,10 +34,9 @@ def load_installed(database: RewriteDatabase) -> None:
                 order_of(rewrites)
                 check_names(rewrites, database.names())
         except Exception as e:
-            warnings.warn(
+            warn_user(
                 f"The patterns of distribution {name!r} are ignored: its entry point "
-                f"{point.name} = {point.value} fails, {type(e).__name__}: {e}.",
-                stacklevel=2,
+                f"{point.name} = {point.value} fails, {type(e).__name__}: {e}."
             )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from xbuilder.runtimes.processors import check_processor
 from xbuilder.store.events import StoreEvent
 from xbuilder.support.argument_types import PATH, check_type
 from xbuilder.support.gc_pause import without_gc
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Sweep
@@ -328,12 +328,12 @@ class GraphBuilderPatternOptimization(Engine):
             for stops in self._callbacks("stops"):
                 reason: str = stops(self.graph, done)
                 if reason:
-                    warnings.warn(reason, stacklevel=2)
+                    warn_user(reason)
                     return reason
         if max_iter < 0:
             names = sorted({a.match.pattern.name for a in done if not a.refusal})
             last = f"the last one applied {', '.join(names) or 'nothing'}"
-            warnings.warn(f"No fixed point after {limit} iterations, {last}.", stacklevel=2)
+            warn_user(f"No fixed point after {limit} iterations, {last}.")
         return f"stopped after {limit} iterations, {applied} rewrites"
 
     def _iterate(self, i: int, schedule: Schedule) -> list[Application] | None:

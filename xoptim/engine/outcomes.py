@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ from onnx import NodeProto
 
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.rewriters import Member
@@ -83,8 +83,7 @@ def refuse(refused: set[RefusalKey], application: Application) -> None:
     """
     if application.is_final:
         refused.add(refusal_key(application.match))
-        warnings.warn(
+        warn_user(
             f"A match of pattern {application.match.pattern.name} was not applied: "
-            f"{application.refusal}.",
-            stacklevel=3,
+            f"{application.refusal}."
         )
