@@ -76,10 +76,10 @@ def _repairs(node: NodeProto, opsets: Mapping[str, int]) -> list[_Repair]:
         expected = known.get(att.name, att.type)
         if att.type == expected or att.ref_attr_name:
             continue
-        if not _holds(att, att.type):
-            if _holds(att, expected):
-                found.append(_Repair(i, att.name, expected))
-        elif known.get(constant.get(att.type, "")) == att.type:
+        said, meant = _holds(att, att.type), _holds(att, expected)
+        if meant and not said:
+            found.append(_Repair(i, att.name, expected))
+        elif said and not meant and known.get(constant.get(att.type, "")) == att.type:
             found.append(_Repair(i, constant[att.type], att.type))
     return found
 
@@ -91,7 +91,7 @@ def mended(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
     2. The value of a Constant is of the declared type, which is not the one of its name: runtimes
        read it so, the name is corrected.
 
-    Anything else is left. The user is told what is changed.
+    Anything else is left, two values among them. The user is told what is changed.
 
     :param node: a node
     :param opsets: version of every domain
