@@ -11,6 +11,7 @@ from ...analysis.constants import int_values
 from ...analysis.permutations import perm_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
+from ..indexing.slices import kept_positions
 
 #: most nodes between the vector and the pieces
 _LONGEST = 8
@@ -67,7 +68,8 @@ def _moved(g: RewriteContext, node: NodeProto, places: np.ndarray) -> np.ndarray
     if starts is None or ends is None or steps is None:
         g.refuse("a Slice is not constant")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        places = np.take(places, range(places.shape[axis])[start:end:step], axis=axis)
+        kept = kept_positions(range(places.shape[axis]), (start, end, step))
+        places = np.take(places, g.known(kept, "runtimes disagree on a Slice"), axis=axis)
     return places
 
 

@@ -25,6 +25,8 @@ INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
 Interval = tuple[int, int, int]
 _NOTHING: Interval = (0, 0, 1)
 
+#: ends that onnxruntime reads as none, even for a negative step
+_NO_END = (np.iinfo(np.int32).max, np.iinfo(np.int64).max)
 #: the end of a dimension whose length is not known
 LAST = np.iinfo(np.int64).max
 
@@ -43,11 +45,19 @@ def _merged(
     return g.op.Concat(*pieces, axis=0) if known is None else np.array(known, dtype=dtype)
 
 
-def _kept(positions: range, interval: Interval) -> range | None:
+def kept_positions(positions: range, interval: Interval) -> range | None:
     """The positions a Slice keeps; None for a null step, and for a negative one from a start before
-    the first position, which onnx moves to this position and python does not."""
-    start, _, step = interval
-    if not step or (step < 0 and start < -len(positions)):
+    the first position, or to the largest integer: onnxruntime moves the start to this position, and
+    does not stop, Python takes nothing.
+
+    :param positions: the positions before the Slice
+    :param interval: start, end and step
+
+    >>> kept_positions(range(4), (-1, -9, -2)), kept_positions(range(4), (-9, -9, -1))
+    (range(3, -1, -2), None)
+    """
+    start, end, step = interval
+    if not step or (step < 0 and (start < -len(positions) or end in _NO_END)):
         return None
     return positions[slice(*interval)]
 
@@ -66,8 +76,8 @@ def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | N
     ((3, -4, 1), None)
     """
     if isinstance(dim, int):
-        inner = _kept(range(dim), first)
-        kept = None if inner is None else _kept(inner, second)
+        inner = kept_positions(range(dim), first)
+        kept = None if inner is None else kept_positions(inner, second)
         if not kept:
             return None if kept is None else _NOTHING
         return kept.start, kept.stop if kept.stop >= 0 else -dim - 1, kept.step
