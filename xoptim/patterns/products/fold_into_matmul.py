@@ -22,6 +22,7 @@ from ...analysis.weights.affine import (
     require_not_gelu,
     shift_name,
 )
+from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...analysis.weights.weights import (
     bias_of,
     multiplied_weight,
@@ -153,7 +154,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
 
     s and b are constants, one number or one for each column of W, or each row if W is the first
     operand; W is a constant that leaves the file, or is small. Refused when something else reads
-    an inner result, and as MatMulAffine.
+    an inner result, as MatMulAffine, and in float16 if s is above 1: the product may overflow.
     """
     add = producer_among(g, node, "Add")
     inner = producer_among(g, add, "MatMul")
@@ -164,6 +165,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     channels = product.channels(g, results[0])
     added = affine_of(g, add, results[0], channels).shift
     scale = affine_of(g, node, results[1], channels).scale
+    g.require((np.abs(scale) <= 1).all() or not is_half(g, results[0]), OVERFLOWS)
     new = _new_weight(g, product, scale, product.outer)
     bias = _new_bias(g, product, added * scale, shift_name(add, results[0]))
     return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
@@ -174,7 +176,8 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(X + s, W) + b -> MatMul(X, W) + (s @ W + b), X has any rank.
 
     1. s and b are constants, one number or one for each row or column of W, a constant matrix.
-    2. s does not change the shape of X, nothing else reads an inner result.
+    2. s does not change the shape of X, nothing else reads an inner result; not in float16,
+       where X @ W may overflow.
     3. X is not a product, which would have s as its bias; nor is it divided, or multiplied by a
        constant, because this may be a normalization.
     """
@@ -186,6 +189,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(alone, "an inner result is used elsewhere")
     x = affine_operand(g, inner)
     g.require(g.type_of(x) in FLOATS, "the type is not a float")
+    g.require(not is_half(g, x), OVERFLOWS)
     g.require(g.producer_or_none(x, *PRODUCTS) is None, "it is the bias of the product before")
     scaled = g.producer_or_none(x, "Div", "Mul")
     normalizes = scaled is not None and (
@@ -219,7 +223,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     2. A constant is added before the Reshape: one number, or one for each column.
 
     W is a constant that leaves the file, or is small. Refused when something else reads an inner
-    result, and as MatMulAffine. The Reshape may then be merged with the next one.
+    result, and as MatMulAddMul. The Reshape may then be merged with the next one.
     """
     reshape = g.before(node, *_GATHERS_ROWS, "Squeeze")
     add = g.before_or_none(reshape, "Add")
@@ -236,6 +240,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     if add is not None:
         shift = affine_of(g, add, results[0], product.channels(g, results[0])).shift
     affine = affine_of(g, node, results[-1], Channels(2, 1, size))
+    g.require((np.abs(affine.scale) <= 1).all() or not is_half(g, results[0]), OVERFLOWS)
     new = _new_weight(g, product, affine.scale, product.outer)
     bias = _new_bias(g, product, shift * affine.scale + affine.shift, shift_name(node, results[-1]))
     made = g.op.Add(g.like(inner, *product.operands(product.other, new)), bias)
