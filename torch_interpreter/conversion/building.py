@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
+from xbuilder.support.user_warnings import warn_user
 
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import Dispatcher, canonical_name
@@ -99,10 +99,9 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     for text in specialised_dimensions(named, program.specs) if verbose else ():
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
     if assumed := assumptions(named, specs, program.module, namer):
-        warnings.warn(
+        warn_user(
             f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
-            "torch.export.Dim(name, min=..., max=...) says that no other size is needed.",
-            stacklevel=2,
+            "torch.export.Dim(name, min=..., max=...) says that no other size is needed."
         )
     return namer
 

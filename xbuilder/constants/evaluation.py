@@ -18,6 +18,7 @@ from ..nodes.attributes import attributes_of
 from ..nodes.copies import copy_node
 from ..nodes.tensors import Reader, tensor_array
 from ..operators.domains import main_domain
+from ..operators.op_schemas import schema_of
 from ..operators.opsets import ir_version_for
 from ..runtimes.sessions import plain_session
 from ..tensors.bits import is_packed
@@ -30,6 +31,8 @@ Arrays = Sequence[np.ndarray | None]
 #: inputs of a node, none is missing
 Present = Sequence[np.ndarray]
 Kernel = Callable[[Present, dict[str, Any]], np.ndarray | None]
+#: operators whose time is not bounded by the size of their inputs in the reference evaluator
+_ENDLESS = frozenset({"RegexFullMatch"})
 
 
 def _axes(inputs: Present, attributes: dict[str, Any]) -> tuple[int, ...] | None:
@@ -327,6 +330,15 @@ def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> lis
     return list(ReferenceEvaluator(model).run(None, inputs))
 
 
+def _runtimes(node: NodeProto, opsets: Mapping[str, int]) -> list[Callable[..., list[Any]]]:
+    """What may run a node. The reference evaluator runs operators the opset does not have, and a
+    regular expression in Python, which may never end."""
+    domain = main_domain(node.domain)
+    defined = schema_of(node.op_type, domain, opsets.get(domain, 1)) is not None
+    ends = defined and node.op_type not in _ENDLESS
+    return [_run_onnxruntime, _run_reference] if ends else [_run_onnxruntime]
+
+
 def _can_divide(values: Arrays) -> bool:
     """Whether integers can be divided. A division by zero, or of the lowest one by -1, stops the
     process in onnxruntime."""
@@ -383,7 +395,7 @@ def _run_node(
         return None
     inputs = {n: v for n, v in zip(node.input, values, strict=True) if n and v is not None}
     names = [o for o in node.output if o]
-    for run in (_run_onnxruntime, _run_reference):
+    for run in _runtimes(node, opsets):
         try:
             results = run(_single_node_model(node, inputs, opsets), inputs)
         except Exception:  # a runtime refuses in many ways, the node is kept in the graph

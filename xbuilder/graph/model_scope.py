@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +16,7 @@ from ..files.data_folder import DataFolder
 from ..nodes.functions import FunctionKey
 from ..options import InferShapesOptions, PassOptions
 from ..support.names import NameAllocator
+from ..support.user_warnings import warn_user
 
 
 @dataclass(slots=True)
@@ -126,8 +126,7 @@ class ModelScope:
         """Warns the user once that the file declares something wrong about a result."""
         if name not in self.warned:
             self.warned.add(name)
-            warnings.warn(
+            warn_user(
                 f"The model declares something else than what is inferred for {name!r}: {reason}; "
-                "the inferred one is kept.",
-                stacklevel=2,
+                "the inferred one is kept."
             )

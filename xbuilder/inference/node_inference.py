@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import lru_cache
 
@@ -23,6 +22,7 @@ from ..shapes.checked_facts import ShapeResultError, checked_facts
 from ..shapes.common import INT32_MAX, INT64_MAX, MAX_CONTENT
 from ..shapes.context import FactSources, ShapeContext
 from ..shapes.registry import RewriteResult, ShapeFunction, find_shape_function, function_name
+from ..support.user_warnings import warn_user
 from .registry import NodeFacts
 
 
@@ -182,7 +182,6 @@ def _infer_with_onnx(graph: Graph, record: NodeRecord) -> NodeFacts:
 
 
 def _warn_failure(function: ShapeFunction, record: NodeRecord, reason: str) -> None:
-    warnings.warn(
-        f"The shape function {function_name(function)!r} of node {record!s} is ignored: {reason}",
-        stacklevel=2,
+    warn_user(
+        f"The shape function {function_name(function)!r} of node {record!s} is ignored: {reason}"
     )

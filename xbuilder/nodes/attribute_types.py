@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -12,6 +11,7 @@ from onnx import AttributeProto
 from ..operators.op_schemas import schema_of
 from ..operators.opsets import newest_ml, newest_opset
 from ..support.close_names import closest_names
+from ..support.user_warnings import warn_user
 
 #: operators onnxruntime loads with attributes they do not have
 _ANY_ATTRIBUTE = frozenset({("Constant", ""), ("LayerNormalization", "")})
@@ -125,10 +125,9 @@ def warn_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
     """
     types = attribute_types(op_type, domain, opset)
     for name in [] if types is None else [n for n, _ in given if n not in types]:
-        warnings.warn(
+        warn_user(
             f"Operator {op_type} has no attribute {name!r} in opset {opset}: it is ignored, as "
-            "runtimes do.",
-            stacklevel=2,
+            "runtimes do."
         )
 
 

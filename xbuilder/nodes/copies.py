@@ -21,10 +21,15 @@ def copy_node(node: NodeProto) -> NodeProto:
 def copy_with_edges(
     node: NodeProto, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> NodeProto:
-    """Copies a node with other inputs and outputs."""
+    """Copies a node with other inputs and outputs. What it says of them for several devices
+    follows."""
     new = copy_node(node)
+    renamed = dict(zip((*new.input, *new.output), (*inputs, *outputs), strict=False))
     _set_names(new.input, inputs)
     _set_names(new.output, outputs)
+    for configuration in new.device_configurations:
+        for spec in configuration.sharding_spec:
+            spec.tensor_name = renamed.get(spec.tensor_name, spec.tensor_name)
     return new
 
 

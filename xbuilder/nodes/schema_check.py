@@ -11,6 +11,7 @@ from onnx import NodeProto
 from ..errors import InvalidModelError
 from .arity import arity_of, check_arity
 from .attribute_types import Typed, attribute_problem, attribute_types, warn_ignored
+from .mended_attributes import mended
 from .record import Key, NodeRecord
 
 #: the part of a node its schema constrains: type, domain, numbers of inputs and outputs, name and
@@ -80,6 +81,8 @@ def node_check(
     """Makes a function that checks the nodes of a graph as :func:`check_node` does, each form once.
     Only the numbers of inputs and outputs are checked for calls to local functions.
 
+    An attribute that only has the wrong type is :func:`mended` in the record, whose node is copied.
+
     :param opsets: version of every domain
     :param functions: the local functions
     :return: a function that raises an InvalidModelError
@@ -94,6 +97,8 @@ def node_check(
         if not is_standard(form, opset):
             check_arity(record, opsets)
             if record.key not in functions:
+                record._proto = mended(record._proto, opsets)
+                form = form_of(record)
                 _check_attributes(record, form, opset)
         valid.add(form)
 

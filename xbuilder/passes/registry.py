@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from ..graph.graph import Graph
 from ..graph.snapshot import Snapshot
 from ..support.close_names import closest_names
 from ..support.rows import Row
+from ..support.user_warnings import warn_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +148,5 @@ def run_checked(graph: Graph, name: str, function: Pass) -> PassReport:
     if not refusal:
         return report
     snapshot.restore()
-    warnings.warn(f"Pass {name} is undone: {refusal}.", stacklevel=2)
+    warn_user(f"Pass {name} is undone: {refusal}.")
     return PassReport(rows=[{"pattern": name, "refusal": refusal}], is_undone=True)

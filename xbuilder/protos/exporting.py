@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import onnx.helper as oh
+from google.protobuf.message import Message
 from onnx import (
     FunctionProto,
     GraphProto,
@@ -29,7 +31,7 @@ from ..inference.graph_inference import add_node
 from ..nodes.attributes import readable
 from ..nodes.functions import all_nodes
 from ..nodes.making import make_node_proto
-from ..nodes.value_infos import IOSpec, facts_to_type, value_info
+from ..nodes.value_infos import IOSpec, facts_to_type
 from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..tensors.sizes import initializer_bytes, stored_bytes
@@ -39,6 +41,17 @@ from .inline_external import PROTO_LIMIT, check_size, inline_external
 _PACKED = 8
 
 PRODUCER = "xoptim"
+#: fields written from the graph, or from the options; the others are those of the file
+_MODEL_FIELDS = frozenset({"functions", "graph", "ir_version", "opset_import", "producer_name"})
+_GRAPH_FIELDS = frozenset(
+    {
+        *("initializer", "input", "name", "node", "output"),
+        *("quantization_annotation", "sparse_initializer", "value_info"),
+    }
+)
+_FUNCTION_FIELDS = frozenset(
+    {"domain", "input", "name", "node", "opset_import", "output", "value_info"}
+)
 
 
 def export(
@@ -121,13 +134,29 @@ def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
     if declared is not None and typed and declared.name == spec.name and not warned:
         return declared
     proto = facts_to_type(facts, graph.dimensions.is_written)
-    info = ValueInfoProto()
-    info.name = spec.name
+    info = _redeclared(spec.name, proto, declared)
     if proto is not None:
-        info.type.CopyFrom(proto)
         _keep_declared_shape(info.type, declared)
     if spec.doc_string:
         info.doc_string = spec.doc_string
+    return info
+
+
+def _redeclared(
+    name: str, proto: TypeProto | None, declared: ValueInfoProto | None
+) -> ValueInfoProto:
+    """A declaration with another name or type, and the rest of the one of the file."""
+    info = ValueInfoProto()
+    if declared is not None:
+        info.CopyFrom(declared)
+    info.name = name
+    if proto is not None:
+        denotation = info.type.denotation
+        info.type.CopyFrom(proto)
+        if denotation:
+            info.type.denotation = denotation
+    elif info.type.WhichOneof("value") is not None:
+        info.ClearField("type")
     return info
 
 
@@ -166,9 +195,8 @@ def fill_graph(
     proto.sparse_initializer.extend(graph.sparse_initializers)
     proto.value_info.extend(_value_infos(graph))
     if origin is not None:
-        proto.doc_string = readable(origin.doc_string)
-        proto.metadata_props.extend(origin.metadata_props)
         proto.quantization_annotation.extend(_annotations(graph, origin))
+        _copy_others(proto, origin, _GRAPH_FIELDS)
 
 
 def _fill_tensor(proto: TensorProto, name: str, value: Any) -> None:
@@ -194,25 +222,50 @@ def _origin_graph(graph: Graph) -> GraphProto | None:
 
 def _annotations(graph: Graph, origin: GraphProto) -> list[Any]:
     """Quantization annotations of the results that still exist."""
-    known = set(graph.store.producers) | set(graph.constants.initializers)
-    known.update(graph.input_names)
-    return [a for a in origin.quantization_annotation if a.tensor_name in known]
+    return [a for a in origin.quantization_annotation if graph.has_name(a.tensor_name)]
 
 
 def _value_infos(graph: Graph) -> list[ValueInfoProto]:
-    """Types and shapes of the results that were declared and still exist."""
+    """Types and shapes of results, inputs and initializers that were declared and still exist."""
     rows: list[ValueInfoProto] = []
+    inputs = set(graph.input_names)
     for name, info in graph.declared.items():
-        if name not in graph.store.producers or name in graph.store.outputs:
+        stays = name in graph.store.producers or name in inputs
+        if not stays and not _describes_initializer(graph, name, info):
             continue
         if name not in graph.scope.warned and info.HasField("type"):
             rows.append(info)
             continue
-        facts = graph.facts[name]
-        new_info = value_info(name, facts, graph.dimensions.is_written)
-        if new_info is not None:
-            rows.append(new_info)
+        proto = facts_to_type(graph.facts[name], graph.dimensions.is_written)
+        if proto is not None:
+            rows.append(_redeclared(name, proto, info))
     return rows
+
+
+def _describes_initializer(graph: Graph, name: str, info: ValueInfoProto) -> bool:
+    """Whether a declaration is the one of an initializer that still has this type."""
+    value = graph.constants.initializers.get(name)
+    if value is None:
+        return False
+    tensor = info.type.tensor_type
+    dims = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+    elem_type, shape = initializer_type_shape(value)
+    return tensor.elem_type == elem_type and dims == list(shape)
+
+
+def _copy_others(proto: Message, origin: Message, written: Collection[str]) -> None:
+    """Copies the fields of the proto of a file that are not written from the graph, whatever they
+    are, so that nothing of the file is lost."""
+    for field, value in origin.ListFields():
+        if field.name in written:
+            continue
+        if hasattr(value, "extend"):
+            getattr(proto, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(proto, field.name).CopyFrom(value)
+        else:
+            text = isinstance(value, (str, bytes)) and field.type == field.TYPE_STRING
+            setattr(proto, field.name, readable(value) if text else value)
 
 
 def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = None) -> ModelProto:
@@ -222,12 +275,7 @@ def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = Non
     model.ir_version = graph.ir_version
     model.producer_name = readable(origin.producer_name if origin is not None else "") or PRODUCER
     if origin is not None:
-        model.producer_version = readable(origin.producer_version)
-        model.domain = readable(origin.domain)
-        model.model_version = origin.model_version
-        model.doc_string = readable(origin.doc_string)
-        model.metadata_props.extend(origin.metadata_props)
-        model.training_info.extend(origin.training_info)
+        _copy_others(model, origin, _MODEL_FIELDS)
     if graph.scope.totals.growth.metadata:
         given = {p.key: p.value for p in model.metadata_props}
         oh.set_model_props(model, {**given, METADATA: graph.scope.totals.growth.metadata})
@@ -342,10 +390,6 @@ def export_function(graph: Graph, options: FunctionOptions) -> FunctionProto:
         if domain in domains or origin is not None:
             proto.opset_import.append(oh.make_opsetid(domain, version))
     if origin is not None:
-        proto.attribute.extend(origin.attribute)
-        proto.attribute_proto.extend(origin.attribute_proto)
-        proto.doc_string = readable(origin.doc_string)
-        proto.overload = origin.overload
-        proto.metadata_props.extend(origin.metadata_props)
         proto.value_info.extend(_value_infos(graph))
+        _copy_others(proto, origin, _FUNCTION_FIELDS)
     return proto

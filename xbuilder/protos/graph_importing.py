@@ -14,6 +14,7 @@ from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
 from ..nodes.copies import copy_node
 from ..nodes.functions import all_nodes
+from ..nodes.mended_attributes import mended
 from ..nodes.reserved_names import reserve_graph_names, reserve_names
 from ..nodes.schema_check import node_check
 from ..nodes.subgraph_order import with_sorted_subgraphs
@@ -124,6 +125,7 @@ def import_nodes(
     store = graph.store
     store.extend(_clean_nodes(graph, list(nodes)), node_check(graph.opsets, graph.functions))
     if graph.parent is None:
+        _mend_subgraphs(graph)
         _reserve_records(graph)
     _check_single(graph)
     _sort_subgraphs(graph)
@@ -155,6 +157,15 @@ def _infer_quotients_again(graph: Graph) -> None:
     quotients = graph.store.bucket("", "Div")
     unknown = [r.inputs[0] for r in quotients if facts[r.outputs[0]].value is None]
     refresh(graph, [name for name in unknown if facts[name].value is not None])
+
+
+def _mend_subgraphs(graph: Graph) -> None:
+    """Mends the attributes of the nodes of subgraphs, at every depth."""
+    for record in graph.store.possible_owners():
+        node = graph.store.proto(record)
+        right = mended(node, graph.opsets)
+        if right is not node:
+            graph.store.replace([record], [right], record)
 
 
 def _sort_subgraphs(graph: Graph) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..files.model_files import load_model
 from ..files.references import check_references, proto_bytes
 from ..graph.graph import Graph
 from ..nodes.functions import all_nodes
+from ..nodes.mended_attributes import mended_function
 from ..nodes.record import NodeRecord
 from ..nodes.schema_check import node_check
 from ..nodes.subgraphs import subgraphs_of
@@ -26,6 +26,7 @@ from ..operators.opsets import opsets_of
 from ..options import InferShapesOptions
 from ..shapes.common import MAX_CONTENT
 from ..support.gc_pause import without_gc
+from ..support.user_warnings import warn_user
 from .graph_importing import check_defined, import_graph, import_nodes, trusts_shapes
 
 
@@ -94,10 +95,10 @@ def _import_model(graph: Graph, model: ModelProto) -> None:
         key = main_domain(function.domain), function.name
         if getattr(function, "overload", ""):
             key = key[0], f"{function.name}:{function.overload}"
-        graph.functions[key] = function
+        graph.functions[key] = mended_function(function)
         for opset in function.opset_import:
             graph.opsets.setdefault(main_domain(opset.domain), opset.version)
-        _check_function(function)
+        _check_function(graph.functions[key])
     inferred: list[ValueInfoProto] = []
     if graph.scope.infer_options & (InferShapesOptions.ONNX | InferShapesOptions.DATA_PROP):
         inferred = _onnx_inference(graph, model)
@@ -133,7 +134,7 @@ def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:
         ValueError,
         RuntimeError,
     ) as e:
-        warnings.warn(f"onnx.shape_inference failed, its results are left out: {e}", stacklevel=2)
+        warn_user(f"onnx.shape_inference failed, its results are left out: {e}")
         return []
     return [*inferred.graph.value_info, *inferred.graph.output]
 

@@ -55,3 +55,19 @@ def smallest_normal(dtype: np.dtype) -> float:
     if dtype == np.float16:
         return 2.0**-14
     return 2.0**-1022 if dtype == np.float64 else 2.0**-126
+
+
+def is_normal(value: np.ndarray, dtype: np.dtype, null: np.ndarray | bool = False) -> np.ndarray:
+    """Where numbers are finite and have all their digits once rounded to a type.
+
+    :param value: the numbers, in a wider type
+    :param dtype: the type
+    :param null: where 0 is accepted
+
+    >>> is_normal(np.array([1.0, 1e-7, 1e5, 0.0]), np.dtype(np.float16)).tolist()
+    [True, False, False, False]
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        size = np.abs(value.astype(dtype).astype(np.float64))
+    found = np.isfinite(size) & (size >= smallest_normal(dtype))
+    return np.asarray(found | (np.asarray(null) & (size == 0)))

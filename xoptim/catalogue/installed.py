@@ -7,10 +7,11 @@ once, when patterns are selected first. ``xoptim --version`` does not do it.
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.rewriters import is_member
 from .database import RewriteDatabase
@@ -37,10 +38,9 @@ def load_installed(database: RewriteDatabase) -> None:
                 run_order(rewrites)
                 check_names(rewrites, database.names())
         except Exception as e:
-            warnings.warn(
+            warn_user(
                 f"The patterns of distribution {name!r} are ignored: its entry point "
-                f"{point.name} = {point.value} fails, {type(e).__name__}: {e}.",
-                stacklevel=2,
+                f"{point.name} = {point.value} fails, {type(e).__name__}: {e}."
             )
 
 

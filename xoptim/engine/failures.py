@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
 from xbuilder.errors import OptionError, PatternError
 from xbuilder.support.close_names import closest_names
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.rewriters import Member
 
@@ -22,7 +22,7 @@ def raise_failure(error: PatternError, rewrite: Member) -> None:
 
 def warn_failure(error: PatternError, rewrite: Member) -> None:
     """Disables the rewrite and warns the user."""
-    warnings.warn(f"{rewrite.name} failed: {error}", stacklevel=2)
+    warn_user(f"{rewrite.name} failed: {error}")
 
 
 def ignore_failure(error: PatternError, rewrite: Member) -> None:

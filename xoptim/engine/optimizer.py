@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from xbuilder.runtimes.processors import check_processor
 from xbuilder.store.events import StoreEvent
 from xbuilder.support.argument_types import PATH, check_type
 from xbuilder.support.gc_pause import without_gc
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Sweep
@@ -32,6 +32,7 @@ from ..catalogue.selection import as_selection, single_pattern
 from .applying import Applier
 from .cleaning import Cleaning
 from .dispatch import dispatch_of
+from .endless import put_back_if_endless
 from .engine import Engine
 from .failures import OnFailure, failure_callback
 from .graph_rewriters import Rewriter, RewriterRunner
@@ -39,8 +40,21 @@ from .guards.mutation_guard import MutationGuard, mutation_message
 from .intermediate_functions import put_back
 from .matching import Claims, match_pattern
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
-from .oscillation import GrowthDetector, OscillationDetector, UseDetector
-from .outcomes import Application, refusal_key, refuse
+from .oscillation import (
+    GrowthDetector,
+    OscillationDetector,
+    UseDetector,
+    raise_if_endless,
+    report_no_fixed_point,
+)
+from .outcomes import (
+    Application,
+    count_applied,
+    count_instances,
+    refusal_key,
+    refuse,
+    still_allowed,
+)
 from .schedule import Schedule
 from .worklist import Worklist
 
@@ -201,7 +215,17 @@ class GraphBuilderPatternOptimization(Engine):
         rows: list[Row] = []
         if recursive and self.recursive:
             rows.extend(self._optimize_subgraphs(max_iter, stop_after))
-            stop_after = _left(stop_after, _applications(rows))
+            stop_after = still_allowed(stop_after, count_instances(rows))
+        steps = remove_identity, remove_unused, remove_duplicated_shape
+        found = put_back_if_endless(
+            self,
+            lambda: self._run(max_iter, stop_after, events),
+            lambda names: self._on(self.graph, names).optimize(max_iter, *steps, stop_after, False),
+        )
+        return complete_rows(rows + (found or self.statistics.rows))
+
+    def _run(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> None:
+        """Runs the loop on this graph, between both notifications."""
         with attached(self.graph, self.features):
             self._known_callbacks = {}
             self.notify("begin", self)
@@ -214,7 +238,6 @@ class GraphBuilderPatternOptimization(Engine):
             self._check_nodes()
             self.store.compact()
             self.notify("end", self, message)
-        return complete_rows(rows + self.statistics.rows)
 
     def run_once(self, rewriters: Sequence[Rewriter]) -> list[Row]:
         """Runs rewriters of whole graphs once, in their order, without looking for a fixed point.
@@ -226,7 +249,7 @@ class GraphBuilderPatternOptimization(Engine):
             self._known_callbacks = {}
             self.notify("begin", self)
             done = self._runner.run_all(0, rewriters)
-            self.notify("end", self, f"{_count(done)} rewrites")
+            self.notify("end", self, f"{count_applied(done)} rewrites")
         return complete_rows(self.statistics.rows)
 
     def run_within(
@@ -269,7 +292,7 @@ class GraphBuilderPatternOptimization(Engine):
             for child in children_of(self.graph, record).values() if record.captured else ():
                 inner = self._on(child)
                 before = child.store.generation
-                left = _left(stop_after, _applications(rows))
+                left = still_allowed(stop_after, count_instances(rows))
                 rows.extend(inner.optimize(max_iter, stop_after=left))
                 if record.alive and child.store.generation != before:
                     record = write_back(self.graph, record)
@@ -286,11 +309,11 @@ class GraphBuilderPatternOptimization(Engine):
         for callback in self._callbacks(event):
             callback(*args)
 
-    def _on(self, child: Graph) -> GraphBuilderPatternOptimization:
-        """The same optimizer for a subgraph."""
+    def _on(self, child: Graph, without: Collection[str] = ()) -> GraphBuilderPatternOptimization:
+        """The same optimizer for a subgraph, without some rewrites."""
         return GraphBuilderPatternOptimization(
             child,
-            self._selection,
+            [r for r in self._selection if r.name not in without] if without else self._selection,
             True,
             processor=self.processor,
             features=self.users,
@@ -313,15 +336,15 @@ class GraphBuilderPatternOptimization(Engine):
         near = None if events is None else self.worklist.neighbourhood(events)
         schedule = Schedule(self.store, dispatch, patterns, near)
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
-        self.left = stop_after
+        self.left, size = stop_after, len(self.store)
         done = self._runner.run_all(0, self.rewriters, self.cleanup) if events is None else []
-        applied = _count(done)
+        applied = count_applied(done)
         for i in range(limit):
             self.notify("iteration", self, i, schedule.priority)
             new = self._iterate(i, schedule)
             if new is None:
                 return f"fixed point after {i + 1} iterations, {applied} rewrites"
-            applied += _count(new)
+            applied += count_applied(new)
             if stop_after >= 0 and applied >= stop_after:
                 return f"stopped after {applied} rewrites"
             if not new:
@@ -330,12 +353,11 @@ class GraphBuilderPatternOptimization(Engine):
             for stops in self._callbacks("stops"):
                 reason: str = stops(self.graph, done)
                 if reason:
-                    warnings.warn(reason, stacklevel=2)
+                    raise_if_endless(stops, reason)
+                    warn_user(reason)
                     return reason
         if max_iter < 0:
-            names = sorted({a.match.pattern.name for a in done if not a.refusal})
-            last = f"the last one applied {', '.join(names) or 'nothing'}"
-            warnings.warn(f"No fixed point after {limit} iterations, {last}.", stacklevel=2)
+            report_no_fixed_point(limit, done, len(self.store) > size)
         return f"stopped after {limit} iterations, {applied} rewrites"
 
     def _iterate(self, i: int, schedule: Schedule) -> list[Application] | None:
@@ -444,7 +466,7 @@ class GraphBuilderPatternOptimization(Engine):
             begin = time.perf_counter()
             removed = self.cleaning.after(self.graph, done)
         if self.left > 0:
-            self.left -= _count(done)
+            self.left -= count_applied(done)
         self.store.compact()
         self.notify("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
@@ -473,22 +495,8 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
         remove_identity=options.remove_identity,
         remove_unused=options.remove_unused,
         remove_duplicated_shape=options.remove_duplicated_shape,
-        stop_after=_left(options.stop_after, graph.scope.totals.rewrites),
+        stop_after=still_allowed(options.stop_after, graph.scope.totals.rewrites),
         events=events,
     )
-    graph.scope.totals.rewrites += _applications(rows)
+    graph.scope.totals.rewrites += count_instances(rows)
     return rows
-
-
-def _applications(rows: list[Row]) -> int:
-    return sum(r["instances"] for r in rows if r["pattern"].startswith("apply_"))
-
-
-def _count(applications: Sequence[Application]) -> int:
-    """Number of rewrites that were applied."""
-    return sum(not a.refusal for a in applications)
-
-
-def _left(stop_after: int, applied: int) -> int:
-    """Number of applications still allowed after some, -1 if there is no limit."""
-    return -1 if stop_after < 0 else max(0, stop_after - applied)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from xbuilder.graph.graph import Graph
+from xbuilder.support.user_warnings import warn_user
 
+from .endless import EndlessError
 from .engine import Engine
 from .observers import Observer
 from .outcomes import Application
@@ -107,13 +109,45 @@ class GrowthDetector(Observer):
             self._added[a.match.pattern.name] += len(a.added) - len(a.removed)
         return self.message() if len(graph.store) > self.limit else ""
 
+    @property
+    def culprits(self) -> list[str]:
+        """The patterns that added most nodes."""
+        return [name for name, added in self._added.most_common(3) if added > 0]
+
     def message(self) -> str:
         """The message for the user."""
-        names = [name for name, added in self._added.most_common(3) if added > 0]
         return (
             f"the graph had {self.size} nodes and has more than {self.limit} after patterns "
-            f"{', '.join(names)}, the optimization stops here; remove them from the selection"
+            f"{', '.join(self.culprits)}: they never end, remove them from the selection"
         )
+
+
+def raise_if_endless(stops: Callable[..., str], reason: str) -> None:
+    """Raises an exception if the detector that stops the optimization is a GrowthDetector.
+
+    :param stops: the method of the detector
+    :param reason: the reason it gives
+    :raises EndlessError: it is
+    """
+    detector = getattr(stops, "__self__", None)
+    if isinstance(detector, GrowthDetector):
+        raise EndlessError(reason, detector.culprits)
+
+
+def report_no_fixed_point(limit: int, done: Sequence[Application], grows: bool) -> None:
+    """Reports an optimization that reached its number of iterations.
+
+    :param limit: number of iterations
+    :param done: the applications of the last one
+    :param grows: the graph is larger than it was
+    :raises EndlessError: it is; otherwise the user is warned
+    """
+    names = sorted({a.match.pattern.name for a in done if not a.refusal})
+    last = f"the last one applied {', '.join(names) or 'nothing'}"
+    reason = f"No fixed point after {limit} iterations, {last}."
+    if grows:
+        raise EndlessError(reason, names)
+    warn_user(reason)
 
 
 class UseDetector(Observer):

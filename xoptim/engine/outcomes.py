@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,8 @@ from onnx import NodeProto
 
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.support.rows import Row
+from xbuilder.support.user_warnings import warn_user
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.rewriters import Member
@@ -86,8 +87,32 @@ def refuse(refused: set[RefusalKey], application: Application) -> None:
     """
     if application.is_final:
         refused.add(refusal_key(application.match))
-        warnings.warn(
+        warn_user(
             f"A match of pattern {application.match.pattern.name} was not applied: "
-            f"{application.refusal}.",
-            stacklevel=3,
+            f"{application.refusal}."
         )
+
+
+def count_instances(rows: Sequence[Row]) -> int:
+    """Number of rewrites that rows of statistics count.
+
+    :param rows: the rows of a run
+    """
+    return sum(r["instances"] for r in rows if r["pattern"].startswith("apply_"))
+
+
+def count_applied(applications: Sequence[Application]) -> int:
+    """Number of rewrites that were applied.
+
+    :param applications: those that were tried
+    """
+    return sum(not a.refusal for a in applications)
+
+
+def still_allowed(stop_after: int, applied: int) -> int:
+    """Number of rewrites still allowed after some, -1 if there is no limit.
+
+    :param stop_after: number of rewrites allowed, -1 if there is no limit
+    :param applied: number of rewrites applied
+    """
+    return -1 if stop_after < 0 else max(0, stop_after - applied)

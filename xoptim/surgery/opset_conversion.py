@@ -212,6 +212,7 @@ def _chosen(node: NodeProto, original: NodeProto | None) -> NodeProto:
     if node.op_type == original.op_type:
         node.doc_string = original.doc_string
         node.metadata_props.extend(original.metadata_props)
+        node.device_configurations.extend(original.device_configurations)
     return node
 
 

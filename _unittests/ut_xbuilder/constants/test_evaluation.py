@@ -244,6 +244,22 @@ def test_bfloat16_and_strings():
     assert evaluate("Concat", [s, s], axis=0).tolist() == ["a", "b", "a", "b"]
 
 
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "([a-z]+)*[0-9]"])
+@pytest.mark.parametrize("opset", [18, 20])
+def test_a_regular_expression_ends(pattern, opset):
+    """Python takes for ever on these, and opset 18 does not have the operator."""
+    text = np.array(["a" * 60 + "!"], dtype=object)
+    node = oh.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    found = evaluate_node(node, [text], {"": opset})
+    assert found is None if opset == 18 else found["y"].tolist() == [False]
+
+
+def test_an_operator_the_opset_does_not_have_is_left():
+    node = oh.make_node("Gelu", ["x"], ["y"])
+    assert evaluate_node(node, [np.ones(1, np.float32)], {"": 18}) is None
+    assert evaluate_node(node, [np.ones(1, np.float32)], {"": 20}) is not None
+
+
 @pytest.mark.parametrize(
     "attributes,expected",
     [

@@ -11,17 +11,30 @@ element ``e`` is not always the dimension ``e``. It is kept if one of these is p
 
 Convention: the inferred shape holds for an input that is not empty, the dimensions the user named
 in its shape are taken as positive. A sum of products of them (``batch*seq``, ``2*d``) is then kept
-without a proof, it only differs for a size 0 of a named dimension, in a target such as
-``(batch*seq, -1)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a count, the result of
-a loop) or the dimension of another tensor may be 0 while the input is not empty. Without a proof,
-it is a fresh dimension instead. A named dimension is kept if the shape of the input is unknown.
+without a proof: ``(batch*seq, 64)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a
+count, the result of a loop) or the dimension of another tensor may be 0 while the input is not
+empty. Without a proof, it is a fresh dimension instead. A named dimension is kept if the shape of
+the input is unknown.
+
+The convention never gives a size to an empty dimension: ``(n, -1)`` from ``(3, n)`` is ``(n, 3)``,
+but ``(3, 0)`` when ``n`` is 0. The -1 is not 0 in the first one, so ``n`` is doubtful.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ...dims import Dim, Shape, is_plain, is_static, prod, prove_ge, symbols, zero_cases
+from ...dims import (
+    Dim,
+    Shape,
+    is_plain,
+    is_static,
+    prod,
+    prove_ge,
+    substitute,
+    symbols,
+    zero_cases,
+)
 from ...facts.facts import ResultFacts
 from .. import values as V
 from ..common import argument, length, merge_dim, new_shape
@@ -151,12 +164,23 @@ def _may_copy(
     if source is None or cases is None:
         return [i for i in doubts if not _is_conventional(elements[i], positive)]
     n, end = len(elements), len(elements) + len(source)
+    emptied = _emptied(ctx, shape or (), dims, positive) if has_hole else []
     wrong: set[int] = set()
     for case in cases:
-        if not any(case[end:]):
+        empty = [name for name, null in zip(positive, case[end:], strict=True) if null]
+        if not empty or (len(empty) == 1 and empty[0] in emptied):
             nulls = dict(zip(elements, case[:n], strict=True))
             wrong.update(_copies(nulls, case[n:end], has_hole, fresh))
     return [i for i in doubts if i in wrong]
+
+
+def _emptied(ctx: ShapeContext, shape: Shape, dims: Target, names: Iterable[str]) -> list[str]:
+    """Named dimensions that leave something to the -1 when they are null: at run time, it is 0."""
+    quotient = exact_quotient(list(shape), [dim for dim in dims if dim is not None])
+    names = [n for n in names if n not in ctx.constraints.minimums]
+    if quotient is None:
+        return names
+    return [n for n in names if is_plain(quotient) and substitute(quotient, {n: 0}) != 0]
 
 
 def _named(ctx: ShapeContext, dims: Iterable[Dim]) -> list[str]:

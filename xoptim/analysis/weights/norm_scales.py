@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.tensors.amplitude import is_normal
+
 from ...authoring import NewResult, RewriteContext
 from ...authoring.queries import GraphQueries
 from ...authoring.right_side import Operand
 from ..arguments import other_input
 from ..constants import is_filled_with
+from .affine import wide
 
 #: operators that add two operands first
 _SKIPS = ("SkipSimplifiedLayerNormalization",)
@@ -29,7 +32,7 @@ def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
     :param g: the optimizer
     :param a: a result
     :param b: a result of the same shape, or a constant of one element
-    :return: the product, of the shape of a, None if it is unknown or not finite
+    :return: the product, of the shape of a, None if it is unknown, not finite, or loses digits
     """
     for ones, other in ((a, b), (b, a)):
         if is_all_ones(g, ones) and g.same_shape(a, b):
@@ -38,9 +41,10 @@ def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
     if left is None or right is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        value = (left.astype(np.float64) * right.astype(np.float64)).astype(left.dtype)
-        value = value.reshape(left.shape)
-        return value if np.isfinite(value.astype(np.float64)).all() else None
+        value = wide(left) * wide(right)
+    null = (left == 0) | (right == 0)
+    kept = is_normal(value, left.dtype, null).all()
+    return value.astype(left.dtype).reshape(left.shape) if kept else None
 
 
 def moved_after(

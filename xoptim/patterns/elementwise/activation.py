@@ -5,6 +5,7 @@ from __future__ import annotations
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.kernels import require_cpu_kernel
+from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...authoring import RewriteContext
 from ...declarative import rule
 
@@ -14,29 +15,35 @@ def max_relu(g: RewriteContext, x: str, y: str) -> None:
     """Max(X, 0) -> Relu(X).
 
     1. There are two inputs, the zero is a constant that keeps the shape of X.
-    2. X is a float, or int8, int32 from opset 14.
+    2. X is a float, or int8, int32 from opset 14. Nothing after may tell -0.0 from 0.0.
     """
     elem_type = g.type_or_none(x) or g.type_or_none(y)
     g.require(has_kernel("Relu", elem_type, g.main_opset), "Relu does not know this type")
     require_cpu_kernel(g, "Relu", elem_type)
+    g.require(not sees_sign_of_zero(g, y), SEEN)
 
 
 @rule(
     "default",
     "specialize",
-    "Where((x > 0) | (x >= 0), x, x * slope) -> LeakyRelu(x, alpha=slope)",
-    "Where((x < 0) | (x <= 0), x * slope, x) -> LeakyRelu(x, alpha=slope)",
-    "Relu(x) - Relu(-x) * slope -> LeakyRelu(x, alpha=slope)",
-    "Relu(x) + (-Relu(-x)) * slope -> LeakyRelu(x, alpha=slope)",
-    "Relu(x) + Min(x, 0) * slope -> LeakyRelu(x, alpha=slope)",
-    "negated = Relu(-x) * slope; Relu(x) + negated -> LeakyRelu(x, alpha=slope)",
+    "y = Where((x > 0) | (x >= 0), x, x * slope); y -> LeakyRelu(x, alpha=slope)",
+    "y = Where((x < 0) | (x <= 0), x * slope, x); y -> LeakyRelu(x, alpha=slope)",
+    "y = Relu(x) - Relu(-x) * slope; y -> LeakyRelu(x, alpha=slope)",
+    "y = Relu(x) + (-Relu(-x)) * slope; y -> LeakyRelu(x, alpha=slope)",
+    "y = Relu(x) + Min(x, 0) * slope; y -> LeakyRelu(x, alpha=slope)",
+    "negated = Relu(-x) * slope; y = Relu(x) + negated; y -> LeakyRelu(x, alpha=slope)",
     "largest = Max(x, x * slope); largest -> LeakyRelu(x, alpha=slope)",
-    "PRelu(x, slope) -> LeakyRelu(x, alpha=slope)",
+    "y = PRelu(x, slope); y -> LeakyRelu(x, alpha=slope)",
     priority="first",
     min_opset=6,
 )
 def leaky_relu(
-    g: RewriteContext, x: str, slope: float, negated: str | None, largest: str | None
+    g: RewriteContext,
+    x: str,
+    slope: float,
+    y: str | None,
+    negated: str | None,
+    largest: str | None,
 ) -> dict[str, float] | None:
     """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s).
 
@@ -46,7 +53,8 @@ def leaky_relu(
     4. PRelu(X, s).
 
     The zero and the slope are constants that do not change the shape of X. The slope is one finite
-    element. X is float or float16. Nothing else reads the inner results.
+    element; if it is not positive, zeros may have another sign, and nothing after may see it. X is
+    float or float16. Nothing else reads the inner results.
     """
     kind = g.type_or_none(x)
     known = has_kernel("LeakyRelu", kind, g.main_opset)
@@ -54,6 +62,8 @@ def leaky_relu(
     require_cpu_kernel(g, "LeakyRelu", kind)
     ordered = largest is None or 0 < slope <= 1
     g.require(ordered, "the slope is not in ]0, 1]")
+    positive = (slope if negated is None else -slope) > 0
+    g.require(positive or not sees_sign_of_zero(g, y or largest or ""), SEEN)
     return None if negated is None else {"slope": -slope}
 
 

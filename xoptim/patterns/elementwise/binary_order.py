@@ -11,6 +11,7 @@ from xbuilder.operators.op_traits import INDICES
 from ...analysis.neighbours import producer_among
 from ...analysis.shapes import dims_are_equal, padded, proven_equal
 from ...analysis.values.rounding_sums import ROUNDS, rounds
+from ...analysis.weights.overflows import require_merged
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -46,6 +47,8 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
        is missing.
     2. Any order of the operands: (b + A) + c, c + (A + b)...
     3. Nothing else reads the inner result.
+    4. b + c cannot overflow, b * c does not lose digits either: they are small constants, or sums
+       of constants that are moved, or integers. See :func:`.overflows.require_merged`.
     """
     record = g.record(node)
     found = [g.producer_or_none(name, record.op_type) for name in record.inputs]
@@ -64,6 +67,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
         for full, small in g.either_order(inner):
             if _is_full(g, full, small, right, shape):
                 g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
+                require_merged(g, record.op_type, small, c)
                 g.look_at(inner)
                 return g.like(node, full, g.like(inner, small, c))
     return g.no("it is not proven that two operands are smaller than the third one")

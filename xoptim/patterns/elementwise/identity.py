@@ -8,10 +8,12 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axis, prove_ge
+from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...analysis.arguments import optional_input
 from ...analysis.constants import Ints, int_values, is_filled_with
 from ...analysis.permutations import is_identity, perm_of
+from ...analysis.values.signed_zeros import SEEN, is_negative_zero, sees_sign_of_zero
 from ...authoring import Refusal, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -19,6 +21,20 @@ from ...declarative import rule
 #: scale, bias, mean, variance of a normalization that does nothing
 UNIT_NORMALIZATION = (1, 0, 0, 1)
 _LAST = int(np.iinfo(np.int64).max)
+
+
+def _adds_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
+    """A sum with 0, or a difference, which may change the sign of a zero."""
+    a, b = node.input
+    name = b if node.op_type == "Sub" or g.is_constant(b) else a
+    cheap = g.is_cheap_constant(name)
+    value = g.constant_of(name) if cheap else np.asarray(g.get_uniform_value(name))
+    if value.dtype.kind in "iub":
+        return None
+    negative = is_negative_zero(value)
+    neutral = negative if node.op_type == "Add" else ~negative
+    seen = not (cheap and neutral.all()) and sees_sign_of_zero(g, node.output[0])
+    return g.no(SEEN) if seen else None
 
 
 def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
@@ -86,6 +102,7 @@ def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
     pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
     unit = all(is_filled_with(g, name, value) for name, value in pairs)
     g.require(unit, "a parameter changes the values")
+    g.require(not sees_sign_of_zero(g, node.output[0]), SEEN)
 
 
 def _pads_nothing(g: RewriteContext, node: NodeProto) -> None:
@@ -111,6 +128,8 @@ def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
 
 #: operator -> function that refuses a node that is not the identity
 _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = {
+    "Add": _adds_nothing,
+    "Sub": _adds_nothing,
     "Transpose": _moves_nothing,
     "Slice": _cuts_nothing,
     "Expand": _expands_nothing,
@@ -122,8 +141,9 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
 
 @rule(
     "default",
-    "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) | Xor(x, False) -> x",
-    *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
+    "x * 1 | x / 1 | And(x, True) | Or(x, False) | Xor(x, False) -> x",
+    "y = x + 0 | x - 0; y -> x",
+    *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS if op_type not in ARITHMETIC),
     priority="first",
     aliases="BatchNormalization",
 )
@@ -132,13 +152,13 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
 
     1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`,
        `X xor False`, where the constant does not change the shape of X: its rank is at most the
-       rank of X, each of its dimensions is 1 or the one of X. A sum with 0 turns -0.0 into 0.0:
-       they are equal.
+       rank of X, each of its dimensions is 1 or the one of X. `X + 0.0` turns -0.0 into 0.0, as
+       `X - -0.0` does: nothing after it may tell one from the other.
     2. `Transpose(X)` with an identity permutation, or of rank 0 or 1 without permutation.
     3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1.
     4. `Expand(X)` to a shape made of ones, not longer than the rank of X.
     5. `BatchNormalization(X)` in inference, with unit scale and variance, null bias, mean and
-       epsilon. The default epsilon, 1e-5, is not null, even for float16.
+       epsilon. The default epsilon, 1e-5, is not null, even for float16. It turns -0.0 into 0.0.
     6. `Pad(X)` whose pads are all null.
     7. `Resize(X)` whose scales are all 1, or whose sizes are those of X, and which does not crop.
 

@@ -11,6 +11,7 @@ from xbuilder.operators.op_traits import FLOATS, INDICES
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.constants import scalar_constant
+from ...analysis.values.signed_zeros import SEEN, is_negative_zero, sees_sign_of_zero
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -39,11 +40,14 @@ _FINITE = frozenset(
 def where_cast(g: RewriteContext, y: str) -> dict[str, int]:
     """Where(C, 1, 0) -> Cast(C).
 
-    The numbers are constants that keep the shape of C; they are float, double, int32 or int64.
+    The numbers are constants that keep the shape of C; they are float, double, int32 or int64. The
+    zero is 0.0, or nothing after may tell that it was -0.0.
     """
     other = "the type is not float, double, int32 nor int64"
     to = g.type_of(y, other)
     g.require(to in _MASKS, other)
+    zero = g.constant_of(g.before(y).input[2])
+    g.require(not (is_negative_zero(zero).any() and sees_sign_of_zero(g, y)), SEEN)
     return {"to": to}
 
 

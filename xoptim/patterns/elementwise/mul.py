@@ -10,6 +10,7 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.scaling import Scaled, scaled_operand
 from ...analysis.values.infinities import may_hold_infinities
+from ...analysis.weights.overflows import OVERFLOWS, is_half, keeps_range
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -48,22 +49,19 @@ def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
     return g.scalar(factor, like)
 
 
-@rule(
-    "default",
-    "MatMul(a * c, b * d) -> MatMul(a, b) * factor",
-    precision="rounding",
-    name="MulMulMatMul",
-)
-def mul_mul_matmul(g: RewriteContext, a: str, c: float, d: float) -> dict[str, np.ndarray]:
+@rule("default", "y = MatMul(a * c, b * d); y", precision="rounding", name="MulMulMatMul")
+def mul_mul_matmul(g: RewriteContext, y: str, a: str, b: str, c: float, d: float) -> NewNode:
     """MatMul(A * c, B * d) -> MatMul(A, B) * (c * d).
 
     1. c and d are constants of one element that do not change the shapes of A and B.
     2. Nothing else reads the two products.
     3. c * d is a normal number of the type.
+    4. MatMul(A, B) might overflow: in float16, c * d is not less than 1, or MatMul(A * (c * d), B)
+       is written; in another type, c * d is not a tiny number.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
     g.require(g.type_or_none(a) in _FLOATS and c * d, "an operand is not a float, or is null")
-    return {"factor": normal_scalar(g, c * d, a)}
+    return _scaled_once(g, g.before(y), Scaled(a, c), Scaled(b, d), c * d)
 
 
 @rewrite("default", root=("Mul", "Div"), after=("Mul", "Div"), precision="rounding")
@@ -78,11 +76,28 @@ def mul_mul_mul_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     1. c and d are constants of one element that do not change the shapes of A and B.
     2. Nothing else reads the two operands.
     3. The factor is a normal number of the type.
+    4. A * B might overflow: the factor is treated as MulMulMatMul does.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
     a, b = (scaled(g, name, "Mul", "Div") for name in g.inputs(node))
     factor = a.factor * b.factor if node.op_type == "Mul" else a.factor / b.factor
-    return g.op.Mul(g.like(node, a.data, b.data), normal_scalar(g, factor, node.input[0]))
+    return _scaled_once(g, node, a, b, factor)
+
+
+def _scaled_once(
+    g: RewriteContext, node: NodeProto, a: Scaled, b: Scaled, factor: float
+) -> NewNode:
+    """The node on two operands that are not scaled, and its factor: after it, or on the operand
+    whose own factor is as small, where what is computed first might overflow."""
+    number = normal_scalar(g, factor, a.data)
+    if keeps_range(g, a.data, factor):
+        return g.op.Mul(g.like(node, a.data, b.data), number)
+    g.require(is_half(g, a.data), OVERFLOWS)
+    if min(1, abs(a.factor)) <= abs(factor):
+        return g.like(node, g.op.Mul(a.data, number), b.data)
+    second = node.op_type != "Div" and min(1, abs(b.factor)) <= abs(factor)
+    g.require(second, OVERFLOWS)
+    return g.like(node, a.data, g.op.Mul(b.data, number))
 
 
 @rule(

@@ -8,6 +8,8 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
 from ...analysis.shapes import proven_equal
+from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
+from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -22,6 +24,9 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
        elements, or it is constant and nothing else reads it: m + 1 is folded.
     2. b is a constant; nothing else reads the product, nor the sum.
 
+    3. b is not added in float16, where x * (m + 1) may overflow before it is. Nothing after may see
+       the sign of a zero: x * -1 + x is 0.0, x * 0 may be -0.0.
+
     The addition moves from the elements of x to those of m. The result is not further from the
     exact one; where x is infinite, a result that was NaN may no longer be one.
     """
@@ -32,6 +37,8 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     else:
         return g.no("no product of what is added")
     g.require(g.type_or_none(x) in FLOATS, "the type is not a float")
+    g.require(not (bias and is_half(g, x)), OVERFLOWS)
+    g.require(not sees_sign_of_zero(g, node.output[0]), SEEN)
     shape = g.shape_of(x)
     same = proven_equal(g, shape, g.shape_of(node.output[0]))
     g.require(same, "what is multiplied may be broadcast")

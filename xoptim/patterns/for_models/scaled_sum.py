@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
+from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...analysis.weights.weights import is_scalable_product
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -24,11 +25,13 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
     1. s and t are constants, one number for each column; W is a constant, which MatMulAffine or
        MatMulAddMul multiplies by s; a bias absorbs t;
-    2. nothing else reads the inner results, r does not broadcast the sum.
+    2. nothing else reads the inner results, r does not broadcast the sum. The type is not float16,
+       where one of the terms may overflow.
 
     MobileBERT normalizes this way.
     """
     found = [x for x in node.input if g.producer_or_none(x, "Mul") is not None]
+    g.require(not is_half(g, node.output[0]), OVERFLOWS)
     shift = other_input(node, found[0]) if len(found) == 1 else ""
     if not g.is_cheap_constant(shift):
         return g.no("no constant is added to one product")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, prove_ge
+from xbuilder.dims import Dim
 from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...analysis.axes import axis_of, moved_axes
@@ -16,6 +15,7 @@ from ...analysis.constants import Ints, scalar_index
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import dims_are_equal, proven_equal
+from ...analysis.values.counted_positions import require_plain_range
 from ...analysis.values.masks import is_range
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -93,7 +93,8 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
 def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """GatherND(x, Unsqueeze(i, -1)) -> Gather(x, i): there is one coordinate, along the first axis.
 
-    There is no batch dimension; the Unsqueeze is kept if something else reads it.
+    There is no batch dimension; the Unsqueeze is kept if something else reads it. Positions that
+    Range counts are those GatherRange may turn into a Slice, because runtimes do it by themselves.
     """
     unsqueeze = g.before(node, "Unsqueeze", index=1)
     no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
@@ -101,6 +102,7 @@ def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     indices = unsqueeze.input[0]
     last = moved_axes(g, unsqueeze) == (g.rank_of(indices),)
     g.require(last, "the indices have several coordinates")
+    require_plain_range(g, node.input[0], 0, indices)
     return g.op.Gather(node.input[0], indices, axis=0)
 
 
@@ -152,41 +154,6 @@ def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         row = g.like(move, move.input[0], np.array(0, dtype=np.int64))
         return g.like(node, *((x, row) if side else (row, x)))
     return g.no("no Gather of the first row of a constant only")
-
-
-@rewrite("default", root="Gather", reads="Range", min_opset=11, priority="later")
-def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
-    """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
-
-    1. a is a constant that is not negative, b a dimension, or a number proven not to be negative,
-       because negative indices and negative bounds of Slice do not count from the end of x
-       together;
-    2. x is proven to have b elements along the axis, or its length is unknown: Gather fails if it
-       is shorter, Slice returns what there is;
-    3. x is not a constant: a table of embeddings is kept;
-    4. only Gather reads the Range, which is removed with the last one.
-    """
-    x, indices = g.inputs(node)
-    g.require(not g.is_constant(x), "the data are constant")
-    run = g.before(node, "Range", index=1)
-    readers = {reader.op_type for reader in g.next_nodes(indices)}
-    g.require(readers == {"Gather"} and not g.is_output(indices), "something else reads the Range")
-    start, limit, delta = g.inputs(run)
-    first, step = scalar_index(g, start), scalar_index(g, delta)
-    g.require(first is not None and first >= 0 and step == 1, "it does not count from a constant")
-    end = g.value_as_shape(limit)
-    known = isinstance(end, str) and prove_ge(end, 0, g.get_registered_constraints())
-    if not known or isinstance(end, tuple) or end is None:
-        return g.no("the limit may be negative")
-    dims, constraints = g.shape_of(x), g.get_registered_constraints()
-    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
-    length = dims[axis]
-    unknown = isinstance(length, str) and constraints.is_generated(length)
-    long = unknown or prove_ge(length, end, constraints)
-    g.require(long, "the data may be shorter")
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(indices))
-    bounds = np.array([first], dtype), g.op.Unsqueeze(limit, axes=[0])
-    return g.op.Slice(x, *bounds, np.array([axis], dtype))
 
 
 @rewrite("default", root="Gather", after="Reshape", min_opset=13)

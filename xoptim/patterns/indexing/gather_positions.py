@@ -14,6 +14,7 @@ from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values, scalar_dim
 from ...analysis.shapes import dims_are_equal, proven_equal
+from ...analysis.values.counted_positions import require_plain_range
 from ...analysis.values.masks import is_range
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -46,6 +47,7 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     read: str | NewNode = x
     for axis, vector in enumerate((rows, positions)):
         if not _is_every(g, vector, shape[axis]):
+            require_plain_range(g, x, axis, vector)
             read = g.op.Gather(read, vector, axis=axis)
     axes = [axis for axis in range(rank - 1) if axis not in lengths]
     return g.op.Unsqueeze(read, axes=axes) if axes else read
@@ -76,7 +78,10 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     g.require(whole, "the positions may not be those of the elements of a row")
     lengths: dict[int, Dim] = {first: g.shape_of(rows)[0], second: shape[1]}
     expected = tuple(lengths.get(axis, 1) for axis in range(rank))
-    read = x if _is_every(g, rows, shape[0]) else g.op.Gather(x, rows, axis=0)
+    every = _is_every(g, rows, shape[0])
+    if not every:
+        require_plain_range(g, x, 0, rows)
+    read = x if every else g.op.Gather(x, rows, axis=0)
     axes = [axis for axis in range(rank) if axis not in lengths]
     end = _reshaped(g, node, expected)
     if end:

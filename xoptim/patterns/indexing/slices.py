@@ -25,6 +25,8 @@ INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
 Interval = tuple[int, int, int]
 _NOTHING: Interval = (0, 0, 1)
 
+#: ends that onnxruntime reads as none, even for a negative step
+_NO_END = (np.iinfo(np.int32).max, np.iinfo(np.int64).max)
 #: the end of a dimension whose length is not known
 LAST = np.iinfo(np.int64).max
 
@@ -45,13 +47,17 @@ def _merged(
 
 def kept_positions(positions: range, interval: Interval) -> range | None:
     """The positions a Slice keeps; None for a null step, and for a negative one from a start before
-    the first position, which onnx moves to this position and python does not.
+    the first position, or to the largest integer: onnxruntime moves the start to this position, and
+    does not stop, Python takes nothing.
 
-    :param positions: those of one axis
-    :param interval: start, end and step along this axis
+    :param positions: the positions before the Slice
+    :param interval: start, end and step
+
+    >>> kept_positions(range(4), (-1, -9, -2)), kept_positions(range(4), (-9, -9, -1))
+    (range(3, -1, -2), None)
     """
-    start, _, step = interval
-    if not step or (step < 0 and start < -len(positions)):
+    start, end, step = interval
+    if not step or (step < 0 and (start < -len(positions) or end in _NO_END)):
         return None
     return positions[slice(*interval)]
 

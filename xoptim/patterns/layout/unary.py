@@ -9,6 +9,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 from xbuilder.tensors.bits import storage_size
 
 from ...analysis.arguments import int_attribute
+from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
@@ -66,8 +67,8 @@ _LEAVES: dict[str, tuple[str, ...]] = {
 def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """f(g(X)) -> g(X) when f does not change the results of g.
 
-    1. Relu or Abs of Relu, Abs, Exp, Sqrt, Sigmoid, Softmax. Abs turns -0.0 into 0.0: they are
-       equal.
+    1. Relu or Abs of Relu, Abs, Exp, Sqrt, Sigmoid, Softmax. Relu and Sqrt keep -0.0, which Abs
+       turns into 0.0: nothing after may tell one from the other.
     2. Ceil, Floor or Round of one of them.
     3. Sign(Sign(X)).
 
@@ -77,5 +78,7 @@ def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
     if before is None:
         return g.no("what comes before may give other values")
     g.require(g.type_or_none(node.input[0]) in FLOATS, "the type is not a float")
+    signed = node.op_type == "Abs" and before.op_type in ("Relu", "Sqrt")
+    g.require(not (signed and sees_sign_of_zero(g, node.output[0])), SEEN)
     first: str = before.output[0]
     return first

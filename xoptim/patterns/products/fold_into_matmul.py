@@ -8,6 +8,7 @@ from onnx import NodeProto
 from ...analysis.arguments import optional_input
 from ...analysis.neighbours import producer_among
 from ...analysis.weights.affine import AFFINE, Channels, affine_of, shift_name
+from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -62,7 +63,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
 
     s and b are constants, one number or one for each column of W, or each row if W is the first
     operand; W is a constant that leaves the file, or is small. Refused when something else reads
-    an inner result, and as MatMulAffine.
+    an inner result, as MatMulAffine, and in float16 if s is above 1: the product may overflow.
     """
     add = producer_among(g, node, "Add")
     inner = producer_among(g, add, "MatMul")
@@ -73,6 +74,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     channels = product.channels(g, results[0])
     added = affine_of(g, add, results[0], channels).shift
     scale = affine_of(g, node, results[1], channels).scale
+    g.require((np.abs(scale) <= 1).all() or not is_half(g, results[0]), OVERFLOWS)
     new = product.new_weight(g, scale, product.outer)
     bias = product.new_bias(g, added * scale, shift_name(add, results[0]))
     return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
@@ -94,7 +96,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     2. A constant is added before the Reshape: one number, or one for each column.
 
     W is a constant that leaves the file, or is small. Refused when something else reads an inner
-    result, and as MatMulAffine. The Reshape may then be merged with the next one.
+    result, and as MatMulAddMul. The Reshape may then be merged with the next one.
     """
     reshape = g.before(node, *GATHERS_ROWS, "Squeeze")
     add = g.before_or_none(reshape, "Add")
@@ -111,6 +113,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     if add is not None:
         shift = affine_of(g, add, results[0], product.channels(g, results[0])).shift
     affine = affine_of(g, node, results[-1], Channels(2, 1, size))
+    g.require((np.abs(affine.scale) <= 1).all() or not is_half(g, results[0]), OVERFLOWS)
     new = product.new_weight(g, affine.scale, product.outer)
     bias = product.new_bias(g, shift * affine.scale + affine.shift, shift_name(node, results[-1]))
     made = g.op.Add(g.like(inner, *product.operands(product.other, new)), bias)

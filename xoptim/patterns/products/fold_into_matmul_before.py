@@ -17,6 +17,7 @@ from ...analysis.weights.affine import (
     affine_operand,
     shift_name,
 )
+from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...analysis.weights.weights import require_scalable, sum_over, weight_blocks
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
@@ -92,7 +93,8 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(X + s, W) + b -> MatMul(X, W) + (s @ W + b), X has any rank.
 
     1. s and b are constants, one number or one for each row or column of W, a constant matrix.
-    2. s does not change the shape of X, nothing else reads an inner result.
+    2. s does not change the shape of X, nothing else reads an inner result; not in float16,
+       where X @ W may overflow.
     3. X is not a product, which would have s as its bias; nor is it divided, or multiplied by a
        constant, because this may be a normalization.
     """
@@ -104,6 +106,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(alone, "an inner result is used elsewhere")
     x = affine_operand(g, inner)
     g.require(g.type_of(x) in FLOATS, "the type is not a float")
+    g.require(not is_half(g, x), OVERFLOWS)
     g.require(g.producer_or_none(x, *PRODUCTS) is None, "it is the bias of the product before")
     scaled = g.producer_or_none(x, "Div", "Mul")
     normalizes = scaled is not None and (

@@ -8,6 +8,7 @@ from onnx import NodeProto, TensorProto
 from ...analysis.arguments import optional_input
 from ...analysis.scaling import scalar_factor
 from ...analysis.weights.affine import affine_operand, require_not_gelu
+from ...analysis.weights.overflows import OVERFLOWS, TINY
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from .matmul import gemm_attributes, new_gemm, require_gemm_type
@@ -43,7 +44,8 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
 
     s is a constant of one number that keeps the shape of A. Refused when something else
     reads `A * s`, when s is the half of a Gelu, null or not finite, when alpha, a float, does not
-    hold the factor of a double exactly.
+    hold the factor of a double exactly, when s is a tiny number: alpha multiplies what is summed
+    already, which may overflow.
     """
     operands = list(g.inputs(gemm))
     attributes = gemm_attributes(g, gemm)
@@ -57,6 +59,7 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     if scale == 0.5:
         require_not_gelu(g, x)
     attributes["alpha"] = scaled_alpha(g, x, attributes["alpha"], scale)
+    g.require(abs(scale) >= TINY, OVERFLOWS)
     operands[index or 0] = x
     return new_gemm(g, operands, attributes)
 

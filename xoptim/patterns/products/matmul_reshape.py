@@ -10,6 +10,7 @@ from xbuilder.dims import Shape
 
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import proven_equal
+from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -185,11 +186,13 @@ def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | R
     """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
 
     A is (..., m, 1), B is (..., 1, n): each element of the result is one product. The sum of one
-    product and zero turns -0.0 into 0.0. Mul broadcasts since opset 7.
+    product and zero turns -0.0 into 0.0: nothing after may tell one from the other. Mul broadcasts
+    since opset 7.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
     left, right = (g.shape_of(name, "a shape is not known") for name in g.inputs(node))
     g.require(len(left) >= 2 and len(right) >= 2, "an operand is a vector")
     if not left[-1] == 1 == right[-2]:
         return g.no("the inner dimension is not 1")
+    g.require(not sees_sign_of_zero(g, node.output[0]), SEEN)
     return g.op.Mul(*g.inputs(node))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.dims import add as add_dims
 from xbuilder.dims import prove_ge
 
 from ...analysis.arguments import other_input
 from ...analysis.constants import scalar_dim, scalar_index
 from ...analysis.neighbours import consumers_of
+from ...analysis.values.counted_positions import MISREAD, are_on_one_side
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -38,6 +40,7 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
 
     1. a and c are constants, the sums cannot overflow; b is constant, or a dimension.
     2. Floats are refused, because rounding may change the number of elements.
+    3. If a Gather reads the sum, no bound of the new Range changes sides of 0, see GatherRange.
     """
     start, limit, delta = g.inputs(node)
     result = node.output[0]
@@ -49,15 +52,17 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     if first is None or value is None:
         g.refuse("the start or what is added is not a scalar constant")
     g.require(max(abs(first), abs(value)) < _LARGEST, "a sum may overflow")
-    last = scalar_index(g, limit)
+    last, dim = scalar_index(g, limit), scalar_dim(g, limit)
     end: Operand = np.array((last or 0) + value, np.int64)
     if last is None:
-        dim = g.value_as_shape(limit)
         known = isinstance(dim, str) and prove_ge(dim, 0, g.get_registered_constraints())
         g.require(known, "the limit is neither a constant nor a dimension")
         end = g.op.Add(limit, np.array(value, np.int64))
     else:
         g.require(abs(last) < _LARGEST, "a sum may overflow")
+    moved = [d if d is None else add_dims(d, value) for d in (first, dim)]
+    gathers = g.reader_or_none(add.output[0], "Gather") is not None
+    g.require(not gathers or are_on_one_side(g, *moved), MISREAD)
     return {add.output[0]: g.op.Range(np.array(first + value, np.int64), end, delta)}
 
 

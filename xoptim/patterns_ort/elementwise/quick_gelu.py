@@ -11,6 +11,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.gemm import is_plain, product_and_bias
 from ...analysis.weights.affine import wide
+from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...analysis.weights.weights import multiplied_weight, rounded
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -30,6 +31,7 @@ def quick_gelu_alpha(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """QuickGelu(x @ W + b, alpha) @ V -> QuickGelu(x @ (W * alpha) + b * alpha, 1) @ (V / alpha).
 
     1. W, b and V are constants, they leave the file or are small; both products may be Gemm.
+    2. The type is not float16, where what is multiplied by alpha may overflow.
 
     onnxruntime multiplies by alpha in a separate loop: QuickGelu takes 2.2 times longer than with
     alpha = 1. It is for the processor CPU.
@@ -37,6 +39,7 @@ def quick_gelu_alpha(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     alpha = g.get_attribute_with_default(node, "alpha", 1.702)
     g.require(alpha != 1, "alpha is 1")
     g.require(alpha != 0 and math.isfinite(alpha), "alpha is null, or not finite")
+    g.require(not is_half(g, node.input[0]), OVERFLOWS)
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     factor = np.asarray(np.float64(alpha))
     first = _scaled_product(g, g.before(node, "Add", "Gemm"), factor)

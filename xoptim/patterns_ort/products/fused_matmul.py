@@ -12,6 +12,7 @@ from xbuilder.operators.domains import MICROSOFT
 from ...analysis.permutations import perm_of
 from ...analysis.scaling import Scaled, scalar_factor, scaled_operand
 from ...analysis.shapes import positive
+from ...analysis.weights.overflows import OVERFLOWS, TINY
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -182,7 +183,8 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. either operand or both; a division by c gives alpha=1/c; c is a scalar constant;
     2. MatMul(a * c, a * c) gives alpha=c*c;
-    3. only products of matrices read the scaled result: all are rewritten.
+    3. only products of matrices read the scaled result: all are rewritten;
+    4. c is not a tiny number: alpha multiplies what is summed already, which may overflow.
     """
     operands = [scaled_before(g, name) for name in g.inputs(node)]
     g.require(any(operands), "no operand is scaled by a constant")
@@ -190,6 +192,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     sides = [matmul.left, matmul.right]
     for i, (name, operand) in enumerate(zip(node.input, operands, strict=True)):
         if operand is not None and _only_products(g, name):
+            g.require(abs(operand[1]) >= TINY, OVERFLOWS)
             matmul = g.known(matmul.scaled(operand[1]), _ALPHA)
             sides[i] = MatmulOperand(operand[0], sides[i].transposed)
     g.require(sides != [matmul.left, matmul.right], "a scaled operand is used elsewhere")

@@ -55,6 +55,14 @@ def test_reshape(shape: tuple, target: list, expected: tuple) -> None:
     check_runs("Reshape", [In(shape), ints(*target)], SIZES, [expected])
 
 
+def not_null() -> Constraints:
+    """The dimensions a, b and c are at least 1."""
+    constraints = Constraints()
+    for name in "abc":
+        constraints.add_at_least(name, 1)
+    return constraints
+
+
 @pytest.mark.parametrize(
     ("shape", "target", "expected"),
     [
@@ -74,7 +82,7 @@ def test_reshape(shape: tuple, target: list, expected: tuple) -> None:
 def test_reshape_content(shape: Any, target: tuple, expected: tuple) -> None:
     """The target is a followed content."""
     x = ResultFacts(1, shape)
-    assert shape_of("Reshape", [x, content(*target)]) == expected
+    assert shape_of("Reshape", [x, content(*target)], constraints=not_null()) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,7 +181,8 @@ def test_random_reshapes(seed: int) -> None:
     target = list(dims)
     if rng.random() < 0.7:
         target[rng.randrange(len(target))] = -1
-    found = shape_of("Reshape", [ResultFacts(1, shape), content(*target)])
+    inputs = [ResultFacts(1, shape), content(*target)]
+    found = shape_of("Reshape", inputs, constraints=not_null())
     assert found is not None and not any(is_fresh(d) for d in found), (shape, target)
     for sizes in ({"a": 2, "b": 3, "c": 5}, {"a": 4, "b": 1, "c": 2}, {"a": 1, "b": 7, "c": 3}):
         array = np.zeros([evaluate(d, sizes) for d in shape])
@@ -206,7 +215,18 @@ def test_random_reshapes(seed: int) -> None:
         # a 0 would change the number of elements
         ((4, "2*(a//2)"), ("a//2", 8), "a//2 8"),
         # the convention: named dimensions of the input
-        (("a", "b", 64), ("a*b", -1), "a*b 64"),
+        (("a", 4, "b", "b"), ("4*a", "b", -1), "4*a b b"),
+        (("a", 2, 2, "b", 8), ("a", 4, "b", 8), "a 4 b 8"),
+        # it gives no size to what is empty
+        (("a", "b", 64), ("a*b", -1), "? -"),
+        (("a", "b", 64), ("a*b", 64), "a*b 64"),
+        ((3, "n"), ("n", -1), "? -"),
+        (("n", 3), ("n", -1), "n 3"),
+        ((3, "n"), ("n", 3), "n 3"),
+        ((2, 3, "n"), ("n", 2, -1), "? 2 -"),
+        (("a", 4, "b", 64), (-1, "b", 64), "- ? 64"),
+        # a 0 would change the number of elements
+        (("a", "b"), ("b", "a"), "b a"),
         # a//2 is null and copies 8: it needs a*(a//2) to be null, so is a//2 if a is not
         (("a", "b*(a//2)", 8), (0, 1, "a//2", 8), "a 1 a//2 8"),
         (("a", "b*(a//2)", 8), (0, 1, "a//2", -1), "a 1 ? -"),
@@ -234,13 +254,16 @@ def test_reshape_named_and_generated_symbols() -> None:
     """A count may be 0 in a model that works: the convention is for the names of the user."""
     x, target = ResultFacts(1, ("n", "b", 64)), content("b*n", -1)
     constraints = Constraints(generated=["n"])
-    # a null n would make -1 invalid, b is named
+    constraints.add_at_least("b", 1)
+    # a null n would make -1 invalid
     assert shape_of("Reshape", [x, target], constraints=constraints) == ("b*n", 64)
     counts = Constraints(generated=["b", "n"])
     assert is_fresh(shape_of("Reshape", [x, target], constraints=counts)[0])
     swapped = [ResultFacts(1, ("b", "n", 64)), content("n", -1)]
     assert is_fresh(shape_of("Reshape", swapped, constraints=constraints)[0])
-    assert shape_of("Reshape", [x, target]) == ("b*n", 64)
+    assert is_fresh(shape_of("Reshape", [x, target])[0])  # a null b copies n
+    named = [ResultFacts(1, ("n", 4, "b", "b")), content("4*n", "b", -1)]
+    assert shape_of("Reshape", named) == ("4*n", "b", "b")
     # proven: a null element would change the number of elements
     found = shape_of("Reshape", [x, content("b*n", 64)], constraints=constraints)
     assert found == ("b*n", 64)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 
 from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
-H = "g (float[a, b] x, float[b] u, float[1, b] v, float w) => (float[a, b] y)"
+H = "g (int64[a, b] x, int64[b] u, int64[1, b] v, int64 w) => (int64[a, b] y)"
+#: after x
+C = "g (float[a, 2] x) => (float[a, 2] y)"
 #: a sum in another order
 CLOSE = {"atol": 1e-6, "rtol": 1e-5}
 
@@ -26,17 +29,76 @@ MODELS = {
             f"{H} {{ s = Add(x, u) t = Add(s, v) y = Add(t, w) }}",
             f"{H} {{ r = Add(u, v) s = Add(r, w) y = Add(x, s) }}",
         ),
-        "integers": (
-            "g (int64[a, b] x, int64[b] u, int64 w) => (int64[a, b] y)"
-            "{ s = Add(x, u) y = Add(s, w) }",
-            "g (int64[a, b] x, int64[b] u, int64 w) => (int64[a, b] y)"
-            "{ s = Add(u, w) y = Add(x, s) }",
+        "constants": (
+            f"{C} <float[2] k = {{1, 2}}, float l = {{3}}> {{ s = Add(x, k) y = Add(l, s) }}",
+            f"{C} <float[2] k = {{1, 2}}, float l = {{3}}> {{ s = Add(k, l) y = Add(x, s) }}",
+        ),
+        "factors, one is null": (
+            f"{C} <float[2] k = {{0, 2}}, float l = {{3}}> {{ s = Mul(x, k) y = Mul(l, s) }}",
+            f"{C} <float[2] k = {{0, 2}}, float l = {{3}}> {{ s = Mul(k, l) y = Mul(x, s) }}",
+        ),
+        "rows of tables": (
+            """g (float[a, b, 2] x, int64[b] i) => (float[a, b, 2] y)
+            <float[3, 2] t = {1, 2, 3, 4, 5, 6}, float[1, 2] u = {7, 8}> {
+                r = Gather(t, i) s = Add(x, r) y = Add(s, u) }""",
+            """g (float[a, b, 2] x, int64[b] i) => (float[a, b, 2] y)
+            <float[3, 2] t = {1, 2, 3, 4, 5, 6}, float[1, 2] u = {7, 8}> {
+                r = Gather(t, i) s = Add(r, u) y = Add(x, s) }""",
+            {"feeds": [{"x": np.ones((2, 3, 2), np.float32), "i": np.array([2, 0, 1])}]},
+        ),
+        "bounded, in float16": (
+            """g (float16[a, b] x, float16[b] u, float16 w) => (float16[a, b] y) {
+                r = Tanh(u) c = Cos(w) s = Add(x, r) y = Add(s, c) }""",
+            """g (float16[a, b] x, float16[b] u, float16 w) => (float16[a, b] y) {
+                r = Tanh(u) c = Cos(w) s = Add(r, c) y = Add(x, s) }""",
+            {"atol": 2e-3, "rtol": 2e-3},
         ),
     },
 }
 
 SMALLER = "not proven that two operands are smaller"
+
+
+def written(kind: str, value: str) -> str:
+    """A number in ONNX text, which holds the bits of a float16."""
+    return str(np.float16(value).view(np.uint16)) if kind == "float16" else value
+
+
+#: type, operator, two constants
+_LOST = [
+    ("float16", "Add", "60000", "60000"),
+    ("float", "Add", "3e38", "3e38"),
+    ("double", "Add", "-1e308", "-1e308"),
+    ("float16", "Mul", "2", "60000"),
+    ("float", "Mul", "1e30", "1e30"),
+    ("float", "Mul", "1e-30", "1e-30"),
+    ("double", "Mul", "1e-300", "1e-300"),
+    ("float16", "Mul", "0.001", "0.01"),
+]
 NEAR_MISSES = {
+    **{
+        f"{op_type} of {kind}, {a} and {b}": (
+            f"""g ({kind}[n] x) => ({kind}[n] y) <{kind} a = {{{written(kind, a)}}}, {kind} b = {{{written(kind, b)}}}> {{
+                t = {op_type}(x, a) y = {op_type}(t, b) }}""",
+            "not a normal number",
+        )
+        for kind, op_type, a, b in _LOST
+    },
+    "terms nobody knows": (
+        "g (float[a, b] x, float[b] u, float w) => (float[a, b] y) { s = Add(x, u) y = Add(s, w) }",
+        "may overflow where none did",
+    ),
+    "factors nobody knows": (
+        "g (float[a, b] x, float[b] u, float w) => (float[a, b] y) { s = Mul(x, u) y = Mul(s, w) }",
+        "may overflow where none did",
+    ),
+    "rows whose sum overflows": (
+        f"""g (float16[a, b, 2] x, int64[b] i) => (float16[a, b, 2] y)
+        <float16[2, 2] t = {{{written("float16", "60000")}, 1, 1, 1}},
+         float16[1, 2] u = {{{written("float16", "7000")}, 1}}> {{
+            r = Gather(t, i) s = Add(x, r) y = Add(s, u) }}""",
+        "may overflow where none did",
+    ),
     "alone": (f"{H} {{ y = Add(x, u) }}", "no operand is given by the same operator"),
     "another operator": (
         f"{H} {{ s = Mul(x, u) y = Add(s, v) }}",
@@ -123,7 +185,7 @@ INTEGERS = {
     },
 }
 UNLIKE = [
-    (f"{H} <float k = {{1}}> {{ s = Add(x, k) y = Sub(s, k) }}", "the type is not int32"),
+    (f"{C} <float k = {{1}}> {{ s = Add(x, k) y = Sub(s, k) }}", "the type is not int32"),
     (
         "g (int64[a] x) => (int64[a] y, int64[a] s) <int64 k = {5}> { s = Sub(x, k) y = Sub(s, k) }",
         "used elsewhere",

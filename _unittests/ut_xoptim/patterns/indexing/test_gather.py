@@ -337,12 +337,6 @@ _POSITIONS = """g (float[n, 3, 1] x) => (float[n, 1, 3] y)
         i = Add(u, columns) y = Gather(v, i)
     }"""
 
-#: the first m elements along the last axis
-_RUN = """g (float[2, m] z) => (float[2, m] y)
-    <int64 zero = {0}, int64 one = {1}, int64[1] last = {0}> {
-        x = Concat<axis = 1>(z, z) s = Shape<start = 1>(z) k = Squeeze(s, last)
-        r = Range(zero, k, one) y = Gather<axis = -1>(x, r)
-    }"""
 
 #: the types of the tokens of a text, all 0
 _TYPES = """g (float[b, s, 2] x) => (float[b, s, 2] y)
@@ -371,38 +365,6 @@ COMPUTED_MODELS = {
             <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 i = {0}> {
                 r = Gather(w, i) y = Sub(r, x)
             }""",
-        ),
-    },
-    "GatherRange": {
-        "the first ones": (
-            _RUN,
-            """g (float[2, m] z) => (float[2, m] y)
-            <int64[1] zero = {0}, int64[1] last = {0}, int64[1] axis = {1}> {
-                x = Concat<axis = 1>(z, z) s = Shape<start = 1>(z) k = Squeeze(s, last)
-                e = Unsqueeze(k, last) y = Slice(x, zero, e, axis)
-            }""",
-        ),
-        "from the second one, int32, a length nobody knows": (
-            """g (float[2, 6] x, int64[2] t, float[m] z) => (float[p, q] y)
-            <int32 one = {1}, int64[1] last = {0}> {
-                v = Reshape(x, t) s = Shape(z) k = Squeeze(s, last) i = Cast<to = 6>(k)
-                r = Range(one, i, one) y = Gather(v, r)
-            }""",
-            """g (float[2, 6] x, int64[2] t, float[m] z) => (float[p, q] y)
-            <int32[1] one = {1}, int64[1] last = {0}, int32[1] axis = {0}> {
-                v = Reshape(x, t) s = Shape(z) k = Squeeze(s, last) i = Cast<to = 6>(k)
-                e = Unsqueeze(i, last) y = Slice(v, one, e, axis)
-            }""",
-            {
-                "feeds": [
-                    {
-                        "x": np.arange(12, dtype=np.float32).reshape(2, 6),
-                        "t": np.array([4, 3]),
-                        "z": np.zeros(m, np.float32),
-                    }
-                    for m in (3, 4, 1, 0)
-                ]
-            },
         ),
     },
     "GatherRows": {
@@ -454,54 +416,6 @@ COMPUTED_REFUSED = {
             "the shape may change",
         ),
     },
-    "GatherRange": [
-        (
-            _RUN.replace("x = Concat<axis = 1>(z, z)", "").replace(
-                "last = {0}>", "last = {0}, float[2, 3] x = {1, 2, 3, 4, 5, 6}>"
-            ),
-            "the data are constant",
-        ),
-        (_RUN.replace("m] y)", "m] y, int64[m] r)"), "something else reads the Range"),
-        (
-            _RUN.replace("y = Gather", "o = Neg(r) y = Gather").replace(
-                "m] y)", "m] y, int64[m] o)"
-            ),
-            "something else reads the Range",
-        ),
-        # -1 is the last one, a Slice from -1 to 2 is something else
-        (
-            _RUN.replace("zero = {0}", "zero = {-1}").replace("m] y", "p] y"),
-            "it does not count from a constant",
-        ),
-        (
-            _RUN.replace("one = {1}", "one = {2}").replace("m] y", "p] y"),
-            "it does not count from a constant",
-        ),
-        (
-            _RUN.replace("m] z)", "m] z, int64 a)")
-            .replace("Range(zero", "Range(a")
-            .replace("m] y", "p] y"),
-            "it does not count from a constant",
-        ),
-        (
-            _RUN.replace("m] z)", "m] z, int64 b)")
-            .replace("zero, k", "zero, b")
-            .replace("m] y", "p] y"),
-            "the limit may be negative",
-        ),
-        (
-            _RUN.replace("k = Squeeze(s, last)", "h = Squeeze(s, last) k = Sub(h, one)").replace(
-                "m] y", "p] y"
-            ),
-            "the limit may be negative",
-        ),
-        (
-            _RUN.replace("z) =>", "z, float[2, n] x) =>", 1).replace(
-                "x = Concat<axis = 1>(z, z)", ""
-            ),
-            "the data may be shorter",
-        ),
-    ],
     "GatherRows": [
         (
             """g (float[n, 3] x) => (float[n, 1] y)

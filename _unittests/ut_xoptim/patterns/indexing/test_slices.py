@@ -266,6 +266,19 @@ REFUSED = {
         ),
     ],
     "SliceSlice": [
+        # onnxruntime reads the largest integers as no end, for a negative step as well
+        *(
+            (
+                f"""agraph (float[a, 4] x) => (float[a, m] y)
+                <int64[1] a = {{1}}, int64[1] s = {{1}}, int64[1] e = {{{2**63 - 1}}},
+                 int64[1] t = {{-1}}, int64[1] u = {{{end}}}, int64[1] k = {{-1}}> {{
+                    z = Slice(x, {first}) y = Slice(z, {last})
+                }}""",
+                "the bounds do not give one interval",
+            )
+            for end in (2**31 - 1, 2**63 - 1)
+            for first, last in (("s, e, a", "t, u, a, k"), ("t, u, a, k", "s, e, a"))
+        ),
         (
             """agraph (float[a,8] x) => (float[a,2] y) <int64[1] s = {1}, int64[1] e = {3}> {
                 y = Slice(x, s, e, s)
@@ -389,8 +402,8 @@ def test_composed_intervals() -> None:
         for values, kept in zip(lists, expected, strict=True):
             known = composed(len(values), first, second)
             before = [
-                step < 0 and start < -n
-                for (start, _, step), n in (
+                step < 0 and (start < -n or end == LAST)
+                for (start, end, step), n in (
                     (first, len(values)),
                     (second, len(values[slice(*first)])),
                 )

@@ -1,0 +1,69 @@
+"""Turns a Gather of the positions a Range counts into a Slice."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from xbuilder.dims import prove_ge
+
+from ...analysis.axes import axis_of
+from ...analysis.constants import scalar_index
+from ...analysis.values.counted_positions import crossing_range, is_as_long
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+
+_CONSTANT = "the data are constant"
+_NOT_COUNTED = "it does not count from a constant"
+
+
+@rewrite("default", root="Gather", reads="Range", min_opset=11, priority="later")
+def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
+
+    1. a is a constant that is not negative, b a dimension, or a number proven not to be negative,
+       because negative indices and negative bounds of Slice do not count from the end of x
+       together;
+    2. x is proven to have b elements along the axis, or its length is unknown: Gather fails if it
+       is shorter, Slice returns what there is;
+    3. x is not a constant: a table of embeddings is kept;
+    4. only Gather reads the Range, which is removed with the last one;
+    5. Range(a, -1, -k) -> Slice from a to the first element, any x: a is a dimension, or the last
+       position of x. onnxruntime turns this Gather into a Slice that is empty;
+    6. Range(-n, 0, k) -> Slice of everything, any x: x has n elements.
+    """
+    x, indices = g.inputs(node)
+    run = g.before(node, "Range", index=1)
+    dims = g.shape_of(x)
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    crossing = crossing_range(g, run, dims[axis])
+    g.require(crossing is not None or not g.is_constant(x), _CONSTANT)
+    readers = {reader.op_type for reader in g.next_nodes(indices)}
+    g.require(readers == {"Gather"} and not g.is_output(indices), "something else reads the Range")
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(indices))
+    if crossing is not None:
+        return _sliced(g, x, axis, crossing, dtype)
+    start, limit, delta = g.inputs(run)
+    first, step = scalar_index(g, start), scalar_index(g, delta)
+    g.require(first is not None and first >= 0 and step == 1, _NOT_COUNTED)
+    end = g.value_as_shape(limit)
+    known = isinstance(end, str) and prove_ge(end, 0, g.get_registered_constraints())
+    if not known or isinstance(end, tuple) or end is None:
+        return g.no("the limit may be negative")
+    g.require(is_as_long(g, dims[axis], end), "the data may be shorter")
+    bounds = np.array([first], dtype), g.op.Unsqueeze(limit, axes=[0])
+    return g.op.Slice(x, *bounds, np.array([axis], dtype))
+
+
+def _sliced(
+    g: RewriteContext, x: str, axis: int, crossing: tuple[str | int, int], dtype: np.dtype
+) -> NewNode:
+    """The Slice from a position to the end of a dimension, in the direction of the step."""
+    start, step = crossing
+    bounds = np.iinfo(dtype)
+    end = bounds.min if step < 0 else bounds.max
+    named = isinstance(start, str)
+    begin: Operand = g.op.Unsqueeze(start, axes=[0]) if named else np.array([start], dtype)
+    return g.op.Slice(x, begin, *(np.array([v], dtype) for v in (end, axis, step)))
