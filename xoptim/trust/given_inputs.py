@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, SequenceProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from xbuilder.dims import normalize
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
 
@@ -80,40 +79,13 @@ def read_input_sets(path: str | Path, model: ModelProto) -> list[dict[str, Any]]
     return [_read_archive(place, model)]
 
 
-def sizes_of(model: ModelProto, given: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes that given inputs settle, by dimension.
-
-    A dimension without a name is called after its input and its position, `x[0]`.
-
-    :param model: the model
-    :param given: inputs by name
-    :raises OptionError: two inputs give two sizes to one dimension
-    """
-    sizes: dict[str, int] = {}
-    for info in model.graph.input:
-        if info.name not in given or not info.type.HasField("tensor_type"):
-            continue
-        shape = np.shape(given[info.name])
-        dims = zip(info.type.tensor_type.shape.dim, shape, strict=False)
-        for i, (dim, size) in enumerate(dims):
-            if dim.HasField("dim_value"):
-                continue
-            unnamed = dim.dim_param in {"", "?"}
-            name = f"{info.name}[{i}]" if unnamed else str(normalize(dim.dim_param))
-            if sizes.setdefault(name, size) != size and name.isidentifier():
-                raise OptionError(
-                    f"Dimension {name!r} is {sizes[name]} in one input and {size} in {info.name!r}."
-                )
-    return {name: size for name, size in sizes.items() if name.isidentifier() or "[" in name}
-
-
 def _test_sets(place: Path) -> list[Path]:
     found = [folder for folder in place.iterdir() if any(folder.glob("input_*.pb"))]
     return sorted(found, key=lambda folder: (len(folder.name), folder.name))
 
 
 def _input_of(model: ModelProto, name: str, what: str) -> ValueInfoProto:
-    inputs = {info.name: info for info in model.graph.input}
+    inputs: dict[str, ValueInfoProto] = {info.name: info for info in model.graph.input}
     if name in inputs:
         return inputs[name]
     close = closest_names(name, inputs)

@@ -222,6 +222,7 @@ class _Reducer:
 
     def _info(self, name: str) -> ValueInfoProto:
         """The declaration of a result: what is inferred, else what it is in the run."""
+        info: ValueInfoProto
         for info in (*self.graph.input, *self.graph.output):
             if info.name == name:
                 return info

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xbuilder.errors import XoptimError
+from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from .verification import VerificationReport, accepted_inputs, compare_outputs
 
@@ -68,8 +69,9 @@ def bisect_runtime(
     model: str | Path,
     inputs: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
-    rtol: float = 1e-4,
+    rtol: float = RTOL,
     seed: int = 0,
+    atol: float = ATOL,
 ) -> RuntimeBisection:
     """Looks for the optimizers of onnxruntime that change the results of a model.
 
@@ -81,6 +83,7 @@ def bisect_runtime(
     :param sizes: sizes of the dimensions the model leaves open
     :param rtol: relative tolerance
     :param seed: seed of the random inputs
+    :param atol: absolute tolerance
     :return: the optimizers and the comparison
     :raises RuntimeOptimizationError: onnxruntime refuses the model
     :raises VerificationError: the model cannot run
@@ -91,7 +94,7 @@ def bisect_runtime(
         print(done.wrong)  # ('ConvActivationFusion',)
     """
     feeds = accepted_inputs(model, sizes, seed) if inputs is None else dict(inputs)
-    search = _Search(model, feeds, rtol, seed)
+    search = _Search(model, feeds, Criterion(rtol, atol), seed)
     applied = runtime_optimizers(model)
     report = search.compare(())
     if report.ok:
@@ -109,12 +112,14 @@ class _Search:
 
     :param model: a file
     :param feeds: inputs by name
-    :param rtol: relative tolerance
+    :param criterion: what is accepted
     :param seed: the seed that made the inputs
     """
 
-    def __init__(self, model: str | Path, feeds: Mapping[str, Any], rtol: float, seed: int):
-        self.model, self.feeds, self.rtol, self.seed = str(model), dict(feeds), rtol, seed
+    def __init__(
+        self, model: str | Path, feeds: Mapping[str, Any], criterion: Criterion, seed: int
+    ):
+        self.model, self.feeds, self.criterion, self.seed = str(model), feeds, criterion, seed
         self.names, self.expected = self._run(None)
         self.runs = 0
 
@@ -123,10 +128,10 @@ class _Search:
         self.runs += 1
         got = self._run(disabled)[1]
         rows = [
-            compare_outputs(name, a, b, self.rtol)
+            compare_outputs(name, a, b, self.criterion)
             for name, a, b in zip(self.names, self.expected, got, strict=True)
         ]
-        return VerificationReport(rows, self.rtol, {}, self.seed)
+        return VerificationReport(rows, self.criterion.rtol, {}, self.seed)
 
     def _run(self, disabled: Collection[str] | None) -> tuple[Sequence[str], Sequence[Any]]:
         """The names of the outputs and their values.

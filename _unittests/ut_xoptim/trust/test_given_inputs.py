@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from xbuilder.errors import OptionError
-from xoptim.trust.given_inputs import parse_inputs, read_input_sets, sizes_of
+from xoptim.trust.given_inputs import parse_inputs, read_input_sets
 
 FLOAT, INT64, STRING, BOOL = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
@@ -136,12 +136,3 @@ def test_wrong_folders(tmp_path):
     write(tmp_path / "set", *[np.array(1)] * 3, names=("sr", "", ""))
     with pytest.raises(OptionError, match="has 3 inputs, the model takes 2|has type float32"):
         read_input_sets(tmp_path / "set", TWO)
-
-
-def test_sizes():
-    two = model(x=(FLOAT, ["batch", None, 3]), y=(FLOAT, ["batch", "2*n"]))
-    given = {"x": np.zeros((2, 5, 3)), "y": np.zeros((2, 8))}
-    assert sizes_of(two, given) == {"batch": 2, "x[1]": 5}
-    assert sizes_of(two, {"y": given["y"]}) == {"batch": 2}
-    with pytest.raises(OptionError, match="'batch' is 2 in one input and 3 in 'y'"):
-        sizes_of(two, {"x": given["x"], "y": np.zeros((3, 8))})
