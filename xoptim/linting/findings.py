@@ -29,7 +29,7 @@ class Code:
     :param severity: `error`: the model does not run as it is; `warning`: something costs or
         surprises; `note`: good to know
     :param title: the kind in a few words
-    :param patterns: names of the rewrites that mend it, none if no rewrite does
+    :param patterns: names of the rewrites, or sets of them, that mend it
     :param cleaned: whether importing and exporting the model mends it
     """
 
@@ -45,6 +45,8 @@ class Code:
         return self.cleaned or bool(self.patterns)
 
 
+#: the rewrites that write operators with a kernel instead of others
+LOWERING = "lowering"
 #: every kind of finding by code
 CODES = {
     code.name: code
@@ -55,6 +57,7 @@ CODES = {
         Code("X003", "error", "unknown operator"),
         Code("X004", "note", "an operator runs as its definition"),
         Code("X005", "note", "an operator runs in float between casts"),
+        Code("X006", "error", "no kernel, a rewrite writes operators that have one", (LOWERING,)),
         Code("X101", "warning", "a size is frozen"),
         Code("X102", "warning", "a weight is there twice", cleaned=True),
         Code("X103", "warning", "a chain of Cast", ("CastCast",)),

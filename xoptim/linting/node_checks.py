@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from onnx import NodeProto, TensorProto
 
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import function_key
+from xbuilder.nodes.loading import loads
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.schema_functions import schema_function
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_schemas import schema_of
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
 
+from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..reports.node_matching import operator_of
-from .findings import CheckedModel, Finding, check, name_of
-
-_FLOAT16 = TensorProto.FLOAT16
+from .findings import LOWERING, CheckedModel, Finding, check, name_of
 
 
 @check
 def kernels(model: CheckedModel) -> Iterator[Finding]:
-    """X002 to X005: what the target has no kernel for."""
+    """X002 to X006: what the target has no kernel for."""
     for processor in model.processors:
         table = kernel_table(processor)
         for graph, record, node in model.nodes:
@@ -37,22 +38,35 @@ def _kernel(
     opset = graph.opsets.get(domain, 1)
     if (domain, op_type) == ("", "Constant") or function_key(node) in graph.functions:
         return  # an initializer once it is loaded; a call, which the report says is skipped
-    types = [graph.facts[name].type or 0 if name else 0 for name in record.inputs]
+    facts = [graph.facts[name] if name else ResultFacts() for name in record.inputs]
+    types = [f.type or 0 for f in facts]
     if table.runs(op_type, domain, opset, types):
         return
-    schema: Any = schema_of(op_type, domain, opset)  # the stubs do not tell functions
-    if schema is None and not table.knows(op_type, domain):
+    where, runtime = name_of(node), f"{table.runtime} ({table.provider})"
+    if loads(table, node, opset, types, shapes=[f.shape for f in facts]):
+        casts = schema_function(node, opset, types) is None
+        if casts:
+            yield Finding("X005", where, f"{runtime} runs it in float between casts")
+        else:
+            yield Finding("X004", where, f"{runtime} has no kernel and runs its definition")
+        return
+    if schema_of(op_type, domain, opset) is None and not table.knows(op_type, domain):
         yield _unknown(node, domain, opset)
         return
-    wider = [TensorProto.FLOAT if t == _FLOAT16 else t for t in types]
-    where, runtime = name_of(node), f"{table.runtime} ({table.provider})"
-    if wider != types and table.runs(op_type, domain, opset, wider):
-        yield Finding("X005", where, f"{runtime} runs it in float between casts")
-    elif schema is not None and (schema.has_function or schema.has_context_dependent_function):
-        yield Finding("X004", where, f"{runtime} has no kernel and runs its definition")
+    message = f"{runtime} has no kernel for opset {opset}{_of_types(types)}"
+    if _is_lowered(graph, node):
+        yield Finding("X006", where, message, "a rewrite writes operators that have one")
     else:
-        message = f"{runtime} has no kernel for opset {opset}{_of_types(types)}"
         yield Finding("X002", where, message, _advice(table, op_type, domain, opset))
+
+
+def _is_lowered(graph: Graph, node: NodeProto) -> bool:
+    """Whether a rewrite of the set `lowering` writes operators that have kernels instead."""
+    engine = GraphBuilderPatternOptimization(graph, LOWERING)
+    return any(
+        node.op_type in pattern.roots and pattern.match(engine, node, [])
+        for pattern in engine.patterns
+    )
 
 
 def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:

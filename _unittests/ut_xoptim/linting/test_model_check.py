@@ -38,6 +38,7 @@ WRONG = {
         "definition",
     ),
     "X005": ("g (float16[a,4,5] x) => (float16[a,4,5] y) { y = LRN<size = 3>(x) }", 18, "float"),
+    "X006": ("g (float[a,4] x) => (float[a,4] y) { y = Swish(x) }", 25, "opset 25"),
     "X101": (
         """g (float[batch,4] x) => (float[2,2] y)
         { s = Constant<value = int64[2] {2, 2}>()  y = Reshape(x, s) }""",

@@ -15,7 +15,12 @@ from ...catalogue import rewrite
 from .missing import missing_types
 
 
-@rewrite("onnxruntime", root=("QuantizeLinear", "DequantizeLinear"), name="MissingQuantizeLinear")
+@rewrite(
+    "onnxruntime",
+    "lowering",
+    root=("QuantizeLinear", "DequantizeLinear"),
+    name="MissingQuantizeLinear",
+)
 def missing_quantize_linear(g: RewriteContext, node: NodeProto) -> NewNode:
     """QuantizeLinear(x, scale, zero) -> com.microsoft.QuantizeLinear(x, scale, zero), and
     DequantizeLinear.
