@@ -17,6 +17,8 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
+from ..trust.coverage import unverified
+from ..trust.rewrite_places import RewritePlaces
 from ..trust.verification import VerificationReport, verify_models
 from .optimize_options import (
     copy_next_to_data,
@@ -274,7 +276,9 @@ def run_optimization(request: Request) -> Outcome:
     begin = time.perf_counter()
     profile = new_profile(request.profile or request.profile_output is not None)
     provenance = Provenance() if request.provenance else None
-    builder, before = _read(request, [f for f in (profile, provenance) if f is not None])
+    places = RewritePlaces() if request.comparison is not None else None
+    features = [f for f in (profile, provenance, places) if f is not None]
+    builder, before = _read(request, features)
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
     check_different(written, *data)
@@ -294,7 +298,8 @@ def run_optimization(request: Request) -> Outcome:
         check_link(request.output)
     outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
     if request.comparison is not None:
-        outcome.verification = _verify(request, request.comparison, result)
+        report = outcome.verification = _verify(request, request.comparison, result)
+        outcome.unverified = unverified(report.never_ran, places and places.results)
     return outcome
 
 
