@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,9 @@ def bisect(
 
 def _as_dict(done: Bisection) -> dict[str, Any]:
     report = {
-        **(verification_as_dict(done.report) or {}),
+        **(verification_as_dict(done.report, done.unverified) or {}),
         "ok": done.wrong is None,
+        "never_ran": [asdict(body) for body in done.unverified],
         "rewrites": done.rewrites,
         "models_compared": done.runs,
     }
@@ -100,6 +102,9 @@ def _as_dict(done: Bisection) -> dict[str, Any]:
 
 def _as_text(done: Bisection) -> str:
     wrong = done.wrong
+    if wrong is None and done.rewrites and done.unverified:
+        lines = [f"no wrong rewrite was found, some are not verified: {_compared(done)}"]
+        return "\n".join([*lines, *map(str, done.unverified)])
     if wrong is None:
         return f"every rewrite is right: {_compared(done)}"
     if not wrong.patterns:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..trust.coverage import unverified
 from ..trust.layers import LayerDifference, LayerReport, compare_layers
 from .optimize_options import data_root_option
 from .output import (
@@ -81,6 +82,8 @@ def _as_dict(report: LayerReport) -> dict[str, Any]:
         "atol": report.atol,
         "sizes": report.sizes,
         "seed": report.seed,
+        "draws": report.draws,
+        "never_ran": [body.name for body in report.never_ran],
         "peak_bytes": report.peak_bytes,
         "rows": rows,
     }
@@ -99,9 +102,12 @@ def _print(report: LayerReport, verbose: int) -> None:
         out,
         f"{counted(len(report.rows), 'result')} compared of {report.results[0]} and "
         f"{report.results[1]}, tolerance {report.rtol:g} or {report.atol:g}, "
+        f"{f'{report.draws} sets of inputs, ' if report.draws > 1 else ''}"
         f"{f'sizes {sizes}, ' if sizes else ''}at most {human_bytes(report.peak_bytes)} of results",
     )
     print_line(out, _told(report.first) if report.first else "no difference")
+    for missing in unverified(report.never_ran):
+        print_line(out, f"not compared: {missing}")
 
 
 def _row(row: LayerDifference) -> tuple[Any, ...]:

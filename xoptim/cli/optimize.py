@@ -17,6 +17,8 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
+from ..trust.coverage import unverified
+from ..trust.rewrite_places import RewritePlaces
 from ..trust.verification import VerificationReport, verify_models
 from ..trust.windows.validation import Validation
 from .optimize_options import (
@@ -279,7 +281,8 @@ def run_optimization(request: Request) -> Outcome:
     begin = time.perf_counter()
     profile = new_profile(request.profile or request.profile_output is not None)
     provenance = Provenance() if request.provenance else None
-    features = (request.validation, profile, provenance)
+    places = RewritePlaces() if request.comparison is not None else None
+    features = (request.validation, profile, provenance, places)
     builder, before = _read(request, [f for f in features if f is not None])
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
@@ -300,7 +303,8 @@ def run_optimization(request: Request) -> Outcome:
         check_link(request.output)
     outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
     if request.comparison is not None:
-        outcome.verification = _verify(request, request.comparison, result)
+        report = outcome.verification = _verify(request, request.comparison, result)
+        outcome.unverified = unverified(report.never_ran, places and places.results)
     return outcome
 
 

@@ -11,6 +11,7 @@ from onnx import ModelProto
 
 from xbuilder.files.model_container import ModelContainer
 
+from ..trust.coverage import Unverified
 from ..trust.verification import VerificationReport
 from ..trust.windows.validation import Validation
 from .saving import SavingFormat
@@ -84,6 +85,7 @@ class Outcome:
     :param verification: the comparison of the results, None if it was not asked for
     :param files: the files written, rows with `path`, `bytes`
     :param profile: a profile of the time, None if it was not asked for
+    :param unverified: the bodies that never ran, with their rewrites
     """
 
     before: ModelProto
@@ -94,6 +96,7 @@ class Outcome:
     verification: VerificationReport | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
     profile: Profile | None = None
+    unverified: list[Unverified] = field(default_factory=list)
 
     @property
     def failure(self) -> str:

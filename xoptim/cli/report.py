@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from .validation import print_validation
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..trust.coverage import Unverified
     from ..trust.outputs import OutputDifference
     from ..trust.verification import VerificationReport
     from .outcome import Outcome, Request
@@ -53,8 +56,14 @@ def statistics_text(rows: list[dict[str, Any]], path: Path | None) -> str:
     return buffer.getvalue()
 
 
-def verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | None:
-    """Describes a comparison with values json accepts, None if there was none."""
+def verification_as_dict(
+    report: VerificationReport | None, missing: Sequence[Unverified] = ()
+) -> dict[str, Any] | None:
+    """Describes a comparison with values json accepts, None if there was none.
+
+    :param report: the comparison
+    :param missing: the bodies that never ran
+    """
     if report is None:
         return None
     return {
@@ -65,6 +74,8 @@ def verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | 
         "max_rel": report.max_rel,
         "sizes": report.sizes,
         "seed": report.seed,
+        "draws": report.draws,
+        "never_ran": [asdict(body) for body in missing],
         "outputs": report.to_rows(),
     }
 
@@ -95,7 +106,7 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "op_types": compare_ops(outcome.before, outcome.after),
         "private_operators": [r["private"] for r in outcome.statistics if r.get("private")],
         "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
-        "verification": verification_as_dict(outcome.verification),
+        "verification": verification_as_dict(outcome.verification, outcome.unverified),
         "validation": None if request.validation is None else request.validation.summary.to_dict(),
         "profile": None if outcome.profile is None else outcome.profile.rows(),
     }
@@ -195,6 +206,8 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
         print_validation(request.validation.summary, out)
     if outcome.verification is not None:
         _print_verification(outcome.verification, out)
+    for missing in outcome.unverified:
+        print_line(out, f"not verified: {missing}")
     if request.output is not None and not outcome.failure:
         print_line(out, f"\nwrote {request.output}")
     for row in outcome.files:
@@ -240,10 +253,12 @@ def _print_verification(report: VerificationReport, out: Console) -> None:
         sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"
         rows.append((r.output, r.dtype, list(r.shape), *sizes, _place(r), r.reason))
     where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
+    if report.draws > 1:
+        where = f"{report.draws} sets of inputs, the first {f'with {where}' if where else 'plain'}"
+    elif where:
+        where = f"with {where}"
     verdict = "same results" if report.ok else "results differ"
-    title = f"verification: {verdict}, tolerance {report.rtol:g}" + (
-        f", with {where}" if where else ""
-    )
+    title = f"verification: {verdict}, tolerance {report.rtol:g}" + (f", {where}" if where else "")
     columns = ["output", "type", "shape", "max abs", "max rel", "at", "remark"]
     for place in (6, 5):  # columns that say nothing
         if not any(row[place] for row in rows):

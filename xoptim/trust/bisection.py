@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ import onnx
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
-from xbuilder.tensors.closeness import ATOL, RTOL
+from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
-from .verification import VerificationError, VerificationReport, verify_models
+from .coverage import Unverified, unverified
+from .rewrite_places import RewritePlaces
+from .runtime import Opener, VerificationError
+from .verification import Reference, VerificationReport
 
 
 @dataclass
@@ -46,13 +50,15 @@ class Bisection:
     :param rewrites: number of rewrites of the optimized model
     :param runs: number of models that were made and compared with the first one
     :param report: comparison of the model with every rewrite, None if it does not run
-    :param wrong: the rewrite to blame, None if all of them are right
+    :param wrong: the rewrite to blame, None if none was found
+    :param unverified: the bodies that never ran, and the rewrites in them
     """
 
     rewrites: int
     runs: int
     report: VerificationReport | None
     wrong: WrongRewrite | None = None
+    unverified: list[Unverified] = field(default_factory=list)
 
 
 class _Search:
@@ -65,20 +71,22 @@ class _Search:
         folder: Path,
         trust_shapes: bool,
         keep_functions: bool,
-        **kwargs: Any,
+        reference: Reference,
     ):
-        self.model, self.patterns, self.folder, self.kwargs = model, patterns, folder, kwargs
+        self.model, self.patterns, self.folder = model, patterns, folder
+        self.reference = reference
         self.trust_shapes, self.keep_functions = trust_shapes, keep_functions
         self.runs = 0
 
     def optimize(
-        self, stop_after: int, dump: bool = False
+        self, stop_after: int, dump: bool = False, places: RewritePlaces | None = None
     ) -> tuple[ModelContainer, list[dict[str, Any]]]:
         options = OptimizationOptions(
             patterns=self.patterns,
             stop_after=stop_after,
             dump_applied_patterns=str(self.folder) if dump else None,
             trust_shapes=self.trust_shapes,
+            features=[] if places is None else [places],
         )
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
         builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
@@ -93,7 +101,7 @@ class _Search:
         self.runs += 1
         optimized = self.optimize(stop_after)[0]
         try:
-            report = verify_models(self.model, optimized, **self.kwargs)
+            report = self.reference.compare(optimized)
         except VerificationError as e:
             return str(e), None
         return report.reason, report
@@ -141,7 +149,7 @@ def applied_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def bisect_rewrites(
     model: onnx.ModelProto | str | Path,
     patterns: Any = "default",
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     sizes: Mapping[str, int] | None = None,
     rtol: float = RTOL,
     seed: int = 0,
@@ -174,15 +182,19 @@ def bisect_rewrites(
         done = bisect_rewrites("model.onnx", "default+onnxruntime", folder="wrong")
         print(done.rewrites, done.runs, done.wrong)
     """
-    options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
-    options["isolated"] = isolated
-    # fails if the original model does
-    sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
-    with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
+    with (
+        ExitStack() as files,
+        temporary_folder(tempfile.gettempdir(), "xoptim") as name,
+    ):
+        opener = Opener(files, isolated=isolated)
+        # fails if the original model does
+        reference = Reference(opener, model, inputs, sizes, Criterion(rtol, atol), seed)
         switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
-        search = _Search(model, patterns, Path(name), **switches, sizes=sizes, **options)
+        search = _Search(model, patterns, Path(name), **switches, reference=reference)
         reason, report = search.difference(-1)
-        done = Bisection(len(applied_rows(search.optimize(-1)[1])), 1, report)
+        places = RewritePlaces()
+        done = Bisection(len(applied_rows(search.optimize(-1, places=places)[1])), 1, report)
+        done.unverified = unverified(reference.draws.never_ran, places.results)
         if reason:
             done.wrong = search.first_wrong(done.rewrites, (reason, report), folder)
             done.runs = search.runs

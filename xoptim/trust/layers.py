@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +18,14 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..toolkit.features.provenance import REWRITES, SOURCES
+from .coverage import Body, bodies_of
+from .draws import draw_inputs, sizes_of
 from .node_runner import NodeError, NodeRunner, reads
 from .noise import DoubleRunner, optimized_results
 from .ort_values import OrtResult, to_python, to_result
 from .outputs import OutputDifference, compare_outputs
 from .random_inputs import candidate_sizes, random_inputs, required_inputs
-from .runtime import Model, VerificationError, container_of
+from .runtime import Model, Opener, VerificationError, container_of
 from .verification import is_random
 
 #: number of results whose noise is measured with the optimizations of onnxruntime
@@ -58,6 +61,8 @@ class LayerReport:
     :param seed: seed of the random inputs, None when inputs were given
     :param peak_bytes: the largest amount of memory the results of both models took together
     :param atol: absolute tolerance that was asked for
+    :param draws: number of sets of inputs
+    :param never_ran: the bodies that none of them runs: nothing in them is compared
     """
 
     rows: list[LayerDifference]
@@ -67,6 +72,8 @@ class LayerReport:
     seed: int | None = None
     peak_bytes: int = 0
     atol: float = ATOL
+    draws: int = 1
+    never_ran: list[Body] = field(default_factory=list)
 
     @property
     def first(self) -> LayerDifference | None:
@@ -91,7 +98,7 @@ class LayerReport:
 def compare_layers(
     before: Model,
     after: Model,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     sizes: Mapping[str, int] | None = None,
     rtol: float = RTOL,
     providers: Sequence[str] = (),
@@ -108,7 +115,7 @@ def compare_layers(
 
     :param before: the reference: a model, its bytes, or its path: weights in other files stay there
     :param after: the model to compare
-    :param inputs: inputs by name, random ones are made if None
+    :param inputs: inputs by name, or several sets of them; those that are missing are drawn
     :param sizes: sizes for the dimensions the first model leaves open
     :param rtol: relative tolerance
     :param providers: execution providers, CPU by default
@@ -132,11 +139,41 @@ def compare_layers(
         NodeRunner(container_of(after, allowed_roots), providers),
     )
     criterion = Criterion(rtol, atol)
-    if inputs is not None:
-        return _Comparison(runners, dict(inputs), criterion, stop).run()
+    given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
+    if not bodies_of(first.proto):
+        reports = [_first_report(runners, one, sizes, criterion, seed, stop) for one in given]
+        return next((r for r in reports if not r.ok), reports[0])
+    with ExitStack() as files:
+        opener = Opener(files, providers)
+        draws = draw_inputs(opener, opener.open(first, "first"), first, sizes, seed, given)
+    reports = []
+    for one in draws.sets:
+        report = _Comparison(runners, one.feeds, criterion, stop).run()
+        report.sizes, report.seed = one.sizes, seed if draws.is_random else None
+        reports.append(report)
+        if not report.ok:
+            break
+    found = max(reports, key=lambda report: (not report.ok, report.max_rel))
+    found.draws, found.never_ran = len(draws.sets), draws.never_ran
+    return found
+
+
+def _first_report(
+    runners: tuple[NodeRunner, NodeRunner],
+    given: Mapping[str, Any],
+    sizes: Mapping[str, int] | None,
+    criterion: Criterion,
+    seed: int,
+    stop: bool,
+) -> LayerReport:
+    """The comparison on the first inputs the reference accepts. The whole model is never loaded."""
+    model = runners[0].container.proto
+    if all(value.name in given for value in required_inputs(model)):
+        return _Comparison(runners, given, criterion, stop).run()
+    sizes = {**sizes_of(model, given), **(sizes or {})}
     error: VerificationError | None = None
-    for chosen, high in candidate_sizes(first.proto, sizes):
-        feeds = random_inputs(first.proto, chosen, seed, integer_high=high)
+    for chosen, high in candidate_sizes(model, sizes):
+        feeds = {**random_inputs(model, chosen, seed, integer_high=high), **given}
         try:
             report = _Comparison(runners, feeds, criterion, stop).run()
         except _FirstModelError as e:

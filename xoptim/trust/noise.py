@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -24,37 +23,45 @@ from .node_runner import NodeRunner, reads
 from .ort_values import OrtResult, to_python, to_result, type_name
 from .runtime import Model, Opener, VerificationError, container_of
 
-#: other roundings of some results of a model, by name
-Roundings = Callable[[Sequence[str]], Iterator[dict[str, Any]]]
-
 _FLOAT, _DOUBLE = type_name(TensorProto.FLOAT), type_name(TensorProto.DOUBLE)
 #: attributes that choose the type of a result
 _TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype", "stash_type"}
 
 
-def roundings_of(opener: Opener, model: Model, feeds: Mapping[str, Any]) -> Roundings:
-    """Computes outputs of a model with other roundings: as onnxruntime optimizes it, then with
-    doubles wherever it has kernels for them.
+class Roundings:
+    """The outputs of a model with other roundings: as onnxruntime optimizes it, then with doubles
+    wherever onnxruntime has kernels for them. Each is computed once, when it is needed.
 
-    :param opener: opens the sessions
+    :param opener: opens the session
     :param model: the model
     :param feeds: its inputs
-    :return: a function of the names of the outputs
+    :param names: its outputs
     """
 
-    def compute(names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        try:
-            session = opener.open(model, "first", optimized=True)
-            values = session.run(feeds, names)
-            session.close()
-            yield dict(zip(names, values, strict=True))
-        except VerificationError:  # the optimizations of onnxruntime are another matter
-            pass
-        # a node that does not run alone leaves no other reference
-        with contextlib.suppress(XoptimError, MemoryError):
-            yield double_results(container_of(model), feeds, names)
+    def __init__(self, opener: Opener, model: Model, feeds: Mapping[str, Any], names: list[str]):
+        self._opener, self._model, self._feeds, self._names = opener, model, feeds, names
+        self._known: list[dict[str, Any]] = []
 
-    return compute
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for i, compute in enumerate((self._optimized, self._with_doubles)):
+            if i == len(self._known):
+                self._known.append(compute())
+            yield self._known[i]
+
+    def _optimized(self) -> dict[str, Any]:
+        try:
+            session = self._opener.open(self._model, "first", optimized=True)
+            values = session.run(self._feeds, self._names)
+            session.close()
+            return dict(zip(self._names, values, strict=True))
+        except VerificationError:  # the optimizations of onnxruntime are another matter
+            return {}
+
+    def _with_doubles(self) -> dict[str, Any]:
+        try:
+            return double_results(container_of(self._model), self._feeds, self._names)
+        except (XoptimError, MemoryError):  # a node that does not run alone: no other reference
+            return {}
 
 
 def optimized_results(container: ModelContainer, feeds: Mapping[str, Any], name: str) -> list[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def open_dimensions(model: ModelProto) -> list[str]:
     """
     names: dict[str, None] = {}
     for value in required_inputs(model):
-        for dim in _dimensions(value):
+        for dim in dimensions_of(value):
             if not isinstance(dim, int):
                 names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
     return list(names)
@@ -65,7 +66,7 @@ def lengths(model: ModelProto) -> list[str]:
     names: dict[str, None] = {}
     for value in required_inputs(model):
         tensor = _tensor_type(value.type)
-        last = list(_dimensions(value))[-1:]
+        last = list(dimensions_of(value))[-1:]
         if tensor is not None and tensor.elem_type in _FLOATS:
             for dim in last:
                 if not isinstance(dim, int):
@@ -125,6 +126,8 @@ def random_inputs(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
     integer_high: int = 10,
+    pools: Mapping[str, Sequence[float]] | None = None,
+    scale: float = 1.0,
 ) -> dict[str, Any]:
     """Makes random inputs for a model.
 
@@ -137,6 +140,8 @@ def random_inputs(
         without a name); the others are chosen
     :param seed: same seed, same inputs
     :param integer_high: upper bound, excluded, of 32- and 64-bit integers
+    :param pools: values of some inputs, by name, each element is one of them
+    :param scale: factor of the floats
     :return: one numpy array by input, a list of two arrays for a sequence, None for an optional
     :raises OptionError: if `sizes` does not fit the model
     :raises XoptimError: if an input has a type that cannot be made, or too many numbers
@@ -145,20 +150,18 @@ def random_inputs(
 
         feeds = random_inputs(model, sizes={"batch": 4}, seed=1)
     """
-    chosen = complete_sizes(model, sizes)
-    rng = np.random.default_rng(seed)
+    law = _Law(np.random.default_rng(seed), complete_sizes(model, sizes), integer_high, scale)
+    pools = pools or {}
     feeds: dict[str, Any] = {}
     for value in required_inputs(model):
         kind = value.type.WhichOneof("value")
         if kind == "sequence_type":
             element = value.type.sequence_type.elem_type
-            feeds[value.name] = [
-                _tensor(value.name, element, chosen, rng, integer_high) for _ in range(2)
-            ]
+            feeds[value.name] = [_tensor(value.name, element, law) for _ in range(2)]
         elif kind == "optional_type":
             feeds[value.name] = None
         else:
-            feeds[value.name] = _tensor(value.name, value.type, chosen, rng, integer_high)
+            feeds[value.name] = _tensor(value.name, value.type, law, pools.get(value.name))
     return feeds
 
 
@@ -168,10 +171,22 @@ def _tensor_type(kind: TypeProto) -> TypeProto.Tensor | None:
     return kind.tensor_type if kind.HasField("tensor_type") else None
 
 
-def _dimensions(value: ValueInfoProto) -> Iterator[Dim]:
+def dimensions_of(value: ValueInfoProto) -> Iterator[Dim]:
+    """The dimensions of an input, named after it and their position if they have no name.
+
+    :param value: declaration of the input
+    """
     tensor = _tensor_type(value.type)
     if tensor is not None and not value.type.HasField("optional_type"):
         yield from _tensor_dimensions(value.name, tensor)
+
+
+def elem_type_of(value: ValueInfoProto) -> int:
+    """The element type of an input, 0 if it is no tensor.
+
+    :param value: declaration of the input
+    """
+    return int(value.type.tensor_type.elem_type) if value.type.HasField("tensor_type") else 0
 
 
 def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
@@ -183,18 +198,26 @@ def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
             yield f"{name}[{i}]" if dim.dim_param in {"", "?"} else normalize(dim.dim_param)
 
 
-def _tensor(
-    name: str,
-    kind: TypeProto,
-    sizes: Mapping[str, int],
-    rng: np.random.Generator,
-    integer_high: int,
-) -> np.ndarray:
+@dataclass(frozen=True)
+class _Law:
+    """How values are drawn, see :func:`random_inputs`."""
+
+    rng: np.random.Generator
+    sizes: Mapping[str, int]
+    integer_high: int
+    scale: float
+
+
+def _tensor(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None = None) -> Any:
     tensor = _tensor_type(kind)
     if tensor is None:
         raise XoptimError(f"input {name!r} is not a tensor, no random value can be made for it")
     shape = tuple(
-        dim if isinstance(dim, int) else sizes[dim] if dim in sizes else evaluate(dim, sizes)
+        dim
+        if isinstance(dim, int)
+        else law.sizes[dim]
+        if dim in law.sizes
+        else evaluate(dim, law.sizes)
         for dim in _tensor_dimensions(name, tensor)
     )
     if min(shape, default=0) < 0:
@@ -205,15 +228,18 @@ def _tensor(
             f"input {name!r} would have shape {shape}, more than {LARGEST_INPUT} numbers: "
             f"give other sizes or real inputs"
         )
-    return _random_array(name, tensor.elem_type, shape, rng, integer_high)
+    return _random_array(name, tensor.elem_type, shape, law, pool)
 
 
 def _random_array(
-    name: str, elem_type: int, shape: tuple[int, ...], rng: np.random.Generator, integer_high: int
+    name: str, elem_type: int, shape: tuple[int, ...], law: _Law, pool: Sequence[float] | None
 ) -> np.ndarray:
+    rng = law.rng
     if elem_type == TensorProto.STRING:
         words = rng.integers(0, 100, shape)
         return np.array([f"w{i}" for i in words.ravel()], dtype=object).reshape(shape)
+    if elem_type == TensorProto.BOOL and pool:
+        return np.asarray(rng.choice(np.array(pool), shape)).astype(np.bool_)
     if elem_type == TensorProto.BOOL:
         return np.asarray(rng.integers(0, 2, shape), dtype=np.bool_)
     known = _FLOATS | _SMALL_INTEGERS | _INTEGERS
@@ -222,9 +248,11 @@ def _random_array(
         text = names.get(elem_type, str(elem_type)) if elem_type else "unknown"
         raise XoptimError(f"input {name!r} has type {text}, random values cannot be made for it")
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    if pool:
+        return np.asarray(rng.choice(np.array(pool), shape)).astype(dtype)
     if elem_type in _FLOATS:
-        return np.asarray(rng.standard_normal(shape)).astype(dtype)
+        return np.asarray(law.scale * rng.standard_normal(shape)).astype(dtype)
     if elem_type in _SMALL_INTEGERS:
         limits = np.iinfo(dtype)
         return np.asarray(rng.integers(limits.min, limits.max + 1, shape)).astype(dtype)
-    return np.asarray(rng.integers(0, integer_high, shape)).astype(dtype)
+    return np.asarray(rng.integers(0, law.integer_high, shape)).astype(dtype)

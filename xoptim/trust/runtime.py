@@ -87,6 +87,16 @@ class Session:
                 f"onnxruntime does not run the {self.which} model: {short(e)}"
             ) from e
 
+    def end_profiling(self) -> str:
+        """Ends the profile and returns the path of its file.
+
+        :raises VerificationError: the process of the session died
+        """
+        try:
+            return str(self.session.end_profiling())
+        except XoptimError as e:
+            raise VerificationError(str(e)) from e
+
     def close(self) -> None:
         """Frees the memory of the model."""
         if isinstance(self.session, SessionProcess):
@@ -107,23 +117,24 @@ class Opener:
     providers: Sequence[str] | None = None
     isolated: bool = False
 
-    def open(self, model: Model, which: str, optimized: bool = False) -> Session:
+    def open(self, model: Model, which: str, optimized: bool = False, profile: str = "") -> Session:
         """Opens a session.
 
         :param model: the model
         :param which: its name in messages
         :param optimized: onnxruntime optimizes it, as it does by default
+        :param profile: beginning of the path of a profile, empty for none
         :raises VerificationError: onnxruntime does not load the model
         """
         source = self._source(model, which)
         providers = list(self.providers or ())
         try:
             if self.isolated:
-                process = SessionProcess(source, providers, optimized)
+                process = SessionProcess(source, providers, optimized, profile)
                 self.files.callback(process.close)
                 names = process.inputs, process.defaults, process.outputs
                 return Session(process, names, which)
-            session = open_session(source, providers, optimized)
+            session = open_session(source, providers, optimized, profile)
             return Session(session, names_of(session), which)
         except Exception as e:
             raise VerificationError(

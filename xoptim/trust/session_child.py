@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 
-def open_session(source: bytes | str, providers: Sequence[str], optimized: bool = False) -> Any:
+def open_session(
+    source: bytes | str, providers: Sequence[str], optimized: bool = False, profile: str = ""
+) -> Any:
     """Opens a session that runs the file as it is, without onnxruntime's optimizations.
 
     :param source: a serialized model or the path of its file
     :param providers: execution providers, CPU if empty
     :param optimized: onnxruntime optimizes the model, as it does by default
+    :param profile: beginning of the path of a profile of the nodes that run, empty for none
     """
     import onnxruntime
 
@@ -26,6 +29,8 @@ def open_session(source: bytes | str, providers: Sequence[str], optimized: bool 
     if not optimized:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    if profile:
+        options.enable_profiling, options.profile_file_prefix = True, profile
     chosen = list(providers or ["CPUExecutionProvider"])
     return onnxruntime.InferenceSession(source, options, providers=chosen)
 
@@ -38,7 +43,8 @@ def names_of(session: Any) -> tuple[list[str], list[str], list[str]]:
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Replies until the requests end: first a model to load, then inputs to run.
+    """Replies until the requests end: first a model to load, then inputs to run. A request
+    without inputs ends the profile and receives its path.
 
     A reply is ``(True, value)``, or ``(False, message)`` when onnxruntime refuses.
     """
@@ -54,6 +60,8 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             if session is None:
                 session = open_session(first, *second)
                 value = names_of(session)
+            elif second is None:
+                value = session.end_profiling()
             else:
                 value = session.run(first, second)
         except Exception as e:

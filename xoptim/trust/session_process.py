@@ -25,6 +25,7 @@ class SessionProcess:
     :param source: a serialized model or the path of its file
     :param providers: execution providers, CPU if empty
     :param optimized: onnxruntime optimizes the model
+    :param profile: see :func:`xoptim.trust.session_child.open_session`
     :raises SessionError: if onnxruntime does not load the model
 
     Example::
@@ -36,8 +37,14 @@ class SessionProcess:
             session.close()
     """
 
-    def __init__(self, source: bytes | str, providers: Sequence[str] = (), optimized: bool = False):
-        self._model = source, (list(providers), optimized)
+    def __init__(
+        self,
+        source: bytes | str,
+        providers: Sequence[str] = (),
+        optimized: bool = False,
+        profile: str = "",
+    ):
+        self._model = source, (list(providers), optimized, profile)
         self._process: subprocess.Popen[bytes] | None = None
         self.inputs: list[str] = []
         self.defaults: list[str] = []
@@ -68,6 +75,14 @@ class SessionProcess:
         process = self._process or self._start()
         results: list[Any] = self._ask(process, (names, dict(feeds)))
         return results
+
+    def end_profiling(self) -> str:
+        """Ends the profile and returns the path of its file.
+
+        :raises SessionError: the process died
+        """
+        path: str = self._ask(self._process or self._start(), (None, None))
+        return path
 
     def _ask(self, process: subprocess.Popen[bytes], *requests: Any) -> Any:
         assert process.stdin is not None and process.stdout is not None

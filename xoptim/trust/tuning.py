@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.processors import processor_features
-from xbuilder.tensors.closeness import ATOL, RTOL
+from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..authoring.rewriters import Member
 from ..catalogue.selection import get_pattern_list
@@ -23,7 +24,8 @@ from ..catalogue.speed_gated import SpeedGatedRewrite
 from ..catalogue.speed_gates import SpeedGate
 from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
-from .verification import VerificationError, accepted_inputs, verify_models
+from .runtime import Opener, VerificationError
+from .verification import Reference
 
 #: receives the current measure and the share that is done
 OnStep: TypeAlias = Callable[[str, float], None]
@@ -69,6 +71,7 @@ class Tuning:
     :param rtol: relative tolerance between results
     :param seed: seed of the random inputs
     :param atol: absolute tolerance between results
+    :param inputs: inputs that are not drawn, one mapping by set
     """
 
     patterns: Any = "onnxruntime"
@@ -80,6 +83,7 @@ class Tuning:
     rtol: float = RTOL
     seed: int = 0
     atol: float = ATOL
+    inputs: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -107,25 +111,29 @@ def tune(
     """
     how = how or Tuning()
     paths = [Path(model) for model in models]
-    feeds = [_accepted(path, how) for path in paths]  # a wrong file is refused before any measure
     measures: list[Measure] = []
     variants = _variants(how)
-    for i, (path, label) in enumerate(zip(paths, _labels(paths), strict=True)):
-        with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
-            bench = _Bench(path, label, how, feeds[i], Path(folder))
-            for j, variant in enumerate(variants):
-                if on_step is not None:
-                    share = (i + j / len(variants)) / len(models)
-                    on_step(f"{variant.name} on {label}", share)
-                measures += bench.measures(variant)
+    with ExitStack() as files:
+        opener = Opener(files, isolated=True)
+        # a wrong file is refused before any measure
+        references = [_reference(opener, path, how) for path in paths]
+        for i, (path, label) in enumerate(zip(paths, _labels(paths), strict=True)):
+            with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
+                bench = _Bench(path, label, how, references[i], Path(folder))
+                for j, variant in enumerate(variants):
+                    if on_step is not None:
+                        share = (i + j / len(variants)) / len(models)
+                        on_step(f"{variant.name} on {label}", share)
+                    measures += bench.measures(variant)
     return measures
 
 
-def _accepted(path: Path, how: Tuning) -> dict[str, Any]:
-    """Random inputs that a model accepts."""
+def _reference(opener: Opener, path: Path, how: Tuning) -> Reference:
+    """The outputs of a model on inputs it accepts."""
     load_model(path)
     try:
-        return accepted_inputs(path, how.sizes, how.seed)
+        criterion = Criterion(how.rtol, how.atol)
+        return Reference(opener, path, how.inputs, how.sizes, criterion, how.seed)
     except VerificationError as e:
         raise VerificationError(f"{str(path)!r} cannot be measured: {e}") from e
 
@@ -163,13 +171,13 @@ class _Bench:
     :param model: its file
     :param label: its name in reports
     :param how: how to measure
-    :param feeds: its inputs
+    :param reference: its outputs
     :param folder: where the optimized models are written
     """
 
-    def __init__(self, model: Path, label: str, how: Tuning, feeds: dict[str, Any], folder: Path):
+    def __init__(self, model: Path, label: str, how: Tuning, reference: Reference, folder: Path):
         self.model, self.label, self.how = model, label, how
-        self.feeds, self.folder = feeds, folder
+        self.reference, self.folder = reference, folder
         self._made: dict[tuple[int, ...], tuple[Path, dict[str, int], str]] = {}
 
     def measures(self, variant: _Variant) -> Iterator[Measure]:
@@ -187,7 +195,8 @@ class _Bench:
             if row.ok:
                 first, second = (fast_session(path, threads) for path in (before, after))
                 how = self.how
-                found = compare_sessions(first, second, self.feeds, how.blocks, how.seconds)
+                feeds = self.reference.draws.sets[0].feeds
+                found = compare_sessions(first, second, feeds, how.blocks, how.seconds)
                 row.microseconds, row.ratio = found.before * 1e6, found.ratio
             yield row
 
@@ -210,13 +219,9 @@ class _Bench:
     def _difference(self, path: Path) -> str:
         """The reason why an optimized model differs, empty if it does not."""
         try:
-            how = self.how
-            report = verify_models(
-                self.model, path, self.feeds, rtol=how.rtol, atol=how.atol, isolated=True
-            )
+            return self.reference.compare(path).reason
         except VerificationError as e:
             return str(e)
-        return report.reason
 
 
 def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[SpeedGate]:

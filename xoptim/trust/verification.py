@@ -13,17 +13,18 @@ from xbuilder.operators.op_traits import RANDOM
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..reports.model_summary import iterate_nodes
-from .noise import Roundings, roundings_of
+from .coverage import Body
+from .draws import InputSet, draw_inputs
+from .noise import Roundings
 from .outputs import OutputDifference, compare_outputs
-from .random_inputs import candidate_sizes, open_dimensions, random_inputs
 from .runtime import Model, Opener, Session, VerificationError, structure_of
 
 __all__ = [
     "Model",
     "OutputDifference",
+    "Reference",
     "VerificationError",
     "VerificationReport",
-    "accepted_inputs",
     "compare_outputs",
     "is_random",
     "verify_models",
@@ -39,6 +40,8 @@ class VerificationReport:
     :param sizes: size given to each dimension the model leaves open
     :param seed: seed of the random inputs, None when inputs were given
     :param atol: absolute tolerance that was asked for
+    :param draws: number of sets of inputs
+    :param never_ran: the bodies that none of them runs: nothing in them is verified
     """
 
     rows: list[OutputDifference]
@@ -46,6 +49,8 @@ class VerificationReport:
     sizes: dict[str, int] = field(default_factory=dict)
     seed: int | None = None
     atol: float = ATOL
+    draws: int = 1
+    never_ran: list[Body] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -88,7 +93,7 @@ class VerificationReport:
 def verify_models(
     before: Model,
     after: Model,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     sizes: Mapping[str, int] | None = None,
     rtol: float = RTOL,
     providers: Sequence[str] | None = None,
@@ -99,16 +104,15 @@ def verify_models(
     """Runs two models with onnxruntime on the same inputs and compares their outputs.
 
     Both run with onnxruntime's own optimizations disabled: the comparison is on the models as they
-    are written. Without inputs, random ones are made; where the first model refuses them (a
-    dimension that must be a multiple of 32, an index out of range) others are tried, unless `sizes`
-    settles every dimension. Types, shapes and values are compared as
-    :class:`xbuilder.tensors.closeness.Criterion` says; the noise of the first model is its distance
-    from itself when onnxruntime optimizes it, or computes it with doubles. Outputs of random
-    operators are compared by type and shape only.
+    are written. Inputs that are not given are drawn, in several sets if the model has branches, see
+    :func:`xoptim.trust.draws.draw_inputs`; the report tells the branches that never ran. Types,
+    shapes and values are compared as :class:`xbuilder.tensors.closeness.Criterion` says; the noise
+    of the first model is its distance from itself when onnxruntime optimizes it, or computes it
+    with doubles. Outputs of random operators are compared by type and shape only.
 
     :param before: the reference: a model, its bytes, or its path (needed for external data)
     :param after: the model to check
-    :param inputs: inputs by name, random ones are made if None
+    :param inputs: inputs by name, or several sets of them; those that are missing are drawn
     :param sizes: sizes for the dimensions the model leaves open
     :param rtol: relative tolerance
     :param providers: execution providers, CPU by default
@@ -116,7 +120,7 @@ def verify_models(
     :param isolated: onnxruntime runs in other processes: if it crashes, that is an error like
         another one, and other sizes are tried
     :param atol: absolute tolerance
-    :return: one row by output
+    :return: one row by output, the largest difference over the sets of inputs
     :raises VerificationError: if one of the models cannot run, or if the names of inputs or
         outputs are not the same
     :raises OptionError: if `sizes` does not fit the model
@@ -128,42 +132,93 @@ def verify_models(
     """
     with ExitStack() as files:
         opener = Opener(files, providers, isolated)
-        return _verify(opener, before, after, inputs, sizes, Criterion(rtol, atol), seed)
+        reference = Reference(opener, before, inputs, sizes, Criterion(rtol, atol), seed)
+        return reference.compare(after)
 
 
-def _verify(
-    opener: Opener,
-    before: Model,
-    after: Model,
-    inputs: Mapping[str, Any] | None,
-    sizes: Mapping[str, int] | None,
-    criterion: Criterion,
-    seed: int,
-) -> VerificationReport:
-    reference = structure_of(before)
-    session = opener.open(before, "first")
-    if inputs is None:
-        feeds, expected, chosen = _first_run(session, reference, sizes, seed)
-    else:
-        chosen = {}
-        feeds = dict(inputs)
-        expected = session.run(feeds)
-    names = session.names[2]
-    again = session.run(feeds) if is_random(iterate_nodes(reference)) else expected
-    session.close()
-    other = opener.open(after, "second")
-    _check_signatures(names, feeds, other)
-    got = other.run(feeds, names)
-    rows = [
-        compare_outputs(name, a, b, criterion, random=not _identical(a, c))
-        for name, a, b, c in zip(names, expected, got, again, strict=True)
-    ]
-    other.close()
-    values = dict(zip(names, zip(expected, got, strict=True), strict=True))
-    rows = _with_noise(rows, values, criterion, roundings_of(opener, before, feeds))
-    return VerificationReport(
-        rows, criterion.rtol, chosen, seed if inputs is None else None, criterion.atol
-    )
+class Reference:
+    """The outputs of a model, other models are compared with.
+
+    :param opener: opens the sessions
+    :param model: the model
+    :param inputs: see :func:`verify_models`
+    :param sizes: idem
+    :param criterion: the accepted difference
+    :param seed: seed of the random inputs
+    :raises VerificationError: the model cannot run
+
+    ::
+
+        with ExitStack() as files:
+            reference = Reference(Opener(files), model)
+            report = reference.compare(optimized)
+    """
+
+    def __init__(
+        self,
+        opener: Opener,
+        model: Model,
+        inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        sizes: Mapping[str, int] | None = None,
+        criterion: Criterion | None = None,
+        seed: int = 0,
+    ):
+        self.opener, self.model, self.seed = opener, model, seed
+        self.criterion = criterion or Criterion()
+        given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
+        session = opener.open(model, "first")
+        self.names = session.names[2]
+        self.draws = draw_inputs(opener, session, model, sizes, seed, given)
+        #: for each set of inputs, whether each output changes from one run to the next
+        self._random = [self._random_outputs(session, one) for one in self.draws.sets]
+        session.close()
+        self._noise = [Roundings(opener, model, s.feeds, self.names) for s in self.draws.sets]
+
+    def _random_outputs(self, session: Session, one: InputSet) -> list[bool]:
+        if not is_random(iterate_nodes(structure_of(self.model))):
+            return [False] * len(self.names)
+        pairs = zip(one.expected, session.run(one.feeds), strict=True)
+        return [not _identical(a, b) for a, b in pairs]
+
+    def compare(self, model: Model) -> VerificationReport:
+        """Runs another model on the same inputs and compares its outputs.
+
+        :param model: the other model
+        :raises VerificationError: it cannot run, its inputs or its outputs have other names
+        """
+        session = self.opener.open(model, "second")
+        _check_signatures(self.names, self.draws.sets[0].feeds, session)
+        rows: list[OutputDifference] = []
+        for i, one in enumerate(self.draws.sets):
+            found = self._rows(i, session.run(one.feeds, self.names))
+            rows = [max(pair, key=_rank) for pair in zip(rows or found, found, strict=True)]
+        session.close()
+        return VerificationReport(
+            rows,
+            self.criterion.rtol,
+            self.draws.sets[0].sizes,
+            self.seed if self.draws.is_random else None,
+            self.criterion.atol,
+            len(self.draws.sets),
+            self.draws.never_ran,
+        )
+
+    def _rows(self, position: int, got: Sequence[Any]) -> list[OutputDifference]:
+        """The differences on one set of inputs."""
+        expected = self.draws.sets[position].expected
+        rows = [
+            compare_outputs(name, a, b, self.criterion, random)
+            for name, a, b, random in zip(
+                self.names, expected, got, self._random[position], strict=True
+            )
+        ]
+        values = dict(zip(self.names, zip(expected, got, strict=True), strict=True))
+        return _with_noise(rows, values, self.criterion, self._noise[position])
+
+
+def _rank(row: OutputDifference) -> tuple[bool, float]:
+    """What makes a difference worse than another one."""
+    return not row.ok, row.max_rel
 
 
 def _with_noise(
@@ -175,28 +230,14 @@ def _with_noise(
     """Compares again the outputs that are refused, with the noise of the first model."""
     found = {row.output: row for row in rows}
     noisy: dict[str, list[Any]] = {row.output: [] for row in rows if row.is_rounding}
-    for others in roundings(list(noisy)) if noisy else ():
-        for name, value in others.items():
-            noisy[name].append(value)
-            found[name] = compare_outputs(name, *values[name], criterion, noisy=noisy[name])
+    for others in roundings if noisy else ():
+        for name in noisy:
+            if name in others:
+                noisy[name].append(others[name])
+                found[name] = compare_outputs(name, *values[name], criterion, noisy=noisy[name])
         if all(found[name].ok for name in noisy):
             break
     return [found[row.output] for row in rows]
-
-
-def accepted_inputs(
-    model: Model, sizes: Mapping[str, int] | None = None, seed: int = 0
-) -> dict[str, Any]:
-    """Makes random inputs that a model accepts, as :func:`verify_models` does.
-
-    :param model: the model, onnxruntime runs it in another process
-    :param sizes: sizes for the dimensions the model leaves open
-    :param seed: seed of the random inputs
-    :raises VerificationError: the model cannot run
-    """
-    with ExitStack() as files:
-        session = Opener(files, None, True).open(model, "first")
-        return _first_run(session, structure_of(model), sizes, seed)[0]
 
 
 def _largest(values: Iterator[float]) -> float:
@@ -216,26 +257,6 @@ def is_random(nodes: Iterable[onnx.NodeProto]) -> bool:
     return any(
         node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
         for node in nodes
-    )
-
-
-def _first_run(
-    session: Session, model: onnx.ModelProto, sizes: Mapping[str, int] | None, seed: int
-) -> tuple[dict[str, Any], list[Any], dict[str, int]]:
-    """Looks for inputs that the reference accepts.
-
-    :return: inputs, outputs, sizes
-    """
-    first_error: VerificationError | None = None
-    for chosen, high in candidate_sizes(model, sizes):
-        feeds = random_inputs(model, chosen, seed, integer_high=high)
-        try:
-            return feeds, session.run(feeds), chosen
-        except VerificationError as e:
-            first_error = first_error or e
-    raise VerificationError(
-        f"{first_error}; give sizes to the dimensions {open_dimensions(model)} (--dim NAME=SIZE "
-        "on the command line) or real inputs"
     )
 
 

@@ -15,6 +15,8 @@ import shutil
 import sys
 from collections.abc import Iterator
 
+#: number of folders made before giving up
+_TRIES = 10
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
 
 if sys.platform == "win32":
@@ -151,12 +153,24 @@ def temporary_folder(folder: str, name: str) -> Iterator[str]:
             print(os.listdir(work))
     """
     TemporaryFiles(folder).remove(name, name)
-    path = os.path.join(folder, temporary_name(name))
-    os.mkdir(path, 0o700)
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, path, ignore_errors=True)
-        if sys.platform != "win32":
+        path = _owned_folder(folder, name, stack)
+        yield path
+
+
+def _owned_folder(folder: str, name: str, stack: contextlib.ExitStack) -> str:
+    """Makes a temporary folder and takes its lock, until the stack is closed."""
+    for _ in range(_TRIES):
+        path = os.path.join(folder, temporary_name(name))
+        os.mkdir(path, 0o700)
+        if sys.platform == "win32":
+            break
+        # another process may take it for an orphan before it is locked
+        with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(path, os.O_RDONLY)
             stack.callback(os.close, descriptor)
             own(descriptor)
-        yield path
+            if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                break
+    stack.callback(shutil.rmtree, path, ignore_errors=True)
+    return path

@@ -1,0 +1,55 @@
+"""The values a model decides upon."""
+
+from __future__ import annotations
+
+import onnx.parser
+import pytest
+
+from xoptim.trust.decisive_values import decisive_values
+
+
+def found(body: str, inputs: str = "int64 k", outputs: str = "bool y"):
+    return decisive_values(
+        onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => ({outputs}) '
+            f"<int64 c = {{16000}}, int64 two = {{2}}, float[7, 3] table = {{{','.join(['0'] * 21)}}}> "
+            f"{{ {body} }}"
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "body,values",
+    [
+        ("y = Equal(k, c)", {16000}),
+        ("y = Equal(c, k)", {16000}),
+        ("y = Greater(k, c)", {15999, 16000, 16001}),
+        ("a = Cast<to: int = 7>(k) b = Identity(a) y = Equal(b, c)", {16000}),
+        ("a = Add(k, two) y = Equal(a, c)", {15998}),
+        ("a = Sub(two, k) y = Equal(a, c)", {-15998}),
+        ("a = Mul(k, two) y = Equal(a, c)", {8000}),
+        ("a = Div(k, two) y = Equal(a, c)", {32000}),
+        ("a = Mod(k, two) y = Cast<to: int = 9>(a)", {1, 2, 3}),
+        ("d = Constant<value_int: int = 5>() y = Less(k, d)", {4, 5, 6}),
+        ("y = If (k) <then_branch = t () => (bool u) { u = Equal(k, c) }, else_branch = e () => (bool v) { v = Not(k) }>",
+         {0, 1, 16000}),
+        ("r = Range(two, k, two) s = Size(r) y = Equal(s, c)", {0, 1, 2, 3}),
+        ("a = Mul(k, k) y = Equal(a, c)", set()),
+    ],
+)  # fmt: skip
+def test_constants_that_reach_a_comparison(body, values) -> None:
+    assert found(body).values.get("k", set()) == values
+
+
+def test_bounds_of_indices() -> None:
+    assert found("y = Gather(table, k)", outputs="float[3] y").bounds == {"k": 7}
+    one = found("y = Gather<axis: int = 1>(table, k)", outputs="float[7] y")
+    assert one.bounds == {"k": 3}
+    shifted = found("a = Add(k, two) y = Gather(table, a)", outputs="float[3] y")
+    assert shifted.bounds == {"k": 5}
+
+
+def test_sizes_of_dimensions() -> None:
+    body = "s = Shape(x) i = Constant<value_int: int = 1>() d = Gather(s, i) y = Less(d, two)"
+    sizes = found(body, inputs="float[batch, seq] x").sizes
+    assert sizes == {"seq": {1, 2, 3}}

@@ -1,0 +1,127 @@
+"""Inputs are drawn until every branch ran."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import numpy as np
+import onnx.parser
+import pytest
+
+from xbuilder.errors import XoptimError
+from xoptim.trust.draws import draw_inputs, sizes_of
+from xoptim.trust.runtime import Opener, VerificationError
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18]> '
+#: the branch of 16 kHz, as voice detectors have
+RATE = (
+    HEAD
+    + """
+g (float[n] x, int64 sr) => (float[n] y) <int64 c = {16000}> {
+    is = Equal(sr, c)
+    y = If (is) <then_branch = t () => (float[n] u) { u = Relu(x) },
+                 else_branch = e () => (float[n] v) { v = Neg(x) }>
+}
+"""
+)
+
+
+def draw(text: str, **options):
+    model = onnx.parser.parse_model(text)
+    with ExitStack() as files:
+        opener = Opener(files)
+        return draw_inputs(opener, opener.open(model, "first"), model, **options)
+
+
+def test_a_branch_that_needs_one_value() -> None:
+    draws = draw(RATE)
+    assert len(draws.sets) == 2 and draws.never_ran == [] and draws.is_random
+    assert draws.sets[1].feeds["sr"] == 16000 and draws.sets[1].expected[0].min() == 0
+    again = draw(RATE)
+    assert np.array_equal(draws.sets[0].feeds["x"], again.sets[0].feeds["x"])
+    assert not np.array_equal(draws.sets[0].feeds["x"], draw(RATE, seed=1).sets[0].feeds["x"])
+
+
+@pytest.mark.parametrize(
+    "inputs,condition",
+    [
+        ("float[n] x, bool k", "is = Not(k)"),
+        ("float[n] x, float k", "is = Greater(k, big)"),
+        ("float[n] x, int32 k", "d = Cast<to: int = 1>(k) is = Less(d, big)"),
+        ("float[n] x", "s = Size(x) z = Shape(x) w = Squeeze(z) i = Constant<value_int: int = 0>() "
+                       "d = Gather(z, i) e = Constant<value_int: int = 37>() is = Equal(d, e)"),
+    ],
+)  # fmt: skip
+def test_other_conditions(inputs, condition) -> None:
+    text = f"""{HEAD} g ({inputs}) => (float[n] y) <float big = {{1000}}> {{
+        {condition}
+        y = If (is) <then_branch = t () => (float[n] u) {{ u = Relu(x) }},
+                     else_branch = e () => (float[n] v) {{ v = Neg(x) }}>
+    }}"""
+    assert draw(text).never_ran == []
+
+
+def test_loops_with_and_without_steps() -> None:
+    text = (
+        HEAD
+        + """
+    g (float[n] x, int64 k) => (float[n] y) <bool keep = {1}, int64 least = {6}> {
+        m = Sub(k, least)
+        y = Loop (m, keep, x) <body = b (int64 i, bool go, float[n] s) => (bool again, float[n] r) {
+            again = Identity (go)
+            r = Exp (s)
+        }>
+    }"""
+    )
+    draws = draw(text)
+    assert draws.never_ran == []
+    assert any(s.feeds["k"] > 6 for s in draws.sets)
+
+
+def test_what_cannot_be_reached_is_told() -> None:
+    text = RATE.replace("Equal(sr, c)", "Equal(h, c)").replace(
+        "is =", "q = Mul(sr, sr) r = Mul(q, q) h = Add(r, sr) is ="
+    )
+    draws = draw(text)
+    assert [b.name for b in draws.never_ran] == ["then_branch of y"]
+
+
+def test_given_inputs_are_kept() -> None:
+    draws = draw(RATE, given=[{"sr": np.array(16000)}])
+    assert [b.name for b in draws.never_ran] == ["else_branch of y"] and len(draws.sets) == 1
+    both = [{"sr": np.array(16000)}, {"sr": np.array(8000), "x": np.ones(3, np.float32)}]
+    draws = draw(RATE, given=both)
+    assert draws.never_ran == [] and [s.feeds["sr"] for s in draws.sets] == [16000, 8000]
+    assert draws.sets[1].feeds["x"].tolist() == [1, 1, 1]
+    complete = [{"sr": np.array(1), "x": np.ones(3, np.float32)}]
+    draws = draw(RATE, given=complete)
+    assert not draws.is_random and len(draws.sets) == 1 and len(draws.never_ran) == 1
+    with pytest.raises(VerificationError, match="does not run the first model"):
+        draw(RATE, given=[{"sr": np.array(1.5), "x": np.ones(3, np.float32)}])
+
+
+def test_given_inputs_settle_sizes() -> None:
+    model = onnx.parser.parse_model(
+        HEAD + "g (float[n, 4] x, float[n, m] z) => (float[n, 4] y) { y = Neg(x) }"
+    )
+    assert sizes_of(model, {"x": np.ones((3, 4))}) == {"n": 3}
+    with pytest.raises(XoptimError, match=r"input 'x' has shape \[3, 5\], the model expects"):
+        sizes_of(model, {"x": np.ones((3, 5))})
+    with pytest.raises(XoptimError, match=r"'z' has shape \[2, 1\], the model expects \[3, 'm'\]"):
+        sizes_of(model, {"x": np.ones((3, 4)), "z": np.ones((2, 1))})
+
+
+def test_indices_take_every_position_and_special_ones() -> None:
+    text = (
+        HEAD
+        + f"""
+    g (int64[64] x) => (float[64] y, bool[64] z) <float[50] w = {{{",".join(["0"] * 50)}}}, int64 pad = {{49}}> {{
+        y = Gather(w, x)
+        z = Equal(x, pad)
+    }}"""
+    )
+    taken = draw(text).sets[0].feeds["x"]
+    assert taken.max() > 10 and taken.max() < 50
+    text = text.replace("y = Gather(w, x)", "y = Cast<to: int = 1>(x)")
+    assert set(draw(text).sets[0].feeds["x"].tolist()) <= {*range(10), 49}
+    assert 49 in draw(text).sets[0].feeds["x"]

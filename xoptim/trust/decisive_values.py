@@ -1,0 +1,208 @@
+"""The values of its inputs a model decides upon: what it compares them with, what it indexes with
+them, how many times a loop runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.numpy_helper import to_array
+
+from xbuilder.nodes.attributes import find_attribute
+from xbuilder.nodes.subgraphs import subgraphs_of
+
+from .random_inputs import dimensions_of, required_inputs
+
+#: operators whose result has the values of their first input, or a choice of them
+_SAME = {
+    "Abs", "Cast", "Clip", "Expand", "Flatten", "Gather", "Identity", "Max", "Min", "Not",
+    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze",
+    "Tile", "Transpose", "Unsqueeze",
+}  # fmt: skip
+_COMPARED = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod"}
+_AFFINE = {"Add", "Sub", "Mul", "Div"}
+#: constants with more values are tables, not bounds
+_MOST_VALUES = 16
+#: numbers of steps of a loop worth a try
+_STEPS = (0, 1, 2, 3)
+
+
+@dataclass
+class Decisive:
+    """The values worth a try.
+
+    :param values: by input: what it is compared with, and the numbers around it
+    :param sizes: the same by open dimension
+    :param bounds: by input that is an index: the number of positions
+    """
+
+    values: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
+    sizes: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    bounds: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """A result is ``scale * x + shift`` where `x` is an input, or the size of a dimension."""
+
+    name: str
+    is_size: bool = False
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def source_of(self, value: float) -> float:
+        """The value of `x` that gives a value."""
+        return (value - self.shift) / self.scale
+
+
+def decisive_values(model: ModelProto) -> Decisive:
+    """Follows the inputs, and their sizes, to what they are compared with.
+
+    :param model: any model; its local functions are not followed
+    """
+    search = _Search(Decisive())
+    for value in required_inputs(model):
+        search.origins[value.name] = [_Origin(value.name)]
+        search.shapes[value.name] = list(dimensions_of(value))
+    search.follow(model.graph)
+    return search.found
+
+
+class _Search:
+    def __init__(self, found: Decisive):
+        self.found = found
+        self.origins: dict[str, list[_Origin]] = {}
+        #: dimensions of the results that are inputs, and of those that are shapes of them
+        self.shapes: dict[str, list[int | str]] = {}
+        self.vectors: dict[str, list[int | str]] = {}
+        self.constants: dict[str, np.ndarray] = {}
+        self.dims: dict[str, list[int]] = {}
+
+    def follow(self, graph: GraphProto) -> None:
+        """Follows the nodes of a graph, then of its subgraphs."""
+        for tensor in graph.initializer:
+            self.dims[tensor.name] = list(tensor.dims)
+            self._add_constant(tensor.name, tensor)
+        for node in graph.node:
+            self._step(node)
+            for _, body in subgraphs_of(node):
+                self.follow(body)
+
+    def _add_constant(self, name: str, tensor: TensorProto) -> None:
+        small = np.prod(tensor.dims, dtype=np.float64) <= _MOST_VALUES
+        if small and tensor.data_location != TensorProto.EXTERNAL:
+            self.constants[name] = to_array(tensor)
+
+    def _step(self, node: NodeProto) -> None:
+        if node.op_type == "Constant":
+            self._constant(node)
+        elif node.op_type == "Shape":
+            self.vectors.update(self._shape(node))
+        elif node.op_type == "Gather" and node.input[0] in self.vectors:
+            self._size(node)
+        else:
+            self._indices(node)
+            self._steps(node)
+            self._compare(node)
+            self._pass_on(node)
+
+    def _constant(self, node: NodeProto) -> None:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                self._add_constant(node.output[0], attribute.t)
+            elif attribute.name in ("value_int", "value_float"):
+                value = attribute.i if attribute.name == "value_int" else attribute.f
+                self.constants[node.output[0]] = np.array(value)
+            elif attribute.name in ("value_ints", "value_floats"):
+                self.constants[node.output[0]] = np.array([*attribute.ints, *attribute.floats])
+
+    def _shape(self, node: NodeProto) -> Mapping[str, list[int | str]]:
+        shape = self.shapes.get(node.input[0])
+        if shape is None or any(a.name in ("start", "end") for a in node.attribute):
+            return {}
+        return {node.output[0]: shape}
+
+    def _size(self, node: NodeProto) -> None:
+        """One dimension of a shape."""
+        vector, index = self.vectors[node.input[0]], self.constants.get(node.input[1])
+        if index is None or index.size != 1 or not -len(vector) <= int(index.item()) < len(vector):
+            return
+        dim = vector[int(index.item())]
+        if isinstance(dim, str):
+            self.origins[node.output[0]] = [_Origin(dim, is_size=True)]
+
+    def _indices(self, node: NodeProto) -> None:
+        if node.op_type not in ("Gather", "GatherElements") or len(node.input) < 2:
+            return
+        dims = self.dims.get(node.input[0])
+        attribute = find_attribute(node, "axis")
+        axis = 0 if attribute is None else attribute.i
+        for origin in self.origins.get(node.input[1], ()):
+            if dims and -len(dims) <= axis < len(dims) and not origin.is_size:
+                bound = int(origin.source_of(dims[axis]))
+                self.found.bounds[origin.name] = min(
+                    bound, self.found.bounds.get(origin.name, bound)
+                )
+
+    def _steps(self, node: NodeProto) -> None:
+        """A number of steps, or the condition of a branch."""
+        if node.op_type in ("Loop", "Range", "If"):
+            for name in node.input:
+                self._try(name, (0, 1) if node.op_type == "If" else _STEPS)
+
+    def _compare(self, node: NodeProto) -> None:
+        if node.op_type not in _COMPARED or len(node.input) != 2:
+            return
+        for one, other in (tuple(node.input), tuple(reversed(node.input))):
+            if other in self.constants and self.constants[other].dtype.kind in "iufb":
+                values = self.constants[other].astype(np.float64).ravel().tolist()
+                around = () if node.op_type == "Equal" else (-1, 1)
+                self._try(one, [v + d for v in values for d in (0, *around)])
+
+    def _try(self, name: str, values: Iterable[float]) -> None:
+        for origin in self.origins.get(name, ()):
+            for value in map(origin.source_of, values):
+                if not origin.is_size:
+                    self.found.values[origin.name].add(value)
+                elif value == int(value) and value >= 0:
+                    self.found.sizes[origin.name].add(int(value))
+
+    def _pass_on(self, node: NodeProto) -> None:
+        """Gives the origins of the inputs to the results."""
+        origins: list[_Origin] = []
+        if node.op_type in _SAME and node.input:
+            origins = self.origins.get(node.input[0], [])
+            if node.op_type in ("Identity", "Cast") and node.input[0] in self.shapes:
+                self.shapes[node.output[0]] = self.shapes[node.input[0]]
+        elif node.op_type == "Where":
+            origins = [o for n in node.input[1:] for o in self.origins.get(n, ())]
+        elif node.op_type in _AFFINE and len(node.input) == 2:
+            origins = self._affine(node)
+        for name in node.output if origins else ():
+            self.origins[name] = origins
+
+    def _affine(self, node: NodeProto) -> list[_Origin]:
+        first, second = node.input
+        if second in self.constants and self.constants[second].size == 1:
+            value, known = float(self.constants[second].item()), self.origins.get(first, ())
+            scale, shift = {
+                "Add": (1.0, value),
+                "Sub": (1.0, -value),
+                "Mul": (value, 0.0),
+                "Div": (1 / value if value else 0.0, 0.0),
+            }[node.op_type]
+        elif first in self.constants and self.constants[first].size == 1:
+            value, known = float(self.constants[first].item()), self.origins.get(second, ())
+            scale, shift = {"Add": (1.0, value), "Sub": (-1.0, value), "Mul": (value, 0.0)}.get(
+                node.op_type, (0.0, 0.0)
+            )
+        else:
+            return []
+        return [
+            _Origin(o.name, o.is_size, o.scale * scale, o.shift * scale + shift)
+            for o in known
+            if scale
+        ]

@@ -1,0 +1,266 @@
+"""Draws the inputs of a model: those it accepts, in as many sets as its branches need."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+
+from xbuilder.dims import Dim
+from xbuilder.errors import XoptimError
+
+from .coverage import Body, Coverage, bodies_of
+from .decisive_values import Decisive, decisive_values
+from .random_inputs import (
+    candidate_sizes,
+    dimensions_of,
+    elem_type_of,
+    open_dimensions,
+    random_inputs,
+    required_inputs,
+)
+from .runtime import Model, Opener, Session, VerificationError, structure_of
+
+#: number of sets tried for the values the model decides upon, then at random
+_FIRST, _RANDOM = 12, 8
+#: number of sets kept for a model without branches
+_WITHOUT_BRANCH = 6
+#: no more sets are tried after this time
+_SECONDS = 30.0
+#: factors of the floats of the random sets
+_SCALES = (1.0, 100.0, 0.01, 0.0)
+_INTEGERS = {
+    TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64,
+}  # fmt: skip
+
+
+@dataclass
+class InputSet:
+    """Inputs a model accepts, and its outputs.
+
+    :param feeds: inputs by name
+    :param expected: outputs, in order
+    :param sizes: size of each dimension the model leaves open
+    """
+
+    feeds: dict[str, Any]
+    expected: list[Any]
+    sizes: dict[str, int]
+
+
+@dataclass
+class Draws:
+    """The inputs models are compared on.
+
+    :param sets: at least one
+    :param never_ran: the bodies that none of them runs
+    :param is_random: whether some of the inputs were drawn
+    """
+
+    sets: list[InputSet]
+    never_ran: list[Body] = field(default_factory=list)
+    is_random: bool = True
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A set to try: values of some inputs, sizes of some dimensions, factor of the floats."""
+
+    pools: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    scale: float = 1.0
+
+
+def draw_inputs(
+    opener: Opener,
+    session: Session,
+    model: Model,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    given: Sequence[Mapping[str, Any]] = ({},),
+) -> Draws:
+    """Draws sets of inputs until every branch that can run ran.
+
+    The first set is plain: small integers, normal floats. The others take the values the model
+    compares its inputs with, the sizes it compares their dimensions with, a few numbers of steps
+    for a loop. A set is kept if a body runs that did not run before. Where the model refuses
+    inputs, smaller integers and other sizes are tried.
+
+    :param opener: opens the sessions that measure what runs
+    :param session: runs the model
+    :param model: the model
+    :param sizes: sizes for the dimensions the model leaves open
+    :param seed: seed of the random inputs
+    :param given: inputs that are not drawn, one mapping by set
+    :raises VerificationError: the model refuses the inputs
+    """
+    drawer = _Drawer(session, structure_of(model), sizes, seed)
+    coverage = Coverage(opener, model) if bodies_of(drawer.model) else None
+    kept: list[InputSet] = []
+    is_random = False
+    for fixed in given or ({},):
+        is_random = is_random or not drawer.is_complete(fixed)
+        first = drawer.accepted(_Plan(), fixed)
+        if isinstance(first, VerificationError):
+            raise first
+        kept.append(first)
+        if coverage is not None:
+            coverage.measure([first.feeds])
+    for fixed in given or ({},):
+        kept += drawer.more(fixed, coverage)
+    return Draws(kept, [] if coverage is None else coverage.never_ran(), is_random)
+
+
+class _Drawer:
+    """Makes sets of inputs and runs the model on them."""
+
+    def __init__(
+        self, session: Session, model: ModelProto, sizes: Mapping[str, int] | None, seed: int
+    ):
+        self.session, self.model, self.seed = session, model, seed
+        self.sizes = dict(sizes or {})
+        self.decisive: Decisive = decisive_values(model)
+        self.open = set(open_dimensions(model))
+        self.scalars = {
+            v.name: elem_type_of(v)
+            for v in required_inputs(model)
+            if math.prod(d if isinstance(d, int) else 0 for d in dimensions_of(v)) == 1
+        }
+        self.end = time.perf_counter() + _SECONDS
+
+    def is_complete(self, fixed: Mapping[str, Any]) -> bool:
+        """Whether nothing is left to draw."""
+        return all(v.name in fixed for v in required_inputs(self.model))
+
+    def accepted(self, plan: _Plan, fixed: Mapping[str, Any]) -> InputSet | VerificationError:
+        """A set the model accepts, or the first error."""
+        given = {**sizes_of(self.model, fixed), **self.sizes}
+        free = {n: s for n, s in plan.sizes.items() if n in self.open and n not in given}
+        error: VerificationError | None = None
+        if self.is_complete(fixed):
+            try:
+                return InputSet(dict(fixed), self.session.run(fixed), {})
+            except VerificationError as e:
+                return e
+        for chosen, high in candidate_sizes(self.model, {**free, **given}):
+            try:
+                pools = {**self._pools(high), **plan.pools}
+                made = random_inputs(self.model, chosen, self.seed, high, pools, plan.scale)
+                feeds = {**made, **fixed}
+                return InputSet(feeds, self.session.run(feeds), chosen)
+            except VerificationError as e:
+                error = error or e
+        return VerificationError(
+            f"{error}; give sizes to the dimensions {open_dimensions(self.model)} (--dim NAME=SIZE "
+            "on the command line) or real inputs (--input NAME=VALUE)"
+        )
+
+    def _pools(self, high: int) -> dict[str, Sequence[float]]:
+        """The values of the elements of the inputs that are indices or compared with constants."""
+        pools: dict[str, Sequence[float]] = {}
+        for value in required_inputs(self.model):
+            name = value.name
+            bound = self.decisive.bounds.get(name)
+            if name in self.scalars or elem_type_of(value) not in _INTEGERS:
+                continue
+            known = self.decisive.values.get(name, ())
+            wanted = {v for v in known if v == int(v) and (bound is None or 0 <= v < bound)}
+            if bound is not None and bound > 0 and high == 10:
+                pools[name] = range(bound)
+            elif wanted and high == 10:
+                pools[name] = sorted({*range(high), *wanted})
+        return pools
+
+    def more(self, fixed: Mapping[str, Any], coverage: Coverage | None) -> Iterator[InputSet]:
+        """The sets that run something else than the first one."""
+        if self.is_complete(fixed):
+            return
+        plans = list(self._plans(fixed))
+        if coverage is None:
+            yield from self._try(plans[:_WITHOUT_BRANCH], fixed)
+            return
+        for some in (plans[:_FIRST], list(self._random_plans(fixed))):
+            if coverage.is_complete:
+                return
+            seen = set(coverage.ran)
+            sets = list(self._try(some, fixed))
+            for one, ran in zip(sets, coverage.measure([s.feeds for s in sets]), strict=True):
+                if ran - seen:
+                    seen |= ran
+                    yield one
+
+    def _try(self, plans: Sequence[_Plan], fixed: Mapping[str, Any]) -> Iterator[InputSet]:
+        for plan in plans:
+            if time.perf_counter() > self.end:
+                return
+            found = self.accepted(plan, fixed)
+            if isinstance(found, InputSet):
+                yield found
+
+    def _choices(self, fixed: Mapping[str, Any]) -> dict[str, list[float]]:
+        """The values worth a try of the inputs of one element."""
+        choices = {}
+        for name, elem_type in self.scalars.items():
+            values = self.decisive.values.get(name, set())
+            if name not in fixed and values:
+                choices[name] = sorted(v for v in values if _has_value(elem_type, v))
+        return {name: values for name, values in choices.items() if values}
+
+    def _plans(self, fixed: Mapping[str, Any]) -> Iterator[_Plan]:
+        """Each value worth a try is in one of the plans."""
+        choices = self._choices(fixed)
+        sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
+        for i in range(max(map(len, [*choices.values(), *sizes.values()]), default=0)):
+            yield _Plan(
+                {name: [values[i % len(values)]] for name, values in choices.items()},
+                {name: values[i % len(values)] for name, values in sizes.items()},
+            )
+
+    def _random_plans(self, fixed: Mapping[str, Any]) -> Iterator[_Plan]:
+        rng = np.random.default_rng(self.seed)
+        choices = self._choices(fixed)
+        sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
+        for i in range(_RANDOM):
+            yield _Plan(
+                {name: [float(rng.choice(values))] for name, values in choices.items()},
+                {name: int(rng.choice(values)) for name, values in sizes.items()},
+                _SCALES[i % len(_SCALES)],
+            )
+
+
+def _has_value(elem_type: int, value: float) -> bool:
+    """Whether a type has a number."""
+    if elem_type == TensorProto.BOOL:
+        return value in (0, 1)
+    if elem_type in (TensorProto.UINT32, TensorProto.UINT64):
+        return value >= 0 and value == int(value)
+    return elem_type not in _INTEGERS or value == int(value)
+
+
+def sizes_of(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that given inputs settle.
+
+    :param model: any model
+    :param feeds: inputs by name
+    :raises XoptimError: an input has another shape than the one declared
+    """
+    sizes: dict[str, int] = {}
+    for value in required_inputs(model):
+        if not isinstance(feeds.get(value.name), np.ndarray):
+            continue
+        shape, dims = feeds[value.name].shape, list(dimensions_of(value))
+        known: list[Dim] = [sizes.get(str(d), d) for d in dims]
+        same = len(shape) == len(dims) or not value.type.tensor_type.HasField("shape")
+        if not same or any(
+            isinstance(d, int) and d != size for d, size in zip(known, shape, strict=False)
+        ):
+            raise XoptimError(
+                f"input {value.name!r} has shape {list(shape)}, the model expects {known}"
+            )
+        sizes.update((d, n) for d, n in zip(dims, shape, strict=False) if isinstance(d, str))
+    return {name: size for name, size in sizes.items() if name in open_dimensions(model)}
