@@ -15,7 +15,7 @@ from .copies import copy_node
 from .functions import all_nodes
 
 #: type of an attribute -> field that holds its value
-_FIELDS = {
+_FIELDS: dict[int, str] = {
     AttributeProto.FLOAT: "f",
     AttributeProto.INT: "i",
     AttributeProto.STRING: "s",

@@ -14,6 +14,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.bisection import Bisection, bisect_rewrites
+from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
 from .optimize_options import (
     copy_next_to_data,
     data_root_option,
@@ -37,6 +38,11 @@ from .verify_options import Comparison, verify_options
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder where the rewrite is written as two small models.",
 )
+@click.option(
+    "--runtime",
+    is_flag=True,
+    help="Looks for the optimizations of onnxruntime to blame, instead of the patterns.",
+)
 @trust_shapes_option
 @keep_functions_option
 @data_root_option
@@ -46,6 +52,7 @@ def bisect(
     model: Path,
     patterns: str,
     output: Path | None,
+    runtime: bool,
     trust_shapes: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
@@ -60,14 +67,14 @@ def bisect(
     check_selection(patterns)
     # reports a damaged file more clearly than onnxruntime does
     load_model(model, data_roots)
+    if runtime:
+        print_runtime(bisect_runtime(model, **how.arguments(model)), as_json)
+        return
     with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
         done = bisect_rewrites(
             copy_next_to_data(model, data_roots, Path(folder)),
             patterns,
-            sizes=how.sizes,
-            rtol=how.rtol,
-            atol=how.atol,
-            seed=how.seed,
+            **how.arguments(model),
             folder=output,
             isolated=True,
             trust_shapes=trust_shapes,
@@ -78,6 +85,29 @@ def bisect(
     else:
         click.echo(_as_text(done))
     if done.wrong is not None:
+        raise click.exceptions.Exit(1)
+
+
+def print_runtime(done: RuntimeBisection, as_json: bool) -> None:
+    """Prints which optimizations of onnxruntime change the results.
+
+    :param done: the search
+    :param as_json: as json
+    :raises click.exceptions.Exit: some of them do
+    """
+    if as_json:
+        report = verification_as_dict(done.report) or {}
+        print_json({**report, "applied": done.applied, "wrong": done.wrong, "runs": done.runs})
+    elif done.wrong:
+        click.echo(
+            f"{' with '.join(done.wrong)} of onnxruntime changes the results: {done.report.reason}"
+        )
+    else:
+        click.echo(
+            f"the {counted(len(done.applied), 'optimizer')} of onnxruntime that change the model "
+            f"do not change its results, largest relative difference {done.report.max_rel:.3g}"
+        )
+    if done.wrong:
         raise click.exceptions.Exit(1)
 
 

@@ -55,10 +55,7 @@ def compare(
     report = compare_layers(
         model,
         other,
-        sizes=how.sizes,
-        rtol=how.rtol,
-        atol=how.atol,
-        seed=how.seed,
+        **how.arguments(model),
         stop=not everything,
         allowed_roots=data_roots,
     )

@@ -24,6 +24,7 @@ from .patterns import patterns
 from .print_model import dot, print_model
 from .reduce import reduce
 from .tune import tune_command
+from .verify import verify
 
 
 def _version() -> str:
@@ -41,6 +42,7 @@ def main() -> None:
     \b
     xoptim model.onnx optimized.onnx
     xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
+    xoptim verify model.onnx optimized.onnx
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim reduce model.onnx -o to_report
     xoptim compare model.onnx optimized.onnx
@@ -57,6 +59,7 @@ def main() -> None:
 
 
 main.add_command(optimize)
+main.add_command(verify)
 main.add_command(bisect)
 main.add_command(reduce)
 main.add_command(compare)

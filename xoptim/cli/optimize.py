@@ -199,7 +199,14 @@ def _comparison(
     """
     if verify or (verify is None and target_opset is not None):
         return how
-    unused = {"sizes": "--dim", "rtol": "--rtol", "atol": "--atol", "seed": "--seed"}
+    unused = {
+        "inputs": "--input",
+        "input_sets": "--inputs",
+        "sizes": "--dim",
+        "rtol": "--rtol",
+        "atol": "--atol",
+        "seed": "--seed",
+    }
     refuse_on_command_line(ctx, unused, "has no effect without --verify")
     return None
 
@@ -304,7 +311,7 @@ def run_optimization(request: Request) -> Outcome:
     outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
     if request.comparison is not None:
         report = outcome.verification = _verify(request, request.comparison, result)
-        outcome.unverified = unverified(report.never_ran, places and places.results)
+        outcome.unverified = unverified(report.never_ran, places.results if places else None)
     return outcome
 
 
@@ -368,9 +375,6 @@ def _verify(
         return verify_models(
             before,
             after,
-            sizes=how.sizes,
-            rtol=how.rtol,
-            atol=how.atol,
-            seed=how.seed,
+            **how.arguments(request.model),
             isolated=True,
         )

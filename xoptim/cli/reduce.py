@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..trust.reduction import ReducedModel, reduce_model
+from ..trust.draws import accepted_inputs
+from ..trust.reduction import ReducedModel, ReductionError, Shows, reduce_model
 from ..trust.tools import command_of, difference_of, optimizer_of
-from ..trust.verification import accepted_inputs
 from .output import common_options, console, counted, print_json, print_line, print_table
 from .paths import InputModel
 from .patterns import check_selection, load_option
-from .verify_options import verify_options
+from .verify_options import Comparison, verify_options
 
 
 @click.command()
@@ -47,9 +48,7 @@ def reduce(
     patterns: str,
     tool: str | None,
     max_tries: int,
-    sizes: dict[str, int],
-    rtol: float,
-    seed: int,
+    how: Comparison,
     as_json: bool,
     verbose: int,
 ) -> None:
@@ -61,13 +60,29 @@ def reduce(
     """
     check_selection(patterns)
     chosen = command_of(tool) if tool else optimizer_of(patterns)
-    feeds = accepted_inputs(model, sizes, seed)
-    small = reduce_model(model, feeds, difference_of(chosen, rtol), max_tries)
+    shows = difference_of(chosen, how.rtol, how.atol)
+    small = reduce_first(model, how, shows, max_tries)
     files = [str(path) for path in small.save(output)]
     if as_json:
         print_json({**_as_dict(small), "files": files})
     else:
         _print(small, files, tool or f"patterns {patterns}", output)
+
+
+def reduce_first(model: Path, how: Comparison, shows: Shows, max_tries: int) -> ReducedModel:
+    """Reduces a model on the first of several sets of inputs that shows a difference.
+
+    :param model: its file
+    :param how: how inputs are made
+    :param shows: see :func:`xoptim.trust.reduction.reduce_model`
+    :param max_tries: largest number of models that are tried
+    :raises ReductionError: no set shows a difference
+    """
+    sets = accepted_inputs(model, how.given(model), how.sizes, how.seed)
+    for feeds in sets[:-1]:
+        with contextlib.suppress(ReductionError):
+            return reduce_model(model, feeds, shows, max_tries)
+    return reduce_model(model, sets[-1], shows, max_tries)
 
 
 def _as_dict(small: ReducedModel) -> dict[str, Any]:

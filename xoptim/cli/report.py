@@ -205,7 +205,7 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
     if request.validation is not None:
         print_validation(request.validation.summary, out)
     if outcome.verification is not None:
-        _print_verification(outcome.verification, out)
+        print_verification(outcome.verification, out)
     for missing in outcome.unverified:
         print_line(out, f"not verified: {missing}")
     if request.output is not None and not outcome.failure:
@@ -247,7 +247,12 @@ def rewrites(applied: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: -row[2])
 
 
-def _print_verification(report: VerificationReport, out: Console) -> None:
+def print_verification(report: VerificationReport, out: Console) -> None:
+    """Prints a comparison: one row by output.
+
+    :param report: the comparison
+    :param out: destination
+    """
     rows: list[tuple[object, ...]] = []
     for r in report.rows:
         sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"

@@ -1,4 +1,4 @@
-"""The options of the commands that run models: sizes of the dimensions, tolerances, seed."""
+"""The options of the commands that run models: inputs, sizes, tolerances, seed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import click
 
 from xbuilder.tensors.closeness import ATOL, RTOL
 
+from ..trust.given_inputs import parse_inputs, read_input_sets
+from ..trust.runtime import structure_of
 from .output import several_options
 
 
@@ -23,17 +26,47 @@ class Comparison:
     :param rtol: relative tolerance
     :param atol: absolute tolerance
     :param seed: seed of the random inputs
+    :param inputs: inputs of every set, as `name=value`
+    :param input_sets: files and folders of sets of inputs
     """
 
     sizes: Mapping[str, int]
     rtol: float
     atol: float
     seed: int
+    inputs: Sequence[str] = ()
+    input_sets: Sequence[Path] = ()
+
+    def given(self, model: Path) -> list[dict[str, Any]] | None:
+        """The inputs the user gives, one mapping by set, None if they are all drawn.
+
+        :param model: the file of the model that takes them
+        :raises OptionError: one does not fit the model
+        """
+        if not self.inputs and not self.input_sets:
+            return None
+        proto = structure_of(model)
+        fixed = parse_inputs(self.inputs, proto)
+        sets = [one for path in self.input_sets for one in read_input_sets(path, proto)]
+        return [{**one, **fixed} for one in sets or [{}]]
+
+    def arguments(self, model: Path) -> dict[str, Any]:
+        """The arguments of :func:`xoptim.trust.verification.verify_models` and of the other
+        functions that compare models.
+
+        :param model: the file of the first model
+        :raises OptionError: a given input does not fit it
+        """
+        inputs = self.given(model)
+        tolerances = {"rtol": self.rtol, "atol": self.atol}
+        return {"inputs": inputs, "sizes": self.sizes, "seed": self.seed, **tolerances}
 
     @property
     def options(self) -> list[str]:
         """The options of the command line that say the same, without those by default."""
-        words = [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
+        words = [w for text in self.inputs for w in ("--input", text)]
+        words += [w for path in self.input_sets for w in ("--inputs", str(path))]
+        words += [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
         words += ["--rtol", f"{self.rtol:g}"] if self.rtol != RTOL else []
         words += ["--atol", f"{self.atol:g}"] if self.atol != ATOL else []
         return words + (["--seed", str(self.seed)] if self.seed else [])
@@ -64,6 +97,22 @@ def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> f
 
 
 _options = several_options(
+    click.option(
+        "--input",
+        "inputs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An input: sr=16000, x=photo.npy, x=[[1, 2]]; those that are not given are drawn.",
+    ),
+    click.option(
+        "--inputs",
+        "input_sets",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path),
+        metavar="PATH",
+        help="A .npz file, or a folder of input_0.pb, or of several of them as onnx ships test "
+        "data.",
+    ),
     click.option(
         "--dim",
         "sizes",
@@ -99,8 +148,8 @@ _options = several_options(
 
 
 def verify_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--dim``, ``--rtol``, ``--atol``, ``--seed`` to a command, which receives them as one
-    :class:`Comparison`, `how`.
+    """Adds ``--input``, ``--inputs``, ``--dim``, ``--rtol``, ``--atol``, ``--seed`` to a command,
+    which receives them as one :class:`Comparison`, `how`.
 
     :param command: the function of a command
     """

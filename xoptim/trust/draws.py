@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +117,27 @@ def draw_inputs(
     return Draws(kept, [] if coverage is None else coverage.never_ran(), is_random)
 
 
+def accepted_inputs(
+    model: Model,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Sets of inputs that a model accepts, which run every branch that can run.
+
+    :param model: the model, onnxruntime runs it in another process
+    :param inputs: see :func:`xoptim.trust.verification.verify_models`
+    :param sizes: sizes for the dimensions the model leaves open
+    :param seed: seed of the random inputs
+    :raises VerificationError: the model refuses the inputs
+    """
+    given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
+    with ExitStack() as files:
+        opener = Opener(files, isolated=True)
+        session = opener.open(model, "first")
+        return [one.feeds for one in draw_inputs(opener, session, model, sizes, seed, given).sets]
+
+
 class _Drawer:
     """Makes sets of inputs and runs the model on them."""
 
@@ -215,7 +237,7 @@ class _Drawer:
         """Each value worth a try is in one of the plans."""
         choices = self._choices(fixed)
         sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
-        for i in range(max(map(len, [*choices.values(), *sizes.values()]), default=0)):
+        for i in range(max((len(v) for v in (*choices.values(), *sizes.values())), default=0)):
             yield _Plan(
                 {name: [values[i % len(values)]] for name, values in choices.items()},
                 {name: values[i % len(values)] for name, values in sizes.items()},

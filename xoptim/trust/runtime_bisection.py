@@ -13,7 +13,8 @@ from typing import Any
 from xbuilder.errors import XoptimError
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
-from .verification import VerificationReport, accepted_inputs, compare_outputs
+from .draws import accepted_inputs
+from .verification import VerificationReport, compare_outputs
 
 #: what onnxruntime logs when one of its optimizers changed something
 _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
@@ -67,7 +68,7 @@ def runtime_optimizers(model: str | Path) -> tuple[str, ...]:
 
 def bisect_runtime(
     model: str | Path,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     sizes: Mapping[str, int] | None = None,
     rtol: float = RTOL,
     seed: int = 0,
@@ -79,7 +80,7 @@ def bisect_runtime(
     are not needed for the difference are enabled one after the other.
 
     :param model: a file
-    :param inputs: inputs by name, random ones are made if None
+    :param inputs: see :func:`xoptim.trust.verification.verify_models`
     :param sizes: sizes of the dimensions the model leaves open
     :param rtol: relative tolerance
     :param seed: seed of the random inputs
@@ -93,18 +94,23 @@ def bisect_runtime(
         done = bisect_runtime("model.onnx", rtol=1e-5)
         print(done.wrong)  # ('ConvActivationFusion',)
     """
-    feeds = accepted_inputs(model, sizes, seed) if inputs is None else dict(inputs)
-    search = _Search(model, feeds, Criterion(rtol, atol), seed)
+    sets = accepted_inputs(model, inputs, sizes, seed)
     applied = runtime_optimizers(model)
-    report = search.compare(())
-    if report.ok:
-        return RuntimeBisection(applied, search.runs, report)
+    runs = 0
+    for feeds in sets:
+        search = _Search(model, feeds, Criterion(rtol, atol), seed)
+        report = search.compare(())
+        runs += search.runs
+        if not report.ok:
+            break
+    else:
+        return RuntimeBisection(applied, runs, report)
     disabled: list[str] = []
     for name in applied:
         if not search.compare((*disabled, name)).ok:
             disabled.append(name)  # not needed for the difference
     wrong = tuple(name for name in applied if name not in disabled)
-    return RuntimeBisection(applied, search.runs, report, wrong)
+    return RuntimeBisection(applied, runs - 1 + search.runs, report, wrong)
 
 
 class _Search:

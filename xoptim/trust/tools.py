@@ -14,6 +14,7 @@ from onnx import ModelProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError, XoptimError
+from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .reduction import Shows
 from .verification import VerificationError, verify_models
@@ -86,11 +87,14 @@ def command_of(text: str, timeout: float = 600) -> Tool:
     return run
 
 
-def difference_of(tool: Tool, rtol: float = 1e-4, isolated: bool = True) -> Shows:
+def difference_of(
+    tool: Tool, rtol: float = RTOL, atol: float = ATOL, isolated: bool = True
+) -> Shows:
     """The kind of difference between a model and what a tool makes of it.
 
     :param tool: the tool
     :param rtol: relative tolerance
+    :param atol: absolute tolerance
     :param isolated: onnxruntime runs in other processes
     :return: a function of a model and its inputs that gives `"results differ"`,
         `"the optimized model does not run"`, `"the tool fails: InvalidModelError"`, or nothing.
@@ -105,7 +109,8 @@ def difference_of(tool: Tool, rtol: float = 1e-4, isolated: bool = True) -> Show
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder) / "model.onnx", Path(folder) / "optimized.onnx"
             onnx.save(model, source)
-            options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "isolated": isolated}
+            options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "atol": atol}
+            options["isolated"] = isolated
             try:
                 verify_models(source, source, **options)
             except VerificationError:

@@ -5,6 +5,8 @@ In float16, whose largest number is 65504, a sum or a product of ordinary number
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx.helper as oh
 from ml_dtypes import finfo
@@ -84,7 +86,8 @@ def largest_number(elem_type: int) -> float:
     >>> largest_number(TensorProto.FLOAT16)
     65504.0
     """
-    return float(finfo(oh.tensor_dtype_to_np_dtype(elem_type)).max)
+    limits: Any = finfo  # without types
+    return float(limits(oh.tensor_dtype_to_np_dtype(elem_type)).max)
 
 
 def require_merged(g: RewriteContext, op_type: str, a: str, b: str) -> None:

@@ -17,12 +17,13 @@ from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 from .missing import missing_types
 
+_SCHEMAS: list[Any] = list(onnx.defs.get_all_schemas())  # the stubs do not tell functions
 #: the operators whose definition has a function
 _FUNCTIONS = tuple(
     sorted(
         schema.name
-        for schema in onnx.defs.get_all_schemas()
-        if not schema.domain and (schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
+        for schema in _SCHEMAS
+        if not schema.domain and (schema.has_function or schema.has_context_dependent_function)
     )
 )
 

@@ -176,7 +176,8 @@ def _floats(
         count = max(min(values.size, len(pool)), values.size // 6)
         places = rng.choice(values.size, min(values.size, count), replace=False)
         values.ravel()[places] = [pool[k % len(pool)] for k in range(len(places))]
-    return values.astype(dtype)
+    found: np.ndarray = values.astype(dtype)
+    return found
 
 
 def smallest(elem_type: int) -> float:
