@@ -237,7 +237,8 @@ class _Drawer:
         """Each value worth a try is in one of the plans."""
         choices = self._choices(fixed)
         sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
-        for i in range(max((len(v) for v in (*choices.values(), *sizes.values())), default=0)):
+        counts = [*map(len, choices.values()), *map(len, sizes.values())]
+        for i in range(max(counts, default=0)):
             yield _Plan(
                 {name: [values[i % len(values)]] for name, values in choices.items()},
                 {name: values[i % len(values)] for name, values in sizes.items()},
