@@ -64,6 +64,7 @@ def bisect(
         done = bisect_rewrites(
             copy_next_to_data(model, data_roots, Path(folder)),
             patterns,
+            inputs=how.inputs_of(model),
             sizes=how.sizes,
             rtol=how.rtol,
             atol=how.atol,

@@ -55,6 +55,7 @@ def compare(
     report = compare_layers(
         model,
         other,
+        inputs=how.inputs_of(model),
         sizes=how.sizes,
         rtol=how.rtol,
         atol=how.atol,

@@ -195,6 +195,7 @@ def _comparison(
     if verify or (verify is None and target_opset is not None):
         return how
     unused = {"sizes": "--dim", "rtol": "--rtol", "atol": "--atol", "seed": "--seed"}
+    unused |= {"values": "--input", "files": "--inputs"}
     refuse_on_command_line(ctx, unused, "has no effect without --verify")
     return None
 
@@ -299,7 +300,9 @@ def run_optimization(request: Request) -> Outcome:
     outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
     if request.comparison is not None:
         report = outcome.verification = _verify(request, request.comparison, result)
-        outcome.unverified = unverified(report.never_ran, places and places.results)
+        outcome.unverified = unverified(
+            report.never_ran, None if places is None else places.results
+        )
     return outcome
 
 
@@ -353,6 +356,7 @@ def _verify(
     output = Path(tempfile.gettempdir()) / "xoptim"
     if request.output is not None:
         output = target_of(request.output)
+    given = how.inputs_of(request.model)
     with temporary_folder(str(output.parent), output.name) as folder:
         after: ModelProto | Path
         before = copy_next_to_data(request.model, request.data_roots, Path(folder))
@@ -363,6 +367,7 @@ def _verify(
         return verify_models(
             before,
             after,
+            given,
             sizes=how.sizes,
             rtol=how.rtol,
             atol=how.atol,

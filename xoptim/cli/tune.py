@@ -85,6 +85,7 @@ def tune_command(
         rtol=how.rtol,
         atol=how.atol,
         seed=how.seed,
+        inputs=how.inputs_of,
     )
     with _progress() as on_step:
         measures = tune(models, parameters, on_step)

@@ -6,12 +6,15 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import click
 
 from xbuilder.tensors.closeness import ATOL, RTOL
 
+from ..trust.given_inputs import read_inputs
+from ..trust.runtime import structure_of
 from .output import several_options
 
 
@@ -23,17 +26,33 @@ class Comparison:
     :param rtol: relative tolerance
     :param atol: absolute tolerance
     :param seed: seed of the random inputs
+    :param values: values of some inputs, `name=value`
+    :param files: sets of inputs
     """
 
     sizes: Mapping[str, int]
     rtol: float
     atol: float
     seed: int
+    values: Sequence[str] = ()
+    files: Sequence[Path] = ()
+
+    def inputs_of(self, model: Path) -> list[dict[str, Any]]:
+        """The sets of inputs that are given for a model.
+
+        :param model: its file
+        :raises OptionError: they are not those of the model
+        """
+        if not self.values and not self.files:
+            return [{}]
+        return read_inputs(structure_of(model), self.values, self.files)
 
     @property
     def options(self) -> list[str]:
         """The options of the command line that say the same, without those by default."""
         words = [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
+        words += [w for value in self.values for w in ("--input", value)]
+        words += [w for path in self.files for w in ("--inputs", str(path))]
         words += ["--rtol", f"{self.rtol:g}"] if self.rtol != RTOL else []
         words += ["--atol", f"{self.atol:g}"] if self.atol != ATOL else []
         return words + (["--seed", str(self.seed)] if self.seed else [])
@@ -73,6 +92,21 @@ _options = several_options(
         help="Size of a dynamic dimension to run the models, several times if needed.",
     ),
     click.option(
+        "--input",
+        "values",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An input that is not drawn: a number, a list, the path of a .npy or .pb file.",
+    ),
+    click.option(
+        "--inputs",
+        "files",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A set of inputs: a .npz file, a folder of input_0.pb, or of such folders.",
+    ),
+    click.option(
         "--rtol",
         type=click.FloatRange(min=0),
         callback=_check_number,
@@ -99,8 +133,8 @@ _options = several_options(
 
 
 def verify_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--dim``, ``--rtol``, ``--atol``, ``--seed`` to a command, which receives them as one
-    :class:`Comparison`, `how`.
+    """Adds ``--dim``, ``--input``, ``--inputs``, ``--rtol``, ``--atol``, ``--seed`` to a command,
+    which receives them as one :class:`Comparison`, `how`.
 
     :param command: the function of a command
     """

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from xbuilder.dims import Dim
-from xbuilder.errors import XoptimError
+from xbuilder.errors import OptionError
 
 from .coverage import Body, Coverage, bodies_of
 from .decisive_values import Decisive, decisive_values
@@ -215,7 +215,8 @@ class _Drawer:
         """Each value worth a try is in one of the plans."""
         choices = self._choices(fixed)
         sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
-        for i in range(max(map(len, [*choices.values(), *sizes.values()]), default=0)):
+        lengths = [*map(len, choices.values()), *map(len, sizes.values())]
+        for i in range(max(lengths, default=0)):
             yield _Plan(
                 {name: [values[i % len(values)]] for name, values in choices.items()},
                 {name: values[i % len(values)] for name, values in sizes.items()},
@@ -247,7 +248,7 @@ def sizes_of(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, int]:
 
     :param model: any model
     :param feeds: inputs by name
-    :raises XoptimError: an input has another shape than the one declared
+    :raises OptionError: an input has another shape than the one declared
     """
     sizes: dict[str, int] = {}
     for value in required_inputs(model):
@@ -259,7 +260,7 @@ def sizes_of(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, int]:
         if not same or any(
             isinstance(d, int) and d != size for d, size in zip(known, shape, strict=False)
         ):
-            raise XoptimError(
+            raise OptionError(
                 f"input {value.name!r} has shape {list(shape)}, the model expects {known}"
             )
         sizes.update((d, n) for d, n in zip(dims, shape, strict=False) if isinstance(d, str))
