@@ -200,8 +200,8 @@ def _comparison(
     if verify or (verify is None and target_opset is not None):
         return how
     unused = {
-        "inputs": "--input",
-        "input_sets": "--inputs",
+        "values": "--input",
+        "files": "--inputs",
         "sizes": "--dim",
         "rtol": "--rtol",
         "atol": "--atol",

@@ -78,7 +78,7 @@ def reduce_first(model: Path, how: Comparison, shows: Shows, max_tries: int) -> 
     :param max_tries: largest number of models that are tried
     :raises ReductionError: no set shows a difference
     """
-    sets = accepted_inputs(model, how.given(model), how.sizes, how.seed)
+    sets = accepted_inputs(model, how.inputs_of(model), how.sizes, how.seed)
     for feeds in sets[:-1]:
         with contextlib.suppress(ReductionError):
             return reduce_model(model, feeds, shows, max_tries)

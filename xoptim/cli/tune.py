@@ -75,15 +75,17 @@ def tune_command(
     for selection in (patterns, base):
         check_selection(selection)
     check_different([output, gates], *models)
-    if len(models) > 1 and (how.inputs or how.input_sets):
-        raise click.UsageError("--input and --inputs are for one model")
     known = read_gates(gates) if gates is not None and gates.exists() else []
     parameters = Tuning(
         patterns,
         base,
         tuple(dict.fromkeys(threads)),
         blocks,
-        **how.arguments(models[0]),
+        sizes=how.sizes,
+        rtol=how.rtol,
+        atol=how.atol,
+        seed=how.seed,
+        inputs=how.inputs_of,
     )
     with _progress() as on_step:
         measures = tune(models, parameters, on_step)

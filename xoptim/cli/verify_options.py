@@ -1,4 +1,4 @@
-"""The options of the commands that run models: inputs, sizes, tolerances, seed."""
+"""The options of the commands that run models: sizes of the dimensions, tolerances, seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from xbuilder.tensors.closeness import ATOL, RTOL
 
-from ..trust.given_inputs import parse_inputs, read_input_sets
+from ..trust.given_inputs import read_inputs
 from ..trust.runtime import structure_of
 from .output import several_options
 
@@ -26,29 +26,26 @@ class Comparison:
     :param rtol: relative tolerance
     :param atol: absolute tolerance
     :param seed: seed of the random inputs
-    :param inputs: inputs of every set, as `name=value`
-    :param input_sets: files and folders of sets of inputs
+    :param values: values of some inputs, `name=value`
+    :param files: sets of inputs
     """
 
     sizes: Mapping[str, int]
     rtol: float
     atol: float
     seed: int
-    inputs: Sequence[str] = ()
-    input_sets: Sequence[Path] = ()
+    values: Sequence[str] = ()
+    files: Sequence[Path] = ()
 
-    def given(self, model: Path) -> list[dict[str, Any]] | None:
-        """The inputs the user gives, one mapping by set, None if they are all drawn.
+    def inputs_of(self, model: Path) -> list[dict[str, Any]]:
+        """The sets of inputs that are given for a model.
 
-        :param model: the file of the model that takes them
-        :raises OptionError: one does not fit the model
+        :param model: its file
+        :raises OptionError: they are not those of the model
         """
-        if not self.inputs and not self.input_sets:
-            return None
-        proto = structure_of(model)
-        fixed = parse_inputs(self.inputs, proto)
-        sets = [one for path in self.input_sets for one in read_input_sets(path, proto)]
-        return [{**one, **fixed} for one in sets or [{}]]
+        if not self.values and not self.files:
+            return [{}]
+        return read_inputs(structure_of(model), self.values, self.files)
 
     def arguments(self, model: Path) -> dict[str, Any]:
         """The arguments of :func:`xoptim.trust.verification.verify_models` and of the other
@@ -57,16 +54,16 @@ class Comparison:
         :param model: the file of the first model
         :raises OptionError: a given input does not fit it
         """
-        inputs = self.given(model)
         tolerances = {"rtol": self.rtol, "atol": self.atol}
-        return {"inputs": inputs, "sizes": self.sizes, "seed": self.seed, **tolerances}
+        given = self.inputs_of(model)
+        return {"inputs": given, "sizes": self.sizes, "seed": self.seed, **tolerances}
 
     @property
     def options(self) -> list[str]:
         """The options of the command line that say the same, without those by default."""
-        words = [w for text in self.inputs for w in ("--input", text)]
-        words += [w for path in self.input_sets for w in ("--inputs", str(path))]
-        words += [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
+        words = [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
+        words += [w for value in self.values for w in ("--input", value)]
+        words += [w for path in self.files for w in ("--inputs", str(path))]
         words += ["--rtol", f"{self.rtol:g}"] if self.rtol != RTOL else []
         words += ["--atol", f"{self.atol:g}"] if self.atol != ATOL else []
         return words + (["--seed", str(self.seed)] if self.seed else [])
@@ -98,28 +95,27 @@ def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> f
 
 _options = several_options(
     click.option(
-        "--input",
-        "inputs",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="An input: sr=16000, x=photo.npy, x=[[1, 2]]; those that are not given are drawn.",
-    ),
-    click.option(
-        "--inputs",
-        "input_sets",
-        multiple=True,
-        type=click.Path(exists=True, path_type=Path),
-        metavar="PATH",
-        help="A .npz file, or a folder of input_0.pb, or of several of them as onnx ships test "
-        "data.",
-    ),
-    click.option(
         "--dim",
         "sizes",
         multiple=True,
         callback=parse_sizes,
         metavar="NAME=SIZE",
         help="Size of a dynamic dimension to run the models, several times if needed.",
+    ),
+    click.option(
+        "--input",
+        "values",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An input that is not drawn: a number, a list, the path of a .npy or .pb file.",
+    ),
+    click.option(
+        "--inputs",
+        "files",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A set of inputs: a .npz file, a folder of input_0.pb, or of such folders.",
     ),
     click.option(
         "--rtol",
@@ -148,7 +144,7 @@ _options = several_options(
 
 
 def verify_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--input``, ``--inputs``, ``--dim``, ``--rtol``, ``--atol``, ``--seed`` to a command,
+    """Adds ``--dim``, ``--input``, ``--inputs``, ``--rtol``, ``--atol``, ``--seed`` to a command,
     which receives them as one :class:`Comparison`, `how`.
 
     :param command: the function of a command

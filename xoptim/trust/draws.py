@@ -13,7 +13,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from xbuilder.dims import Dim
-from xbuilder.errors import XoptimError
+from xbuilder.errors import OptionError
 
 from .coverage import Body, Coverage, bodies_of
 from .decisive_values import Decisive, decisive_values
@@ -270,7 +270,7 @@ def sizes_of(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, int]:
 
     :param model: any model
     :param feeds: inputs by name
-    :raises XoptimError: an input has another shape than the one declared
+    :raises OptionError: an input has another shape than the one declared
     """
     sizes: dict[str, int] = {}
     for value in required_inputs(model):
@@ -282,7 +282,7 @@ def sizes_of(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, int]:
         if not same or any(
             isinstance(d, int) and d != size for d, size in zip(known, shape, strict=False)
         ):
-            raise XoptimError(
+            raise OptionError(
                 f"input {value.name!r} has shape {list(shape)}, the model expects {known}"
             )
         sizes.update((d, n) for d, n in zip(dims, shape, strict=False) if isinstance(d, str))

@@ -71,7 +71,7 @@ class Tuning:
     :param rtol: relative tolerance between results
     :param seed: seed of the random inputs
     :param atol: absolute tolerance between results
-    :param inputs: inputs that are not drawn, one mapping by set
+    :param inputs: gives the inputs of a file that are not drawn, one mapping by set; None for none
     """
 
     patterns: Any = "onnxruntime"
@@ -83,7 +83,7 @@ class Tuning:
     rtol: float = RTOL
     seed: int = 0
     atol: float = ATOL
-    inputs: Sequence[Mapping[str, Any]] = ()
+    inputs: Callable[[Path], Sequence[Mapping[str, Any]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def _reference(opener: Opener, path: Path, how: Tuning) -> Reference:
     load_model(path)
     try:
         criterion = Criterion(how.rtol, how.atol)
-        return Reference(opener, path, how.inputs, how.sizes, criterion, how.seed)
+        given = None if how.inputs is None else how.inputs(path)
+        return Reference(opener, path, given, how.sizes, criterion, how.seed)
     except VerificationError as e:
         raise VerificationError(f"{str(path)!r} cannot be measured: {e}") from e
 

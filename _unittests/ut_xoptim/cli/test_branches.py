@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -87,6 +88,39 @@ def test_a_branch_that_never_runs_is_told(tmp_path, rules) -> None:
     assert "not compared: then_branch of y never ran" in compared
     listed = json.loads(run("compare", model, other, "--json").stdout)["never_ran"]
     assert listed == ["then_branch of y"]
+
+
+def test_real_inputs(tmp_path, rules) -> None:
+    """Every command that runs a model takes them."""
+    model = save(tmp_path)
+    other = tmp_path / "other.onnx"
+    run("optimize", model, other, *rules)
+    low, high = ("--input", "sr=8000"), ("--input", "sr=16000")
+    text = "then_branch of y never ran: 1 rewrite in it is not verified"
+    assert text in run("optimize", model, "--dry-run", *rules, "--verify", *low).stdout
+    told = run("optimize", model, "--dry-run", *rules, "--verify", *high, code=1)
+    assert f"next: xoptim bisect {model} -p default+WrongThenBranch --load" in told.stderr
+    assert "--input sr=16000\n" in told.stderr
+    assert text in run("bisect", model, *rules, *low).output
+    run("bisect", model, *rules, *high, code=1)
+    run("compare", model, other, *low)
+    run("compare", model, other, *high, code=1)
+    np.savez(tmp_path / "feeds.npz", sr=np.array(16000), x=np.array([-1, 1], np.float32))
+    run("compare", model, other, "--inputs", tmp_path / "feeds.npz", code=1)
+    rule = ["-p", "WrongThenBranch", "--blocks", "1", "--threads", "1", *rules[:2]]
+    run("tune", model, *rule, *low)
+    run("tune", model, *rule, *high, code=1)
+
+
+def test_misused_inputs(tmp_path) -> None:
+    model = save(tmp_path)
+    for command in (("optimize", "--dry-run", "--verify"), ("bisect",), ("tune",)):
+        done = run(command[0], model, *command[1:], "--input", "rs=1", code=2)
+        assert "the model has no input 'rs'" in done.stderr
+    done = run("compare", model, model, "--inputs", tmp_path / "none.npz", code=2)
+    assert "none.npz' does not exist" in done.stderr
+    done = run("optimize", model, "--dry-run", "--input", "sr=1", code=2)
+    assert "--input has no effect without --verify" in done.stderr
 
 
 @pytest.mark.skipif(not SILERO.exists(), reason="fetched by `make test` or `make models`")

@@ -55,7 +55,7 @@ def test_a_given_input(paths):
     assert "same results" in output
     assert "not verified: then_branch" in output  # the branch that is wrong
     run("verify", *paths, "--input", "sr=16000", code=1)
-    assert "Did you mean 'sr'" in run("verify", *paths, "--input", "srr=1", code=2).stderr
+    assert "did you mean 'sr'" in run("verify", *paths, "--input", "srr=1", code=2).stderr
 
 
 def test_sets_of_inputs(paths, tmp_path):
@@ -81,11 +81,9 @@ def test_the_other_commands_take_them(paths, tmp_path):
     written = tmp_path / "out.onnx"
     output = run("optimize", paths[0], written, "--verify", *given).output
     assert "same results" in output
-    assert "every rewrite is right" in run("bisect", paths[0], *given).output
+    assert "no rewrite is in it" in run("bisect", paths[0], *given).output
     done = run("optimize", paths[0], written, *given, code=2)
     assert "--input has no effect without --verify" in done.stderr
-    done = run("tune", *paths, "-p", "Cast", *given, code=2)
-    assert "--input and --inputs are for one model" in done.stderr
 
 
 def test_runtime(paths):

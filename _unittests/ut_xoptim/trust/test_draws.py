@@ -8,7 +8,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from xbuilder.errors import XoptimError
+from xbuilder.errors import OptionError
 from xoptim.trust.draws import draw_inputs, sizes_of
 from xoptim.trust.runtime import Opener, VerificationError
 
@@ -105,9 +105,9 @@ def test_given_inputs_settle_sizes() -> None:
         HEAD + "g (float[n, 4] x, float[n, m] z) => (float[n, 4] y) { y = Neg(x) }"
     )
     assert sizes_of(model, {"x": np.ones((3, 4))}) == {"n": 3}
-    with pytest.raises(XoptimError, match=r"input 'x' has shape \[3, 5\], the model expects"):
+    with pytest.raises(OptionError, match=r"input 'x' has shape \[3, 5\], the model expects"):
         sizes_of(model, {"x": np.ones((3, 5))})
-    with pytest.raises(XoptimError, match=r"'z' has shape \[2, 1\], the model expects \[3, 'm'\]"):
+    with pytest.raises(OptionError, match=r"'z' has shape \[2, 1\], the model expects \[3, 'm'\]"):
         sizes_of(model, {"x": np.ones((3, 4)), "z": np.ones((2, 1))})
 
 

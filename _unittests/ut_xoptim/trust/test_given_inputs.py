@@ -1,138 +1,116 @@
-"""Inputs given by the user."""
+"""Real inputs: values, files, data sets."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
 import onnx.helper as oh
+import onnx.parser
 import pytest
 from onnx import TensorProto, numpy_helper
+from onnx.numpy_helper import from_array
 
 from xbuilder.errors import OptionError
-from xoptim.trust.given_inputs import parse_inputs, read_input_sets
+from xoptim.trust.given_inputs import read_inputs
+from xoptim.trust.verification import verify_models
 
-FLOAT, INT64, STRING, BOOL = (
-    TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
-)  # fmt: skip
-
-
-def model(**inputs) -> onnx.ModelProto:
-    infos = [oh.make_tensor_value_info(name, *declared) for name, declared in inputs.items()]
-    return oh.make_model(oh.make_graph([], "g", infos, []))
-
-
-AUDIO = model(x=(FLOAT, ["batch", "n"]), sr=(INT64, []), rates=(INT64, [1]), t=(STRING, ["k"]))
+MODEL = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 4] x, int64 sr, bool[1] flag, string[m] words) => (float[n, 4] y, int64 s, bool[1] f, string[m] w) {
+    y = Relu(x) s = Identity(sr) f = Not(flag) w = Identity(words)
+}
+""")
 
 
-def test_values():
-    found = parse_inputs(["sr=16000", "x=[[1, 2.5]]", "rates=8000", 't=["a", "b"]'], AUDIO)
-    assert found["sr"] == 16000 and found["sr"].dtype == np.int64 and found["sr"].shape == ()
-    np.testing.assert_array_equal(found["x"], np.float32([[1, 2.5]]))
-    assert found["rates"].tolist() == [8000]
-    assert found["t"].tolist() == ["a", "b"]
-    assert parse_inputs(["b=true"], model(b=(BOOL, [])))["b"].dtype == np.bool_
-    assert parse_inputs(["t=plain text"], model(t=(STRING, [])))["t"] == "plain text"
-
-
-def test_files(tmp_path):
-    array = np.ones((2, 3), np.float32)
-    np.save(tmp_path / "x.npy", array)
-    (tmp_path / "x.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
-    for file in ("x.npy", "x.pb"):
-        np.testing.assert_array_equal(parse_inputs([f"x={tmp_path / file}"], AUDIO)["x"], array)
+@pytest.fixture
+def folder(tmp_path):
+    """An array, a set, and data sets as the tests of onnx have them."""
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "feeds.npz", x=x, sr=np.array(8000))
+    for i in (2, 10):
+        data = tmp_path / "sets" / f"test_data_set_{i}"
+        data.mkdir(parents=True)
+        tensors = [from_array(x + i, "x" if i == 2 else ""), from_array(np.array(i))]
+        for k, tensor in enumerate(tensors):
+            (data / f"input_{k}.pb").write_bytes(tensor.SerializeToString())
+    (tmp_path / "bad.npy").write_bytes(b"not an array")
+    np.save(tmp_path / "double.npy", np.ones((2, 4)))
+    np.save(tmp_path / "wide.npy", np.ones((2, 5), np.float32))
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text,value",
     [
-        ("sr", "'sr' is not name=value"),
-        ("srr=1", "'srr' is given and is no input of the model. Did you mean 'sr'"),
-        ("unheard=1", "Its inputs are"),
-        ("sr=1.5", "'1.5' does not fit int64"),
-        ("sr=many", "neither a .npy or .pb file nor numbers"),
-        ("x=[[1], [1, 2]]", "no array of float32"),
-        ("x=[1, 2]", "has shape ['batch', 'n'], 'x=[1, 2]' has [2]"),
-        ("rates=[1, 2]", "has shape [1]"),
-        ("x=nowhere.npy", "there is no file 'nowhere.npy'"),
+        ("sr=16000", np.array(16000)),
+        ("sr=-1", np.array(-1)),
+        ("flag=true", np.array([True])),
+        ("flag=False", np.array([False])),
+        ("x=[[1, 2, 3, 4.5]]", np.array([[1, 2, 3, 4.5]], np.float32)),
+        ('words=["a", "b"]', np.array(["a", "b"], object)),
     ],
 )
-def test_wrong_values(text, message):
-    with pytest.raises(OptionError) as failure:
-        parse_inputs([text], AUDIO)
-    assert message in str(failure.value)
+def test_values(text, value) -> None:
+    [found] = read_inputs(MODEL, [text])
+    [array] = found.values()
+    assert array.dtype == value.dtype and np.array_equal(array, value)
 
 
-def test_wrong_files(tmp_path):
-    np.save(tmp_path / "double.npy", np.ones((1, 2)))
-    (tmp_path / "text.npy").write_text("hello")
-    (tmp_path / "text.pb").write_text("hello")
-    for file, message in (
-        ("double.npy", "has type float32"),
-        ("text.npy", "cannot be read"),
-        ("text.pb", "it is not a tensor_type of onnx"),
-    ):
-        with pytest.raises(OptionError, match=message):
-            parse_inputs([f"x={tmp_path / file}"], AUDIO)
-    with pytest.raises(OptionError, match="given twice"):
-        parse_inputs(["sr=1", "sr=2"], AUDIO)
+def test_files(folder) -> None:
+    [one] = read_inputs(MODEL, [f"x={folder / 'x.npy'}", "sr=1"])
+    assert one["x"].shape == (2, 4) and one["sr"] == 1
+    [one] = read_inputs(MODEL, [f"x={folder / 'sets' / 'test_data_set_2' / 'input_0.pb'}"])
+    assert one["x"][0, 0] == 2
+    [one] = read_inputs(MODEL, files=[folder / "feeds.npz"])
+    assert sorted(one) == ["sr", "x"] and one["sr"] == 8000
 
 
-def write(folder, *arrays, names=()):
-    folder.mkdir(parents=True)
-    for i, array in enumerate(arrays):
-        tensor = numpy_helper.from_array(array, names[i] if names else "")
-        (folder / f"input_{i}.pb").write_bytes(tensor.SerializeToString())
+def test_data_sets(folder) -> None:
+    sets = read_inputs(MODEL, ["flag=1"], [folder / "sets", folder / "feeds.npz"])
+    assert [s["sr"] for s in sets] == [2, 10, 8000] and [s["x"][0, 0] for s in sets] == [2, 10, 0]
+    assert all(s["flag"] == [True] for s in sets)
+    [one] = read_inputs(MODEL, files=[folder / "sets" / "test_data_set_10"])
+    assert sorted(one) == ["sr", "x"]
+    assert read_inputs(MODEL) == [{}]
+    report = verify_models(MODEL, MODEL, sets)
+    assert report.ok and report.draws == 3, "words are drawn"
 
 
-TWO = model(x=(FLOAT, ["batch", "n"]), sr=(INT64, []))
-
-
-def test_archive(tmp_path):
-    np.savez(tmp_path / "feeds.npz", x=np.ones((2, 3), np.float32), sr=np.array(8000))
-    (found,) = read_input_sets(tmp_path / "feeds.npz", TWO)
-    assert found["sr"] == 8000 and found["x"].shape == (2, 3)
-    np.savez(tmp_path / "other.npz", y=np.ones(2))
-    with pytest.raises(OptionError, match=r"'y' is in .*other\.npz.* and is no input"):
-        read_input_sets(tmp_path / "other.npz", TWO)
-    (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(OptionError, match="not a .npz file"):
-        read_input_sets(tmp_path / "text.npz", TWO)
-
-
-def test_test_data_of_onnx(tmp_path):
-    for i in range(11):
-        write(tmp_path / f"test_data_set_{i}", np.full((1, 2), i, np.float32), np.array(i))
-    found = read_input_sets(tmp_path, TWO)
-    assert [int(s["sr"]) for s in found] == list(range(11))
-    assert all(s["x"][0, 0] == s["sr"] for s in found)
-    (one,) = read_input_sets(tmp_path / "test_data_set_3", TWO)
-    assert one["sr"] == 3
-
-
-def test_names_of_tensors_win_over_their_order(tmp_path):
-    arrays = np.array(5), np.ones((1, 2), np.float32)
-    write(tmp_path / "set", *arrays, names=("sr", "x"))
-    (found,) = read_input_sets(tmp_path / "set", TWO)
-    assert found["sr"] == 5 and found["x"].shape == (1, 2)
+@pytest.mark.parametrize(
+    "values,files,message",
+    [
+        (
+            ["flags=1"],
+            [],
+            "no input 'flags', did you mean 'flag'\\? its inputs are x, sr, flag, words",
+        ),
+        (["sr"], [], "'sr' is not name=value, such as x=1"),
+        (["sr=1", "sr=2"], [], "'sr' is given twice; --inputs gives several sets"),
+        (["sr=0.5"], [], "0.5 is not int64, the type of 'sr'"),
+        (["sr=fast"], [], "'fast' is no value for input 'sr': expected a number, a list"),
+        (["x={f}/none.npy"], [], "none.npy' does not exist"),
+        (["x={f}/bad.npy"], [], "bad.npy' is no array"),
+        (["x={f}/double.npy"], [], "'x' has type float64, the model expects float"),
+        (["x={f}/wide.npy"], [], r"'x' has shape \[2, 5\], the model expects \['n', 4\]"),
+        (["sr=[1, 2]"], [], r"'sr' has shape \[2\], the model expects \[\]"),
+        ([], ["{f}/x.npy"], "is no set of inputs: expected a .npz file, or a folder of input_0.pb"),
+        ([], ["{f}"], "has no input_0.pb, and no folder that has one"),
+        ([], ["{f}/none.npz"], "none.npz' does not exist"),
+        ([], ["{f}/none"], "is no set of inputs"),
+    ],
+)
+def test_refusals(folder, values, files, message) -> None:
+    values, files = ([v.replace("{f}", str(folder)) for v in some] for some in (values, files))
+    with pytest.raises(OptionError, match=message):
+        read_inputs(MODEL, values, files)
 
 
 def test_a_sequence(tmp_path):
-    kind = oh.make_sequence_type_proto(oh.make_tensor_type_proto(FLOAT, ["n"]))
-    info = oh.make_value_info("s", kind)
-    graph = oh.make_graph([], "g", [info], [])
+    kind = oh.make_sequence_type_proto(oh.make_tensor_type_proto(TensorProto.FLOAT, ["n"]))
+    model = oh.make_model(oh.make_graph([], "g", [oh.make_value_info("s", kind)], []))
     arrays = [np.ones(2, np.float32), np.zeros(3, np.float32)]
-    (tmp_path / "input_0.pb").write_bytes(numpy_helper.from_list(arrays).SerializeToString())
-    (found,) = read_input_sets(tmp_path, oh.make_model(graph))
-    assert [a.shape for a in found["s"]] == [(2,), (3,)]
-
-
-def test_wrong_folders(tmp_path):
-    with pytest.raises(OptionError, match=r"no input_0\.pb"):
-        read_input_sets(tmp_path, TWO)
-    with pytest.raises(OptionError, match=r"neither a folder nor a \.npz file"):
-        read_input_sets(tmp_path / "x.txt", TWO)
-    with pytest.raises(OptionError, match="no file"):
-        read_input_sets(tmp_path / "x.npz", TWO)
-    write(tmp_path / "set", *[np.array(1)] * 3, names=("sr", "", ""))
-    with pytest.raises(OptionError, match="has 3 inputs, the model takes 2|has type float32"):
-        read_input_sets(tmp_path / "set", TWO)
+    path = tmp_path / "input_0.pb"
+    path.write_bytes(numpy_helper.from_list(arrays).SerializeToString())
+    for given in (read_inputs(model, files=[tmp_path]), read_inputs(model, [f"s={path}"])):
+        assert [a.shape for a in given[0]["s"]] == [(2,), (3,)]
