@@ -24,6 +24,7 @@ NODE_WRITERS = {
     "xbuilder/nodes/subgraph_order.py",  # sorts private copies
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
     "xoptim/surgery/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
+    "xoptim/trust/windows/doubles.py",  # converts a private copy of a small model
 }
 
 

@@ -85,8 +85,7 @@ def register_pattern(
     :param aliases: other names of the pattern, those of patterns it does the work of
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
-    :param tolerance: relative difference of the results, besides the rounding of their type: of a
-        constant that may be written with fewer digits
+    :param tolerance: relative difference of the results, besides the rounding of their type
     :raises OptionError: the name is taken or an option is not valid
 
     ::
@@ -95,7 +94,6 @@ def register_pattern(
         class TransposeTransposePattern(PatternOptimization):
             ...
     """
-
     names = {"roots": roots, "after": after, "reads": reads, "read_by": read_by}
 
     def register(cls: C) -> C:

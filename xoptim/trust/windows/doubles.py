@@ -78,7 +78,7 @@ def _convert_graph(graph: GraphProto) -> None:
 def _convert_nodes(nodes: Iterable[NodeProto]) -> None:
     for node in nodes:
         for attribute in node.attribute:
-            _convert_attribute(node, attribute)
+            _convert_attribute(attribute)
         for _, body in subgraphs_of(node):
             _convert_graph(body)
         known = {a.name for a in node.attribute}
@@ -89,13 +89,11 @@ def _convert_nodes(nodes: Iterable[NodeProto]) -> None:
             _convert_constant(node)
 
 
-def _convert_attribute(node: NodeProto, attribute: AttributeProto) -> None:
+def _convert_attribute(attribute: AttributeProto) -> None:
     if attribute.type == AttributeProto.TENSOR:
         _convert_tensor(attribute.t)
     elif attribute.name in _TYPES and is_float(attribute.i):
-        attribute.i = TensorProto.FLOAT if attribute.name == "stash_type" else _DOUBLE
-        if attribute.name == "stash_type" and "Normalization" in node.op_type:
-            attribute.i = _DOUBLE
+        attribute.i = _DOUBLE
 
 
 def _convert_constant(node: NodeProto) -> None:

@@ -93,7 +93,9 @@ class Judge:
             return found
         # onnxruntime computes halves with floats, and may never round in between
         halves = self._both(REFERENCE, feeds, self.loose)
-        return halves if halves and self._is_trusted(REFERENCE, feeds, expected) else found
+        if not halves or halves.reason.startswith("type "):
+            return found
+        return halves if self._is_trusted(REFERENCE, feeds, expected) else found
 
     def _judge_exact(
         self, way: str, feeds: Mapping[str, Any], expected: Sequence[Any]

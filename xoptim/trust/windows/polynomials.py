@@ -78,7 +78,7 @@ def constants_bits(constants: Mapping[str, np.ndarray]) -> float | None:
     """The bits the largest constant adds to a product, None if one is not a multiple of 2^-10."""
     most = 1.0
     for value in constants.values():
-        if value.dtype.kind in "OUSb" or not value.size:
+        if value.dtype.kind not in "iuf" or not value.size:
             continue
         wide = value.astype(np.float64)
         scaled = wide * 1024
