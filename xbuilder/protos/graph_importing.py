@@ -89,7 +89,7 @@ def _import_initializer(graph: Graph, init: TensorProto) -> None:
         else (graph.facts.contradicts(init.name, facts))
     )
     if reason:
-        graph.scope.warn_wrong_declaration(init.name, reason)
+        graph.scope.warn_wrong_declaration(init.name, f"{reason}, the first one is declared")
         graph.facts.restart([init.name])
     graph.constants.add_initializer(init.name, init)
 
@@ -219,7 +219,7 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
     facts = _facts(graph, info)
     reason = graph.facts.contradicts(name, facts)
     if reason:
-        graph.scope.warn_wrong_declaration(name, reason)
+        graph.scope.warn_wrong_declaration(name, f"{reason}, the second one is declared")
         if not graph.facts[name].type:
             graph.facts.refine(name, ResultFacts(facts.type), DECLARED)
         return

@@ -10,6 +10,7 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import Kernel, KernelTable
 from xbuilder.runtimes.processors import PROVIDERS
+from xbuilder.support.close_names import closest_names
 
 from .output import common_options, counted, print_json, print_list
 
@@ -51,7 +52,11 @@ def describe_kernels(table: KernelTable, op_type: str | None = None) -> list[dic
     """
     wanted = [o for o in table.operators if op_type in (None, o, o.rpartition("::")[2])]
     if not wanted:
-        raise OptionError(f"{table.runtime} has no kernel for {op_type!r} on {table.provider}.")
+        close = closest_names(str(op_type), {o.rpartition("::")[2] for o in table.operators})
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        raise OptionError(
+            f"{table.runtime} has no kernel for {op_type!r} on {table.provider}.{hint}"
+        )
     return [
         {"operator": name, "opset": _opsets(kernel), "types": _types(kernel)}
         for name in wanted

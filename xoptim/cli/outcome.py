@@ -25,6 +25,7 @@ class Request:
 
     :param model: file to read
     :param output: file to write, None to write nothing
+    :param force: the file to write may be a model with other inputs or outputs
     :param patterns: selection of patterns, None for none
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
@@ -47,6 +48,7 @@ class Request:
 
     model: Path
     output: Path | None
+    force: bool
     patterns: str | None
     processor: str
     max_iter: int
