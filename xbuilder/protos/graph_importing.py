@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -95,7 +96,8 @@ def _import_initializer(graph: Graph, init: TensorProto) -> None:
 
 
 def _facts(graph: Graph, info: ValueInfoProto) -> ResultFacts:
-    return facts_from_type(info.type, graph.dimensions.new, graph.dimensions.declared)
+    read = partial(graph.dimensions.declared, is_formula=trusts_shapes(graph))
+    return facts_from_type(info.type, graph.dimensions.new, read)
 
 
 def _reserve_records(graph: Graph) -> None:
