@@ -74,6 +74,11 @@ def prepare(
         raise OptionError(
             f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
         )
+    if isinstance(mod, torch.jit.ScriptModule):
+        raise OptionError(
+            "mod is a ScriptModule, which torch.export does not take: give the torch.nn.Module it "
+            "was traced or scripted from."
+        )
     if isinstance(mod, torch.fx.GraphModule) and any(map(_is_symbolic, args)):
         mod = mod if _is_aten_graph(mod) else trace_graph(mod)
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):

@@ -11,6 +11,7 @@ from ..support.argument_types import shown
 from ..support.names import NameAllocator
 from .api import Dim, Shape, normalize, substitute, symbols
 from .constraints import Constraints
+from .text import quote
 
 
 @dataclass(slots=True)
@@ -27,6 +28,27 @@ class DimensionNames:
     generated: set[str] = field(default_factory=set)
     of_bodies: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
+
+
+def opaque(text: str) -> str:
+    """The symbol for a name of dimension in a file, which may look like a formula, or a number.
+
+    >>> opaque("n"), opaque("batch size"), opaque("n + 1"), opaque("7")
+    ('n', 'batch size', '`n + 1`', '`7`')
+    """
+    normal = normalize(text)
+    alone = normal == text and isinstance(normal, str) and symbols(normal) == {text}
+    return text if alone else quote(text)
+
+
+def as_written(dim: str) -> str:
+    """The name a file gives to a dimension, see :func:`opaque`.
+
+    >>> as_written("`n + 1`"), as_written("n"), as_written("2*`n + 1`")
+    ('n + 1', 'n', '2*`n + 1`')
+    """
+    inner = dim[1:-1].replace("``", "`")
+    return inner if dim != inner and quote(inner) == dim else dim
 
 
 def _size(dim: Any) -> int:
@@ -98,13 +120,17 @@ class DimensionScope:
                 dims.append(_size(d))
         return tuple(dims)
 
-    def declared(self, dim: str) -> Dim:
+    def declared(self, dim: str, is_formula: bool = False) -> Dim:
         """Dimension declared by a value info of a file.
 
         A symbol belongs to the graph that declares it. The one of a body gets a name of its own,
         unless :attr:`meanings` already holds it.
+
+        :param dim: the text of the file
+        :param is_formula: `n + 1` is the dimension `n` plus one; otherwise it is a name, which
+            proves nothing about the size
         """
-        normal = self.normalize(dim)
+        normal = self.normalize(dim if is_formula else opaque(dim))
         if not self.is_body or isinstance(normal, int):
             return normal
         for symbol in symbols(normal):

@@ -299,7 +299,7 @@ class FactTable(dict[str, ResultFacts]):
     def _merge(self, name: str, old: ResultFacts, new: ResultFacts, origin: object) -> ResultFacts:
         reason = self.contradicts(name, new)
         if reason and self._tell is not None and self._origins.get(name) == DECLARED:
-            self._tell(name, reason)
+            self._tell(name, f"{reason}, the first one is declared")
             self._origins[name] = str(origin)
             return new
         if reason:

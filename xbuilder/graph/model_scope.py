@@ -123,7 +123,11 @@ class ModelScope:
         )
 
     def warn_wrong_declaration(self, name: str, reason: str) -> None:
-        """Warns the user once that the file declares something wrong about a result."""
+        """Warns the user once that the file declares something wrong about a result.
+
+        :param name: the result
+        :param reason: what is inferred and what is declared
+        """
         if name not in self.warned:
             self.warned.add(name)
             warn_user(

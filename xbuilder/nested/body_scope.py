@@ -7,6 +7,7 @@ from collections.abc import Iterator, Set
 from onnx import GraphProto
 
 from ..dims import Dim, Shape, prove_equal, substitute, symbols
+from ..dims.scope import opaque
 from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import declared_names, shape_protos
@@ -45,7 +46,7 @@ def shared_symbols(graph: Graph, record: NodeRecord, body: GraphProto) -> dict[s
             for axis, dim in enumerate(proto.dim):
                 if not dim.dim_param:
                     continue
-                name = graph.dimensions.normalize(dim.dim_param)
+                name = graph.dimensions.normalize(opaque(dim.dim_param))
                 outer = substitute(name, meanings)
                 proven = same_rank and prove_equal(outer, given[axis], graph.facts.constraints)
                 (agreed if proven else denied).update(symbols(name))

@@ -9,6 +9,7 @@ import onnx.helper as oh
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
 from ..dims import Dim, Shape
+from ..dims.scope import as_written
 from ..facts.facts import MAX_RANK, ResultFacts
 
 #: names exporters write for an unknown dimension; two of them are not equal
@@ -78,7 +79,10 @@ def facts_to_type(facts: ResultFacts, keep: Callable[[str], bool]) -> TypeProto 
     if shape is None and facts.rank is not None:
         shape = (None,) * facts.rank
     if shape is not None:
-        shape = tuple(d if isinstance(d, int) or d is None or keep(d) else None for d in shape)
+        shape = tuple(
+            as_written(d) if isinstance(d, str) and keep(d) else d if isinstance(d, int) else None
+            for d in shape
+        )
     return oh.make_tensor_type_proto(facts.type, shape)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -89,13 +90,14 @@ def _import_initializer(graph: Graph, init: TensorProto) -> None:
         else (graph.facts.contradicts(init.name, facts))
     )
     if reason:
-        graph.scope.warn_wrong_declaration(init.name, reason)
+        graph.scope.warn_wrong_declaration(init.name, f"{reason}, the first one is declared")
         graph.facts.restart([init.name])
     graph.constants.add_initializer(init.name, init)
 
 
 def _facts(graph: Graph, info: ValueInfoProto) -> ResultFacts:
-    return facts_from_type(info.type, graph.dimensions.new, graph.dimensions.declared)
+    read = partial(graph.dimensions.declared, is_formula=trusts_shapes(graph))
+    return facts_from_type(info.type, graph.dimensions.new, read)
 
 
 def _reserve_records(graph: Graph) -> None:
@@ -219,7 +221,7 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
     facts = _facts(graph, info)
     reason = graph.facts.contradicts(name, facts)
     if reason:
-        graph.scope.warn_wrong_declaration(name, reason)
+        graph.scope.warn_wrong_declaration(name, f"{reason}, the second one is declared")
         if not graph.facts[name].type:
             graph.facts.refine(name, ResultFacts(facts.type), DECLARED)
         return

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 
 def edit_distance(a: str, b: str) -> int:
-    """Counts the letters to insert, remove or replace to go from one word to another.
+    """Counts the letters to insert, remove, replace or exchange with the next one to go from one
+    word to another.
 
     ``difflib`` does not do this: for it, ``TransposTranspose`` is far from ``TransposeTranspose``
     because it aligns the second half of the first word with the first half of the other.
@@ -14,12 +15,17 @@ def edit_distance(a: str, b: str) -> int:
     :param a: a word
     :param b: another one
     :return: 0 if they are equal; the cost is the product of the lengths
+
+    >>> edit_distance("Lgo", "Log"), edit_distance("Add", "And")
+    (1, 1)
     """
-    row = list(range(len(b) + 1))
+    before, row = [0] * (len(b) + 1), list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
-        previous, row[0] = row[0], i
+        before, last, row = row, before, [i]
         for j, y in enumerate(b, 1):
-            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (x != y))
+            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y)))
+            if i > 1 and j > 1 and (x, a[i - 2]) == (b[j - 2], y):
+                row[j] = min(row[j], last[j - 2] + 1)
     return row[-1]
 
 

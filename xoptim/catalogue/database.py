@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import IO, Any, ClassVar, NamedTuple
 
 from xbuilder.errors import OptionError
@@ -286,11 +287,12 @@ class RewriteDatabase:
         :param what: a query; or the text of a selection, read from left to right; or several words
             with a sign, whose order does not matter: `"+default", "&exact", "-Cast"`
         :param parameters: given to the patterns written `Name(parameter=value)`
+        :return: a query that knows this database: `OptimizationOptions(patterns=query)` asks it
         :raises OptionError: a name is not known, close names are suggested
         """
         if len(what) == 1 and isinstance(what[0], RewriteDatabaseQuery):
             self.check(what[0])
-            return what[0]
+            return replace(what[0], database=self)
         wrong = [w for w in what if not isinstance(w, str)]
         if wrong:
             raise OptionError(f"A query is a RewriteDatabaseQuery or words, not {wrong[0]!r}.")
@@ -300,7 +302,8 @@ class RewriteDatabase:
         for term in terms:
             if not term.has_parameters and term.text not in self:
                 raise self.unknown(term.text)
-        return query_of_names(terms, lambda text: self._with_parameters(text, parameters))
+        found = query_of_names(terms, lambda text: self._with_parameters(text, parameters))
+        return replace(found, database=self)
 
     def _with_parameters(self, text: str, more: dict[str, Any]) -> tuple[str, Any]:
         """Reads `"MatMulAdd(allow_reshape=True)"`: returns the name of the pattern, and the pattern

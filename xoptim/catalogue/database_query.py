@@ -55,6 +55,8 @@ class RewriteDatabaseQuery:
     :param exclude: it has none of these
     :param subquery: queries for the inner databases, by name, instead of this one
     :param position_cutoff: keeps the rewrites before this position
+    :param database: the database it was made for, None for the one of this project; see
+        :meth:`RewriteDatabase.as_query`
     :param extra_rewrites: rewrites to add to the result, each alone or with its position
         `(rewrite, 1.5)`; one with the name of a rewrite that was found takes its place; what an
         extra query finds is required and excluded as well, the rewrites only excluded
@@ -71,6 +73,7 @@ class RewriteDatabaseQuery:
     subquery: Mapping[str, RewriteDatabaseQuery] = field(default_factory=dict)
     position_cutoff: float = inf
     extra_rewrites: Iterable[Any] = ()
+    database: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         set_value = object.__setattr__

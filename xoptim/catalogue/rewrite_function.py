@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..authoring.operator_names import check_operators
 from ..authoring.rewrite import Rewrite, RewriteFunction
 from .registry import register_pattern
 
 #: attributes of a pattern made of words, in the order of the parameters of :func:`rewrite`
 _WORDS = ("roots", "after", "reads", "read_by", "prepares", "before", "behind", "aliases")
+#: those that are types of operators
+_OPERATORS = ("roots", "after", "reads", "read_by")
 
 
 def rewrite(
@@ -52,6 +55,7 @@ def rewrite(
     :param tolerance: see :func:`.register_pattern`
     :param sole_use: see :class:`Rewrite`
     :param name: name of the pattern, when it is not the one the function gives
+    :raises OptionError: an operator of the main domain does not exist
 
     ::
 
@@ -66,6 +70,8 @@ def rewrite(
     declared["tolerance"] = tolerance
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
+        operators = [n for word in _OPERATORS for n in declared[word]]
+        check_operators(f"Rewrite {name or function.__name__!r}", operators)
         cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})
         return register_pattern(*tags, **declared)(cls) if tags else cls
 

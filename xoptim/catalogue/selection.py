@@ -114,7 +114,7 @@ def _select(what: Any, verbose: int) -> list[Member]:
         if rewrites is not None:
             return [r(verbose=verbose) for r in rewrites]
     if isinstance(what, (str, RewriteDatabaseQuery)):
-        database = pattern_database()
+        database = getattr(what, "database", None) or pattern_database()
         query = database.as_query(what, verbose=verbose)
         return in_order(_made(r, verbose) for r in database.select(query))
     if isinstance(what, Member):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from ..engine.optimizer import GraphBuilderPatternOptimization
 from .output import common_options, counted, print_json, print_list
 from .paths import InputModel
 from .patterns import check_selection, load_option
+
+#: results on the line of an answer
+_SHOWN = 3
 
 
 @click.command()
@@ -57,11 +60,28 @@ def explain(
     if as_json:
         print_json(rows)
         return
+    if not rows:
+        roots = " nor ".join(found[0].roots)
+        click.echo(f"{pattern} starts from no node: the model has no {roots}.")
+        return
     print_list(
         f"{counted(len(rows), 'node')} {pattern} starts from",
         ["result", "operator", "answer"],
-        [(r["result"], r["operator"], r["answer"]) for r in rows],
+        _grouped(rows),
     )
+
+
+def _grouped(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """One line for all the nodes that have the same answer."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        groups.setdefault((row["operator"], row["answer"]), []).append(row["result"])
+    lines = []
+    for (operator, answer), results in groups.items():
+        more = len(results) - _SHOWN
+        shown = ", ".join(results[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        lines.append((shown, operator, answer))
+    return lines
 
 
 def explain_nodes(graph: Graph, pattern: str, names: Collection[str] = ()) -> list[dict[str, Any]]:

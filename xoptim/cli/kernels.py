@@ -17,6 +17,7 @@ from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import Kernel, KernelTable
 from xbuilder.runtimes.processors import PROVIDERS
+from xbuilder.support.close_names import closest_names
 
 from .output import common_options, counted, print_json, print_list
 
@@ -73,7 +74,11 @@ def describe_kernels(table: KernelTable, op_type: str | None = None) -> list[dic
     if op_type is not None and onnx.defs.has(op_type):
         rows.extend(_without_kernel(table, op_type))
     if not rows:
-        raise OptionError(f"{table.runtime} has no kernel for {op_type!r} on {table.provider}.")
+        close = closest_names(str(op_type), {o.rpartition("::")[2] for o in table.operators})
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        raise OptionError(
+            f"{table.runtime} has no kernel for {op_type!r} on {table.provider}.{hint}"
+        )
     return rows
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from onnx import ModelProto
 
-from xbuilder.errors import LateCheckError, OptionError
+from xbuilder.errors import LateCheckError, OptionError, XoptimError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
@@ -30,8 +30,10 @@ from .optimize_options import (
 )
 from .outcome import Outcome, Request
 from .output import (
+    WIDE,
     common_options,
     console,
+    message_of,
     print_json,
     prints_on_stderr,
     staged_text,
@@ -47,6 +49,7 @@ from .report import (
     statistics_text,
 )
 from .saving import (
+    check_replaced,
     data_files,
     read_saving_options,
     refuse_on_command_line,
@@ -68,12 +71,20 @@ def level(verbose: int) -> int:
 
 @click.command()
 @click.argument("model", type=InputModel())
-@click.argument("written", type=OutputFile(model=True), required=False, metavar="[OUTPUT]")
+@click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[OUTPUT]")
 @click.option(
     "-o",
     "--output",
     type=OutputFile(model=True),
     help="The model to write, .onnx, .json or .textproto: another way to give OUTPUT.",
+)
+@click.option(
+    "--output-dir",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="A folder: every argument is a model, the optimized ones are written there.",
+)
+@click.option(
+    "--force", is_flag=True, help="OUTPUT may replace a model that has other inputs or outputs."
 )
 @click.option(
     "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
@@ -83,7 +94,8 @@ def level(verbose: int) -> int:
     "--patterns",
     default="default",
     show_default=True,
-    help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose, none.",
+    help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose; none: constants "
+    "are folded, duplicates and dead nodes removed.",
 )
 @load_option
 @click.option(
@@ -134,8 +146,10 @@ def optimize(
     ctx: click.Context,
     /,
     model: Path,
-    written: Path | None,
+    others: Sequence[Path],
     output: Path | None,
+    output_dir: Path | None,
+    force: bool,
     dry_run: bool,
     patterns: str,
     processor: str,
@@ -161,11 +175,13 @@ def optimize(
 ) -> None:
     """Optimizes MODEL with patterns and writes the result into OUTPUT.
 
-    Nothing is written when anything fails. MODEL is modified only if it is the output too.
+    Nothing is written when anything fails. MODEL is modified only if it is the output too. Several
+    models are optimized one after the other with --output-dir.
     """
     request = Request(
         model=model,
-        output=_only_output(model, written, output, dry_run),
+        output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
+        force=force,
         patterns=None if patterns.lower() == "none" else patterns,
         loaded=ctx.meta.get(LOADED, ()),
         processor=processor,
@@ -187,7 +203,11 @@ def optimize(
         as_json=as_json,
         verbose=level(verbose),
     )
-    _run(request)
+    if output_dir is None:
+        if _run(request):
+            raise click.exceptions.Exit(1)
+    else:
+        run_batch(ctx, request, others, output_dir, dry_run)
 
 
 def _comparison(
@@ -211,36 +231,97 @@ def _comparison(
     return None
 
 
-def _run(request: Request) -> None:
-    """Optimizes the model, writes it and prints the outcome."""
-    reports = [request.stats, request.html, request.profile_output]
-    check_different(reports, request.model)
-    check_different([request.output, *reports])
-    check_selection(request.patterns)
-    try:
-        outcome = _optimize_and_save(request)
-    except LateCheckError:  # nothing was written
-        outcome = _optimize_and_save(replace(request, late_checks=False))
+def _run(request: Request) -> str:
+    """Optimizes the model, writes it and prints the outcome. Returns why the verification failed,
+    an empty text if it did not."""
+    outcome = _optimized(request)
     if request.as_json:
         print_json(outcome_as_dict(request, outcome))
     else:
         print_outcome(request, outcome, console())
         if outcome.profile is not None and request.profile:
-            print_profile(outcome.profile, console())
+            print_profile(outcome.profile, console(width=WIDE))
     if outcome.failure:
         click.echo(f"Error: {outcome.failure}; nothing is written", err=True)
         for line in next_commands(request, outcome):
             click.echo(f"next: {line}", err=True)
-        raise click.exceptions.Exit(1)
+    return outcome.failure
+
+
+def run_batch(
+    ctx: click.Context, request: Request, others: Sequence[Path], folder: Path, dry_run: bool
+) -> None:
+    """Optimizes several models, one after the other, and goes on when one of them fails.
+
+    :param ctx: the command
+    :param request: the request for the first model
+    :param others: the other models
+    :param folder: where the optimized models are written
+    :param dry_run: nothing is written
+    :raises click.ClickException: at the end, if one of them failed
+    """
+    alone = {"output": "-o", "stats": "--stats", "html": "--html"}
+    alone["profile_output"] = "--profile-output"
+    refuse_on_command_line(ctx, alone, "is for one model, not for --output-dir")
+    models = [request.model, *(InputModel().convert(path, None, ctx) for path in others)]
+    targets = [OutputFile(model=True).convert(folder / m.name, None, ctx) for m in models]
+    check_different(targets)
+    failed: dict[str, str] = {}
+    rows = []
+    for model, target in zip(models, targets, strict=True):
+        one = replace(request, model=model, output=None if dry_run else target)
+        try:
+            if request.as_json:
+                outcome = _optimized(one)
+                rows.append(outcome_as_dict(one, outcome))
+                failure = outcome.failure
+            else:
+                failure = _run(one)
+            if failure:
+                failed[str(model)] = failure
+        except (XoptimError, OSError) as e:
+            failed[str(model)] = message_of(e)
+            rows.append({"model": str(model), "ok": False, "error": failed[str(model)]})
+            click.echo(f"Error: {model}: {failed[str(model)]}", err=True)
+    if request.as_json:
+        print_json({"ok": not failed, "models": rows})
+        ctx.exit(1 if failed else 0)
+    if failed:
+        names = ", ".join(map(repr, failed))
+        raise click.ClickException(f"{len(failed)} of {len(models)} models failed: {names}")
+
+
+def _optimized(request: Request) -> Outcome:
+    """Optimizes the model and writes it."""
+    reports = [request.stats, request.html, request.profile_output]
+    check_different(reports, request.model)
+    check_different([request.output, *reports])
+    check_selection(request.patterns)
+    try:
+        return _optimize_and_save(request)
+    except LateCheckError:  # nothing was written
+        return _optimize_and_save(replace(request, late_checks=False))
 
 
 def _only_output(
-    model: Path, written: Path | None, output: Path | None, dry_run: bool
+    ctx: click.Context,
+    model: Path,
+    others: Sequence[Path],
+    output: Path | None,
+    dry_run: bool,
 ) -> Path | None:
     """The model to write, given by its place or with -o; None for a dry run.
 
     :raises click.UsageError: if no file or several files are given
     """
+    if len(others) > 1:
+        raise click.UsageError(
+            f"{1 + len(others)} files are given: MODEL and OUTPUT are expected, or several models "
+            "and --output-dir FOLDER"
+        )
+    param = next(p for p in ctx.command.params if p.name == "others")
+    checked = OutputFile(model=True)
+    written = checked.convert(others[0], param, ctx) if others else None
     if written is not None and output is not None:
         raise click.UsageError(
             f"the model to write is given twice, {str(written)!r} and -o {str(output)!r}"
@@ -251,9 +332,7 @@ def _only_output(
             f"the model to write is missing: xoptim optimize {model} OUTPUT, or -o OUTPUT, or "
             "--dry-run to write none"
         )
-    if chosen is not None and dry_run:
-        raise click.UsageError("give the model to write or --dry-run, not both")
-    return chosen
+    return None if dry_run else chosen
 
 
 def _optimize_and_save(request: Request) -> Outcome:
@@ -291,6 +370,8 @@ def run_optimization(request: Request) -> Outcome:
     places = RewritePlaces() if request.comparison is not None else None
     features = (request.validation, profile, provenance, places)
     builder, before = _read(request, [f for f in features if f is not None])
+    if request.output is not None and not request.force:
+        check_replaced(request.output, request.model, before)
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
     check_different(written, *data)

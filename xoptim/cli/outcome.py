@@ -27,6 +27,7 @@ class Request:
 
     :param model: file to read
     :param output: file to write, None to write nothing
+    :param force: the file to write may be a model with other inputs or outputs
     :param patterns: selection of patterns, None for none
     :param loaded: files of patterns it may name
     :param processor: processors the model is meant for, such as `CPU,CUDA`
@@ -51,6 +52,7 @@ class Request:
 
     model: Path
     output: Path | None
+    force: bool
     patterns: str | None
     loaded: Sequence[Path]
     processor: str

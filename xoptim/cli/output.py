@@ -29,7 +29,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NO_TERMINAL = 120
 #: width of a list when the output is not a terminal, so that a row takes one line
-_WIDE = 1000
+WIDE = 1000
 _JSON = "xoptim.json"
 _TRACEBACK = "xoptim.traceback"
 #: argument of a function -> option of the command line that sets it
@@ -304,7 +304,7 @@ def print_list(
     :param rows: values, one sequence by row
     :param one_line: a row takes one line on a terminal too, its last column is cut
     """
-    print_table(console(width=_WIDE), title, columns, rows, len(columns), one_line)
+    print_table(console(width=WIDE), title, columns, rows, len(columns), one_line)
 
 
 def counted(number: int, noun: str) -> str:

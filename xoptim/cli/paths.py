@@ -98,7 +98,7 @@ class OutputFile(click.Path):
         target = target_of(path)
         if target.is_symlink():
             return f"{text!r} is a link that leads nowhere"
-        kind = _kind(target)
+        kind = _kind(path) or _kind(target)
         if kind:
             return f"{text!r} is {kind}, a new name or a regular file is expected"
         folder = target.parent

@@ -12,11 +12,13 @@ import click
 from click.core import ParameterSource
 from onnx import ModelProto
 
-from xbuilder.errors import InvalidModelError
+from xbuilder.errors import InvalidModelError, OptionError, XoptimError
 from xbuilder.files.model_container import ModelContainer, save_model
-from xbuilder.files.model_files import MAX_PROTO_BYTES
+from xbuilder.files.model_files import MAX_PROTO_BYTES, load_model
 from xbuilder.files.tensor_sites import iter_external_tensors
+from xbuilder.protos.pretty import pretty_value_info
 
+from ..trust.random_inputs import required_inputs
 from .output import several_options
 
 FORMATS = ("auto", "one-file", "per-tensor", "embed")
@@ -158,3 +160,38 @@ def save(
         max_proto_bytes=chosen.max_proto_bytes,
     )
     return [{"path": name, "bytes": os.path.getsize(name)} for name in written]
+
+
+def check_replaced(output: Path, source: Path, model: ModelProto) -> None:
+    """Checks that the file to write is not another model, which would be lost.
+
+    :param output: the file to write
+    :param source: the file of the model
+    :param model: the model
+    :raises OptionError: the file is a model that has other inputs or outputs
+    """
+    if not output.exists() or output.samefile(source):
+        return
+    try:
+        other = load_model(output).proto
+    except XoptimError:  # no model
+        return
+    found, expected = (_signature(proto) for proto in (other, model))
+    if found != expected:
+        raise OptionError(
+            f"{str(output)!r} exists and is another model, {_shown(other)}, than {str(source)!r}, "
+            f"{_shown(model)}. Choose another output, --force to replace it, or --output-dir to "
+            "optimize several models."
+        )
+
+
+def _signature(model: ModelProto) -> tuple[list[bytes], list[str]]:
+    """Names and types of the inputs, names of the outputs."""
+    inputs = [i.name.encode() + i.type.SerializeToString() for i in required_inputs(model)]
+    return inputs, [info.name for info in model.graph.output]
+
+
+def _shown(model: ModelProto) -> str:
+    """The signature of a model in a message."""
+    inputs = ", ".join(map(pretty_value_info, required_inputs(model)))
+    return f"({inputs}) -> {', '.join(info.name for info in model.graph.output)}"

@@ -15,9 +15,11 @@ that the equation does not give. The engine deduces which nodes are removed, as 
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
@@ -28,6 +30,7 @@ from xbuilder.nodes.record import Key, NodeRecord
 from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
+from ..authoring.operator_names import check_operators
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.queries import GraphQueries
 from ..catalogue.database_query import as_words
@@ -338,6 +341,7 @@ def make_rule(
     """
     if not equations:
         raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")
+    _check_right_sides(name, equations, condition)
     tags = list(tags)
     members: dict[str, Any] = {
         "__doc__": doc,
@@ -356,6 +360,8 @@ def make_rule(
 
     def outline() -> None:
         outlines = [outline_of(text, root) for text in equations]
+        for o in outlines:
+            check_operators(f"Rule {name!r}", [*o.roots, *(n for d, n in o.needs if not d)])
         cls.outlines = tuple(outlines)
         cls.roots = tuple(dict.fromkeys(r for o in outlines for r in o.roots))
 
@@ -366,6 +372,28 @@ def make_rule(
         return register_pattern(*tags, **options)(cls)
     read()
     return cls
+
+
+def _check_right_sides(name: str, equations: Sequence[str], condition: Condition | None) -> None:
+    """Checks that something writes the replacement: the equation, or the function.
+
+    :raises OptionError: nothing does
+    """
+    alone = [text for text in equations if "->" not in text]
+    if alone and (condition is None or not _returns_something(condition)):
+        raise OptionError(
+            f"Rule {name!r} has no right-hand side: 'left -> right' is expected in {alone[0]!r}, "
+            "or a function that returns the replacement."
+        )
+
+
+def _returns_something(function: Condition) -> bool:
+    """Whether a function may return something else than None."""
+    rows = list(dis.get_instructions(function))
+    return any(
+        after.opname == "RETURN_VALUE" and (before.opname, before.argval) != ("LOAD_CONST", None)
+        for before, after in pairwise(rows)
+    ) or any(row.opname == "RETURN_CONST" and row.argval is not None for row in rows)
 
 
 #: attributes read from the outline, and attributes read once the equations are compiled
@@ -395,6 +423,8 @@ def _read(
     """The attributes of a rule that depend on its equations, see :func:`make_rule`."""
     values = _values_asked_by(condition)
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
+    for side in sides:
+        check_operators(f"Rule {name!r}", [n for d, n in side.left.keys if not d])
     if root and not any(s.left.graph.start for s in sides):
         raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
     _, after, possible = roots_and_filters([s.left for s in sides])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xbuilder.dims import Constraints
-from xbuilder.dims.scope import DimensionNames, DimensionScope
+from xbuilder.dims import Constraints, add, prove_equal, symbols
+from xbuilder.dims.scope import DimensionNames, DimensionScope, as_written, opaque
 
 
 def test_generated_dimensions() -> None:
@@ -26,6 +26,24 @@ def test_bodies_have_their_own_names() -> None:
     outer = DimensionScope(names, Constraints())
     body = DimensionScope(names, Constraints(), {"a": "n"})
     assert outer.declared("b") == "b"
-    assert body.declared("a*2") == "2*n"
+    assert body.declared("a*2", is_formula=True) == "2*n"
     assert body.declared("b") == "b1" and body.meanings == {"a": "n", "b": "b1"}
     assert body.is_written("n") and not body.is_written("b1") and not body.is_written("a")
+
+
+def test_a_name_is_no_formula() -> None:
+    """Nor a number; two names that are not the same text are not the same dimension."""
+    scope = DimensionScope(DimensionNames(), Constraints())
+    assert scope.declared("n + 1") == "`n + 1`" and scope.declared("n+1") == "`n+1`"
+    assert scope.declared("7") == "`7`" and scope.declared("batch size") == "batch size"
+    assert prove_equal(scope.declared("n + 1"), add("n", 1)) is None
+    assert prove_equal(scope.declared("n + 1"), scope.declared("n + 1"))
+    assert scope.declared("n + 1", is_formula=True) == "n+1"
+    assert add(scope.declared("n + 1"), 1) == "`n + 1`+1" or symbols(
+        add(scope.declared("n + 1"), 1)
+    ) == {"`n + 1`"}
+
+
+def test_a_name_is_written_as_it_was() -> None:
+    for text in ("n", "n + 1", "7", "batch size", "a`b", "`x`"):
+        assert as_written(opaque(text)) == text

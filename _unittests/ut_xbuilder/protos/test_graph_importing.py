@@ -195,3 +195,37 @@ def test_a_range_of_what_a_convolution_leaves():
     """
     builder = GraphBuilder(parse(text), infer_shapes_options=True)
     assert builder.get_shape("r") == ("n-9",)
+
+
+FORMULA = """g (float[n] x, float[q] y) => (int64[1] d) {
+    a = Shape(x) b = Shape(y) c = Sub(b, a) d = Abs(c) }"""
+
+
+@pytest.mark.parametrize("name", ["n + 1", "n+1", "2*n", "max(n,1)", "5", "n"])
+def test_the_name_of_a_dimension_is_no_formula(name):
+    """Sizes at run time are what they are; a name used twice is one dimension."""
+    model = parse(FORMULA)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = name
+    options = OptimizationOptions(patterns="default")
+    after = GraphBuilder(model, optimization_options=options).to_onnx()
+    assert after.graph.input[1].type.tensor_type.shape.dim[0].dim_param == name
+    sizes = (3, 3) if name == "n" else (3, 9)
+    feeds = {k: np.zeros(size, np.float32) for k, size in zip("xy", sizes, strict=True)}
+    assert run_onnxruntime(after, feeds)[0].tolist() == [sizes[1] - sizes[0]]
+
+
+def test_trusted_shapes_are_formulas():
+    model = parse(FORMULA)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "n + 1"
+    options = OptimizationOptions(patterns=None, trust_shapes=True)
+    builder = GraphBuilder(model, optimization_options=options)
+    assert builder.value_as_shape("c") == (1,)
+
+
+def test_a_computed_dimension_is_written_as_it_was():
+    model = parse("g (float[n] x) => (float[m] y) { y = Exp(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n + 1"
+    model.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 4  # wrong
+    with pytest.warns(UserWarning, match="declares something else"):
+        after = GraphBuilder(model).to_onnx()
+    assert after.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "n + 1"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import onnx
+import onnx.parser
 import pytest
 from ut_xoptim.cli.command_line import run
 
@@ -57,3 +59,18 @@ def test_table(model):
 )
 def test_bad_use(model, arguments, message):
     assert message in run("explain", model, *arguments, code=2).stderr
+
+
+def test_no_root(model):
+    assert "the model has no Gather" in run("explain", model, "GatherGather").output
+
+
+def test_one_line_for_one_answer(tmp_path):
+    """The same refusal for many nodes is one line."""
+    lines = " ".join(f"t{i + 1} = Transpose<perm = [1, 0, 2]>(t{i})" for i in range(5))
+    text = f"g (float[a, b, c] t0) => (float[d, e, f] y) {{ {lines} y = Neg(t5) }}"
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> {text}'), path)
+    table = run("explain", path, "TransposeGather").output
+    assert "t1, t2, t3 and 2 more" in table and "5 nodes" in table
+    assert len(json.loads(run("explain", path, "TransposeGather", "--json").stdout)) == 5

@@ -133,8 +133,9 @@ def test_weights_behind_a_link_need_a_data_root(tmp_path):
 BAD_USAGE = {
     "no output": ([], "xoptim optimize model.onnx OUTPUT, or -o OUTPUT, or --dry-run"),
     "output twice": (["out.onnx", "-o", "out.onnx"], "given twice"),
-    "output and dry run": (["out.onnx", "--dry-run"], "not both"),
-    "two outputs": (["-o", "out.onnx", "--dry-run"], "not both"),
+    "three files": (["out.onnx", "other.onnx"], "MODEL and OUTPUT are expected, or several models"),
+    "a batch and one output": (["--output-dir", ".", "-o", "out.onnx"], "is for one model"),
+    "a batch and one report": (["--output-dir", ".", "--html", "r.html"], "is for one model"),
     "dimension without verify": (["-o", "out.onnx", "--dim", "batch=4"], "without --verify"),
     "tolerance without verify": (["-o", "out.onnx", "--rtol", "0.1"], "without --verify"),
     "unknown option": (["-o", "out.onnx", "--pattern", "default"], "--patterns"),

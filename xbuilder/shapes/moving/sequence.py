@@ -138,19 +138,20 @@ def facts_of_type_proto(proto: Any, new_dim: Callable[[str], str] | None = None)
     """Facts stored in a `TypeProto`, for sequences and optionals as well.
 
     :param proto: the type
-    :param new_dim: makes a symbol for a missing dimension; without it, only the rank is kept
+    :param new_dim: makes a symbol for a dimension without size, whose name proves nothing; without
+        it, only the rank is kept
     """
     kind = proto.WhichOneof("value")
     if kind == "sequence_type":
-        return sequence_of(facts_of_type_proto(proto.sequence_type.elem_type))
+        return sequence_of(facts_of_type_proto(proto.sequence_type.elem_type, new_dim))
     if kind == "optional_type":
-        return ResultFacts(optional=facts_of_type_proto(proto.optional_type.elem_type))
+        return ResultFacts(optional=facts_of_type_proto(proto.optional_type.elem_type, new_dim))
     if kind not in ("tensor_type", "sparse_tensor_type"):
         return ResultFacts()
     tensor = getattr(proto, kind)
     result = ResultFacts(tensor.elem_type)
     if tensor.HasField("shape"):
-        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+        dims = [d.dim_value if d.HasField("dim_value") else "" for d in tensor.shape.dim]
         if new_dim is not None:
             dims = [new_dim("unknown") if d == "" else d for d in dims]
         if all(d != "" for d in dims):
@@ -167,7 +168,9 @@ def optional(ctx: ShapeContext) -> ResultFacts:
         facts = ctx.facts(0)
         return ResultFacts(optional=facts_like(facts) if facts.sequence is None else facts)
     proto = ctx.attr("type")
-    element = facts_of_type_proto(proto) if hasattr(proto, "WhichOneof") else ResultFacts()
+    element = ResultFacts()
+    if hasattr(proto, "WhichOneof"):
+        element = facts_of_type_proto(proto, ctx.new_dim)
     return ResultFacts(optional=element)
 
 

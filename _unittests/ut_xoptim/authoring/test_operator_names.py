@@ -1,0 +1,62 @@
+"""Names of operators in the declaration of a pattern."""
+
+from __future__ import annotations
+
+import pytest
+
+from xbuilder.errors import OptionError
+from xoptim import rewrite, rule
+from xoptim.authoring.operator_names import check_operators
+
+
+def declared_rewrite(**names):
+    """A rewrite that names some operators."""
+    return rewrite(**names)(lambda g, node: None)
+
+
+def declared_rule(*equations):
+    """A rule whose function returns nothing."""
+
+    @rule(*equations)
+    def checked(g):
+        """It checks nothing."""
+
+    return checked
+
+
+@pytest.mark.parametrize("word", ["root", "after", "reads", "read_by"])
+def test_a_typo_in_a_rewrite(word):
+    with pytest.raises(
+        OptionError, match="names operator 'Lgo' of the main domain, did you mean Log"
+    ):
+        declared_rewrite(**{"root": "Exp", word: ("Exp", "Lgo")})
+
+
+@pytest.mark.parametrize(
+    "text", ["Lgo(Exp(x)) -> x", "Log(Exqp(x)) -> x", "Log(Lgo(x) | Exp(x)) -> x"]
+)
+def test_a_typo_in_a_rule(text):
+    with pytest.raises(OptionError, match="did you mean (Log|Exp)"):
+        declared_rule(text)
+
+
+def test_no_right_hand_side():
+    with pytest.raises(OptionError, match="has no right-hand side: 'left -> right' is expected"):
+        declared_rule("Log(Exp(x))")
+    with pytest.raises(OptionError, match="has no right-hand side"):
+        declared_rule("Log(Exp(x)) -> x", "Exp(Log(x))")
+
+
+def test_a_function_that_writes_it():
+    @rule("y = Log(Exp(x)); y")
+    def log_exp(g, x):
+        """Log(Exp(x)) -> x."""
+        return x
+
+    assert log_exp.roots == ("Log",)
+
+
+def test_other_names():
+    check_operators("it", ["Log", "Upsample", "custom::Anything", "LocalAttention*", "*"])
+    with pytest.raises(OptionError, match="'Zzzz' of the main domain, that onnx does not know"):
+        check_operators("it", ["Zzzz"])
