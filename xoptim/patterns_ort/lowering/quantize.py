@@ -15,7 +15,9 @@ from ...catalogue import rewrite
 from .missing import missing_types
 
 
-@rewrite("onnxruntime", root=("QuantizeLinear", "DequantizeLinear"), name="MissingQuantizeLinear")
+@rewrite(
+    "onnxruntime", "fix", root=("QuantizeLinear", "DequantizeLinear"), name="MissingQuantizeLinear"
+)
 def missing_quantize_linear(g: RewriteContext, node: NodeProto) -> NewNode:
     """QuantizeLinear(x, scale, zero) -> com.microsoft.QuantizeLinear(x, scale, zero), and
     DequantizeLinear.
