@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import onnx
 from onnx import FunctionProto, NodeProto, TensorProto
@@ -55,6 +56,26 @@ def loads(
     # constants become initializers
     if key[:2] == ("Constant", "") or table.runs(*key, input_types, output_types):
         return True
+    alone = NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attribute)
+    alone.input.extend(f"x{i}" if name else "" for i, name in enumerate(node.input))
+    alone.output.extend(f"y{i}" if name else "" for i, name in enumerate(node.output))
+    types = tuple(input_types), tuple(output_types)
+    return _loads_otherwise(table, alone.SerializeToString(), opset, *types, tuple(shapes))
+
+
+@lru_cache(maxsize=4096)
+def _loads_otherwise(
+    table: KernelTable,
+    content: bytes,
+    opset: int,
+    input_types: tuple[int, ...],
+    output_types: tuple[int, ...],
+    shapes: tuple[Shape | None, ...],
+) -> bool:
+    """Whether onnxruntime loads a node that has no kernel for its types. Reading a function takes a
+    millisecond: the answer is kept."""
+    node = NodeProto.FromString(content)
+    key = node.op_type, main_domain(node.domain), opset
     ignored = bool(changed_operators(*key))
     function = None if ignored else schema_function(node, opset, input_types, shapes)
     if function is not None:

@@ -46,7 +46,7 @@ class Code:
 
 
 #: the rewrites that write operators with a kernel instead of others
-LOWERING = "lowering"
+LOWERING = "fix"
 #: every kind of finding by code
 CODES = {
     code.name: code

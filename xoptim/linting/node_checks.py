@@ -61,7 +61,7 @@ def _kernel(
 
 
 def _is_lowered(graph: Graph, node: NodeProto) -> bool:
-    """Whether a rewrite of the set `lowering` writes operators that have kernels instead."""
+    """Whether a rewrite of the set `fix` writes operators that have kernels instead."""
     engine = GraphBuilderPatternOptimization(graph, LOWERING)
     return any(
         node.op_type in pattern.roots and pattern.match(engine, node, [])

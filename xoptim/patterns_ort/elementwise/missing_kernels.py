@@ -35,25 +35,25 @@ def through_float(
     return [back, *[computed[i] for i in range(1, len(node.output))]]
 
 
-@rewrite("onnxruntime", "uncanonicalize", "lowering", root="Range")
+@rewrite("onnxruntime", "uncanonicalize", "fix", root="Range")
 def missing_range(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Range(a, b, c) -> Cast(Range(Cast(a), Cast(b), Cast(c))) for float16 and bfloat16."""
     return through_float(g, node, HALF_FLOATS, count=3)
 
 
-@rewrite("onnxruntime", "uncanonicalize", "lowering", root=("Cos", "Sin", "Log"))
+@rewrite("onnxruntime", "uncanonicalize", "fix", root=("Cos", "Sin", "Log"))
 def missing_cos_sin(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """Cos(x) -> Cast(Cos(Cast(x))) for float16 and bfloat16. Sin and Log as well."""
     return through_float(g, node, HALF_FLOATS)
 
 
-@rewrite("onnxruntime", "uncanonicalize", "lowering", root=("ReduceMax", "ReduceMin"))
+@rewrite("onnxruntime", "uncanonicalize", "fix", root=("ReduceMax", "ReduceMin"))
 def missing_reduce_max(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """ReduceMax(x) -> Cast(ReduceMax(Cast(x))) for bfloat16. ReduceMin as well."""
     return through_float(g, node)
 
 
-@rewrite("onnxruntime", "uncanonicalize", "lowering", root="TopK", name="MissingTopK")
+@rewrite("onnxruntime", "uncanonicalize", "fix", root="TopK", name="MissingTopK")
 def missing_top_k(g: RewriteContext, node: NodeProto) -> RewriteResult:
     """TopK(x, k) -> Cast(TopK(Cast(x), k)) for bfloat16; indices are the same."""
     return through_float(g, node)

@@ -28,7 +28,7 @@ _FUNCTIONS = tuple(
 )
 
 
-@rewrite("onnxruntime", "lowering", root=_FUNCTIONS)
+@rewrite("onnxruntime", "fix", root=_FUNCTIONS)
 def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Swish(x, alpha) -> Mul(x, Sigmoid(Mul(x, alpha))): the function that defines an operator.
 

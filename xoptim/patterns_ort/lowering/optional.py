@@ -10,7 +10,7 @@ from ...catalogue import rewrite
 from .missing import require_missing
 
 
-@rewrite("onnxruntime", "lowering", root="OptionalGetElement")
+@rewrite("onnxruntime", "fix", root="OptionalGetElement")
 def missing_optional_get_element(g: RewriteContext, node: NodeProto) -> NewNode:
     """OptionalGetElement(Optional(x)) -> x.
 
@@ -20,7 +20,7 @@ def missing_optional_get_element(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Identity(_element(g, node.input[0]))
 
 
-@rewrite("onnxruntime", "lowering", root="OptionalHasElement")
+@rewrite("onnxruntime", "fix", root="OptionalHasElement")
 def missing_optional_has_element(g: RewriteContext, node: NodeProto) -> NewNode:
     """OptionalHasElement(Optional(x)) -> true.
 

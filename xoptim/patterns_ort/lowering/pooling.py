@@ -14,7 +14,7 @@ from ...catalogue import rewrite
 from .missing import missing_types
 
 
-@rewrite("onnxruntime", "lowering", root="GlobalLpPool", precision="rounding")
+@rewrite("onnxruntime", "fix", root="GlobalLpPool", precision="rounding")
 def missing_global_lp_pool(g: RewriteContext, node: NodeProto) -> NewNode:
     """GlobalLpPool(x, p) -> ReduceL2(x), ReduceL1(x), or ReduceSum(|x| ** p) ** (1 / p).
 
@@ -36,7 +36,7 @@ def missing_global_lp_pool(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Pow(total, np.array(1 / p, dtype=dtype))
 
 
-@rewrite("onnxruntime", "lowering", root="RoiAlign", precision="rounding")
+@rewrite("onnxruntime", "fix", root="RoiAlign", precision="rounding")
 def missing_roi_align(g: RewriteContext, node: NodeProto) -> NewNode:
     """RoiAlign(x, rois, batch) -> AveragePool(com.microsoft.CropAndResize(Pad(x), boxes, batch)).
 

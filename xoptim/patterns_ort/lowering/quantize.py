@@ -16,10 +16,7 @@ from .missing import missing_types
 
 
 @rewrite(
-    "onnxruntime",
-    "lowering",
-    root=("QuantizeLinear", "DequantizeLinear"),
-    name="MissingQuantizeLinear",
+    "onnxruntime", "fix", root=("QuantizeLinear", "DequantizeLinear"), name="MissingQuantizeLinear"
 )
 def missing_quantize_linear(g: RewriteContext, node: NodeProto) -> NewNode:
     """QuantizeLinear(x, scale, zero) -> com.microsoft.QuantizeLinear(x, scale, zero), and

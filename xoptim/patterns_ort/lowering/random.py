@@ -22,9 +22,7 @@ _BITS = 24
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
-@rewrite(
-    "onnxruntime", "lowering", root=("RandomUniform", "RandomUniformLike"), precision="rounding"
-)
+@rewrite("onnxruntime", "fix", root=("RandomUniform", "RandomUniformLike"), precision="rounding")
 def missing_random_uniform(g: RewriteContext, node: NodeProto) -> NewNode:
     """RandomUniform(low, high) -> u * (high - low) + low, and RandomUniformLike; u is made of bits.
 
@@ -41,7 +39,7 @@ def missing_random_uniform(g: RewriteContext, node: NodeProto) -> NewNode:
     return _cast(g, g.op.Add(scaled, np.array(low, dtype=np.float32)), kind)
 
 
-@rewrite("onnxruntime", "lowering", root=("RandomNormal", "RandomNormalLike"), precision="rounding")
+@rewrite("onnxruntime", "fix", root=("RandomNormal", "RandomNormalLike"), precision="rounding")
 def missing_random_normal(g: RewriteContext, node: NodeProto) -> NewNode:
     """RandomNormal(mean, scale) -> sqrt(-2 * log(1 - u)) * cos(2 * pi * v) * scale + mean, and
     RandomNormalLike; u and v are made of bits.
@@ -62,7 +60,7 @@ def missing_random_normal(g: RewriteContext, node: NodeProto) -> NewNode:
     return _cast(g, g.op.Add(scaled, np.array(mean, dtype=np.float32)), kind)
 
 
-@rewrite("onnxruntime", "lowering", root="Bernoulli", precision="rounding")
+@rewrite("onnxruntime", "fix", root="Bernoulli", precision="rounding")
 def missing_bernoulli(g: RewriteContext, node: NodeProto) -> NewNode:
     """Bernoulli(p) -> Cast(u < p); u is made of bits.
 
@@ -76,7 +74,7 @@ def missing_bernoulli(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Cast(g.op.Less(draws, wide), to=to)
 
 
-@rewrite("onnxruntime", "lowering", root="Multinomial", precision="rounding")
+@rewrite("onnxruntime", "fix", root="Multinomial", precision="rounding")
 def missing_multinomial(g: RewriteContext, node: NodeProto) -> NewNode:
     """Multinomial(logits) -> the number of cumulated probabilities that u is above; u is made of
     bits.

@@ -16,6 +16,9 @@ from xoptim.testing import (
 )
 
 BITS = ", ".join(repr(2.0**-i) for i in range(2, 26))
+PAIRS = ", ".join(["{}, 0"] * 24 + ["0, {}"] * 24).format(
+    *[repr(2.0**-i) for i in range(2, 26)] * 2
+)
 UNIFORM = "g () => (float[100, 200] y) { y = RandomUniform<shape = [100, 200], low = -1.0, high = 3.0>() }"
 LIKE = "g (float[a, b] x) => (float[a, b] y) { y = RandomNormalLike(x) }"
 DRAWN = "o = ConstantOfShape<value = float[1] {1}>(n) d = Dropout(o, half, trains)"
@@ -28,7 +31,18 @@ MODELS = {
         <{CONSTANTS}, int64[3] n = {{100, 200, 24}}, float k = {{4}}, float low = {{-1}}> {{
             {DRAWN} m = MatMul(d, w) u = Squeeze(m, last) s = Mul(u, k) y = Add(s, low) }}""",
     ),
-    "MissingRandomNormal": (LIKE, None),
+    "MissingRandomNormal": (
+        LIKE,
+        f"""g (float[a, b] x) => (float[a, b] y) <
+            float half = {{0.5}}, bool trains = {{1}}, int64[1] bits = {{48}}, int64[2] two = {{1, 1}},
+            float[48, 2] w = {{{PAIRS}}}, int64[1] last = {{-1}}, float one = {{1}}, float k = {{-2}},
+            float turn = {{6.2831855}}, float scale = {{1}}, float mean = {{0}}
+        > {{
+            f = Shape(x) n = Concat<axis = 0>(f, bits) {DRAWN} m = MatMul(d, w)
+            u1, v1 = Split<axis = -1>(m, two) u = Squeeze(u1, last) r = Sub(one, u) l = Log(r)
+            s = Mul(l, k) q = Sqrt(s) v = Squeeze(v1, last) t = Mul(v, turn) c = Cos(t)
+            p = Mul(q, c) e = Mul(p, scale) y = Add(e, mean) }}""",
+    ),
     "MissingBernoulli": (
         "g (float[a, b] x) => (bool[a, b] y) { y = Bernoulli<dtype = 9>(x) }",
         f"""g (float[a, b] x) => (bool[a, b] y) <{CONSTANTS}, int64[1] bits = {{24}}> {{
@@ -37,7 +51,14 @@ MODELS = {
     ),
     "MissingMultinomial": (
         "g (float[a, c] x) => (int32[a, 2000] y) { y = Multinomial<sample_size = 2000>(x) }",
-        None,
+        f"""g (float[a, c] x) => (int32[a, 2000] y) <{CONSTANTS}, int64[1] size = {{2000}},
+        int64[1] bits = {{24}}, int64[1] two = {{2}}, int64 axis = {{1}}, int64[1] zero = {{0}},
+        int64[1] one = {{1}}> {{
+            b = Shape<start = 0, end = 1>(x) f = Concat<axis = 0>(b, size)
+            n = Concat<axis = 0>(f, bits) {DRAWN} m = MatMul(d, w) u = Squeeze(m, last)
+            uu = Unsqueeze(u, two) p = Softmax<axis = 1>(x) q = CumSum(p, axis)
+            i = Slice(q, zero, last, one) ii = Unsqueeze(i, one) g = GreaterOrEqual(uu, ii)
+            t = Cast<to = 6>(g) y = ReduceSum<keepdims = 0>(t, two) }}""",
     ),
 }  # fmt: skip
 REFUSED = {
