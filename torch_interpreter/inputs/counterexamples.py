@@ -43,7 +43,7 @@ def find_counterexample(
     hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
     checks, others = list[Check](), list[Check]()
     for expr in (*known, *conditions[:_CONDITIONS]):
-        if (check := _check(expr, hints)) is not None:
+        if (check := condition_check(expr, hints)) is not None:
             (others if expr in known or _is_usual(expr) else checks).append(check)
     for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
         for value in _candidates(size):
@@ -65,8 +65,13 @@ def _is_usual(expr: Any) -> bool:
     return small is not None and bool(args[small].is_Integer and args[small] <= 2)
 
 
-def _check(expr: Any, hints: Mapping[str, int]) -> Check | None:
-    """A condition as a function of the sizes, None if it needs something else."""
+def condition_check(expr: Any, hints: Mapping[str, int]) -> Check | None:
+    """A condition as a function of the sizes.
+
+    :param expr: a condition of sympy
+    :param hints: the sizes in the arguments, by symbol
+    :return: None if it needs something else, or is false for the arguments
+    """
     if not {s.name for s in expr.free_symbols} <= set(hints):
         return None
     try:
