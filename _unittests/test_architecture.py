@@ -23,6 +23,8 @@ NODE_WRITERS = {
     "xbuilder/nodes/copies.py",  # edits the private copies that the store asks for
     "xbuilder/nodes/subgraph_order.py",  # sorts private copies
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
+    "xoptim/trust/coverage.py",  # names the nodes of a private copy
+    "xoptim/trust/noise.py",  # edits private copies
     "xoptim/surgery/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
     "xoptim/trust/windows/doubles.py",  # converts a private copy of a small model
 }

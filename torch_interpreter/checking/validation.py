@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from xbuilder.tensors.closeness import Criterion
+
 from ..common.errors import ValidationError
 from ..inputs.dynamic_shapes import user_name
 from ..inputs.inputs import ModelInput, to_numpy
-
-_HALF = (torch.float16, torch.bfloat16)
+from .other_sizes import other_sizes
 
 
 def clone_arguments(values: Any) -> Any:
@@ -25,43 +26,38 @@ def clone_arguments(values: Any) -> Any:
     return torch.utils._pytree.tree_map(clone, values)
 
 
-def compare(expected: Sequence[Any], got: Sequence[Any], tolerance: float = 1e-4) -> str:
-    """Compares two lists of results.
+def compare(
+    expected: Sequence[Any],
+    got: Sequence[Any],
+    tolerance: float = 1e-4,
+    noisy: Sequence[Any] = (),
+) -> str:
+    """Compares two lists of results, see :class:`xbuilder.tensors.closeness.Criterion`.
 
     :param expected: tensors or numbers, None are skipped
     :param got: tensors, arrays or numbers
-    :param tolerance: absolute and relative, for floats; 20 times more for 16 bits
+    :param tolerance: the relative tolerance
+    :param noisy: the expected results with other roundings, none if they are not known
     :return: the difference, empty if there is none
     """
     kept = [e for e in expected if e is not None]
     found = [e for e in got if e is not None]
+    others = [e for e in noisy if e is not None]
     if len(kept) != len(found):
         return f"{len(kept)} results expected, {len(found)} found"
     for i, (e, v) in enumerate(zip(kept, found, strict=True)):
-        half = isinstance(e, torch.Tensor) and e.dtype in _HALF
-        problem = _compare_one(e, v, tolerance * 20 if half else tolerance)
+        other = [to_numpy(others[i])] if len(others) == len(kept) else []
+        problem = _compare_one(e, v, tolerance, other)
         if problem:
             return f"output {i}: {problem}"
     return ""
 
 
-def _compare_one(expected: Any, value: Any, tolerance: float) -> str:
+def _compare_one(expected: Any, value: Any, tolerance: float, noisy: Sequence[np.ndarray]) -> str:
     a, b = to_numpy(expected), to_numpy(value)
-    if isinstance(expected, torch.Tensor):
-        if a.shape != b.shape:
-            return f"shape {a.shape} expected, {b.shape} found"
-        if a.dtype != b.dtype:
-            return f"type {a.dtype} expected, {b.dtype} found"
-    if a.size == 0:
-        return ""
-    wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    a, b = a.astype(wide), b.astype(wide).reshape(a.shape)
-    close = np.isclose(a, b, atol=tolerance, rtol=tolerance, equal_nan=True)
-    if close.all():
-        return ""
-    with np.errstate(invalid="ignore"):
-        gap = np.abs(a - b)[~close]
-    return f"{(~close).sum()} of {a.size} values differ, at most by {np.nanmax(gap)}"
+    if not isinstance(expected, torch.Tensor):
+        a = a.astype(b.dtype).reshape(b.shape) if a.size == b.size else a
+    return Criterion(tolerance).compare(a, b, noisy).reason
 
 
 def feeds_of(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> dict[str, np.ndarray]:
@@ -71,35 +67,6 @@ def feeds_of(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> dict[str, n
         for i, v in zip(inputs, leaves, strict=True)
         if i.onnx_name is not None
     }
-
-
-def other_sizes(
-    inputs: Sequence[ModelInput], leaves: Sequence[Any], specs: Sequence[Any], increment: int
-) -> list[Any] | None:
-    """The leaves with every dynamic dimension larger, None when it is not simple to make them.
-
-    Only dimensions which are one symbol are changed, the content is repeated.
-    """
-    grown: list[Any] = []
-    changed = False
-    for model_input, value in zip(inputs, leaves, strict=True):
-        fake = model_input.fake
-        if not isinstance(value, torch.Tensor):
-            if isinstance(fake, torch.SymInt):
-                return None
-            grown.append(value)
-            continue
-        for axis, dim in enumerate(fake.shape):
-            if not isinstance(dim, torch.SymInt) or dim.node.expr.is_number:
-                continue
-            if not dim.node.expr.is_Symbol:
-                return None
-            size = value.shape[axis]
-            index = torch.arange(size + increment) % max(size, 1)
-            value = value.index_select(axis, index) if size else value
-            changed = True
-        grown.append(value)
-    return grown if changed else None
 
 
 def validate(
@@ -120,33 +87,59 @@ def validate(
     :param kwargs: named arguments of the export
     :param inputs: the leaves of the arguments
     :param specs: specifications of the dynamic dimensions
-    :param tolerance: absolute and relative
+    :param tolerance: the relative tolerance
     :param verbose: prints the comparisons
-    :raises ValidationError: the results differ
+    :raises ValidationError: the results differ, or onnxruntime does not run the model
     """
     leaves, tree = torch.utils._pytree.tree_flatten((args, kwargs))
     candidates = [("the arguments of the export", leaves)]
-    grown = other_sizes(inputs, leaves, specs, 1)
+    grown = other_sizes(inputs, leaves)
     if grown is not None:
         names = sorted({str(user_name(s)) for s in specs if user_name(s)})
         candidates.append((f"larger dynamic dimensions {names}".strip(" []"), grown))
     for title, values in candidates:
         feeds = feeds_of(inputs, values)
         try:
-            new_args, new_kwargs = torch.utils._pytree.tree_unflatten(clone_arguments(values), tree)
-            with torch.no_grad():
-                expected = mod(*new_args, **new_kwargs)
+            expected = _results(mod, values, tree)
         except Exception:
             if values is leaves:
                 raise
             # the model itself refuses these sizes, there is nothing to compare
             continue
-        got = run(feeds)
-        problem = compare(torch.utils._pytree.tree_leaves(expected), got, tolerance)
+        shapes = {k: v.shape for k, v in feeds.items()}
+        try:
+            got = run(feeds)
+        except Exception as e:
+            text = str(e).strip().splitlines()[0]
+            raise ValidationError(
+                f"onnxruntime does not run the ONNX model on {title} {shapes}: {text}"
+            ) from e
+        problem = compare(expected, got, tolerance)
         if problem:
-            shapes = {k: v.shape for k, v in feeds.items()}
+            problem = compare(expected, got, tolerance, _with_doubles(mod, values, tree))
+        if problem:
             raise ValidationError(
                 f"The ONNX model and the torch model disagree on {title} {shapes}: {problem}"
             )
         if verbose:
             print(f"[to_onnx] validated on {title}")
+
+
+def _results(mod: torch.nn.Module, values: Sequence[Any], tree: Any) -> list[Any]:
+    args, kwargs = torch.utils._pytree.tree_unflatten(clone_arguments(list(values)), tree)
+    with torch.no_grad():
+        found: list[Any] = torch.utils._pytree.tree_leaves(mod(*args, **kwargs))
+    return found
+
+
+def _with_doubles(mod: torch.nn.Module, values: Sequence[Any], tree: Any) -> list[Any]:
+    """The results of the torch model computed with doubles, none if it does not run."""
+
+    def wide(value: Any) -> Any:
+        is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.double() if is_float else value
+
+    try:
+        return _results(copy.deepcopy(mod).double(), [wide(v) for v in values], tree)
+    except Exception:  # a model may fix its types, or not be copied: no other reference
+        return []

@@ -52,7 +52,7 @@ def find_counterexample(
     hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
     checks, others = dict[Any, Check](), list[Check]()
     for expr in (*known, *conditions[:_CONDITIONS]):
-        if (check := _check(expr, hints)) is None:
+        if (check := condition_check(expr, hints)) is None:
             continue
         if expr in known or _is_usual(expr):
             others.append(check)
@@ -86,8 +86,13 @@ def python_text(expr: Any) -> str:
     return str(PythonPrinter().doprint(expr))
 
 
-def _check(expr: Any, hints: Mapping[str, int]) -> Check | None:
-    """A condition as a function of the sizes, None if it needs something else."""
+def condition_check(expr: Any, hints: Mapping[str, int]) -> Check | None:
+    """A condition as a function of the sizes.
+
+    :param expr: a condition of sympy
+    :param hints: the sizes in the arguments, by symbol
+    :return: None if it needs something else, or is false for the arguments
+    """
     if not {s.name for s in expr.free_symbols} <= set(hints):
         return None
     try:

@@ -90,6 +90,8 @@ class Criterion:
         found = Gap.at(rel, a, b, float(gap.max()), float(rel.max()))
         over = (gap > self.atol) & (rel > limit)
         if not over.any():
+            if x.any() and float(np.abs(x).max()) <= self.atol:
+                found.remark = f"every value is below {self.atol:g}, hardly anything is compared"
             return found
         noise = _noise(x, size, special, noisy)
         if noise is not None and _is_like(rel[over], noise):
@@ -112,7 +114,7 @@ class Gap:
     :param max_rel: largest relative difference, see :class:`Criterion`
     :param ok: the difference is accepted
     :param reason: why it is refused, empty otherwise
-    :param remark: why it is accepted although it is over the tolerance
+    :param remark: why it is accepted although it is over the tolerance, or says little
     :param where: index of the largest relative difference, empty if there is none
     :param values: the two values there, as text
     :param noise: the noise of the reference, if it was needed to accept the difference

@@ -124,7 +124,7 @@ def _failure(request: Request, outcome: Outcome) -> dict[str, Any]:
 
 
 def next_commands(request: Request, outcome: Outcome) -> list[str]:
-    """What to type after a verification that failed: a command, options that accept it.
+    """The next command after a verification that failed, and the option that accepts it.
 
     :param request: the options of the command
     :param outcome: the result

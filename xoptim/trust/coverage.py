@@ -200,7 +200,7 @@ class Unverified:
 def unverified(
     bodies: Iterable[Body], rewrites: Iterable[Collection[str]] | None = None
 ) -> list[Unverified]:
-    """What the bodies that never ran leave unverified.
+    """Counts the rewrites in the bodies that never ran.
 
     :param bodies: the bodies
     :param rewrites: for each rewrite, the results of the nodes it removes and writes

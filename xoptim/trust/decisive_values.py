@@ -13,6 +13,7 @@ from onnx.numpy_helper import to_array
 
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.nodes.subgraphs import subgraphs_of
+from xbuilder.operators.op_traits import ARITHMETIC
 
 from .random_inputs import dimensions_of, required_inputs
 
@@ -23,7 +24,6 @@ _SAME = {
     "Tile", "Transpose", "Unsqueeze",
 }  # fmt: skip
 _COMPARED = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod"}
-_AFFINE = {"Add", "Sub", "Mul", "Div"}
 #: constants with more values are tables, not bounds
 _MOST_VALUES = 16
 #: numbers of steps of a loop worth a try
@@ -179,7 +179,7 @@ class _Search:
                 self.shapes[node.output[0]] = self.shapes[node.input[0]]
         elif node.op_type == "Where":
             origins = [o for n in node.input[1:] for o in self.origins.get(n, ())]
-        elif node.op_type in _AFFINE and len(node.input) == 2:
+        elif node.op_type in ARITHMETIC and len(node.input) == 2:
             origins = self._affine(node)
         for name in node.output if origins else ():
             self.origins[name] = origins

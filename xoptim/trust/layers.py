@@ -19,7 +19,7 @@ from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..toolkit.features.provenance import REWRITES, SOURCES
 from .coverage import Body, bodies_of
-from .draws import draw_inputs, sizes_of
+from .draws import Draws, draw_inputs, sizes_of
 from .node_runner import NodeError, NodeRunner, reads
 from .noise import DoubleRunner, optimized_results
 from .ort_values import OrtResult, to_python, to_result
@@ -133,29 +133,37 @@ def compare_layers(
         if not report.ok:
             print(report.first.output, report.first.after, report.first.max_rel)
     """
-    first = container_of(before, allowed_roots)
-    runners = (
-        NodeRunner(first, providers),
-        NodeRunner(container_of(after, allowed_roots), providers),
-    )
+    first, second = container_of(before, allowed_roots), container_of(after, allowed_roots)
+    runners = NodeRunner(first, providers), NodeRunner(second, providers)
     criterion = Criterion(rtol, atol)
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
-    if not bodies_of(first.proto):
+    draws = Draws([])
+    if bodies_of(first.proto):
+        with ExitStack() as files:
+            opener = Opener(files, providers)
+            draws = draw_inputs(opener, opener.open(first, "first"), first, sizes, seed, given)
+        reports = _reports(runners, draws, criterion, seed, stop)
+    else:
         reports = [_first_report(runners, one, sizes, criterion, seed, stop) for one in given]
-        return next((r for r in reports if not r.ok), reports[0])
-    with ExitStack() as files:
-        opener = Opener(files, providers)
-        draws = draw_inputs(opener, opener.open(first, "first"), first, sizes, seed, given)
+    found = max(reports, key=lambda report: (not report.ok, report.max_rel))
+    found.draws, found.never_ran = len(reports), draws.never_ran
+    return found
+
+
+def _reports(
+    runners: tuple[NodeRunner, NodeRunner],
+    draws: Draws,
+    criterion: Criterion,
+    seed: int,
+    stop: bool,
+) -> list[LayerReport]:
+    """The comparison on each set of inputs."""
     reports = []
     for one in draws.sets:
         report = _Comparison(runners, one.feeds, criterion, stop).run()
         report.sizes, report.seed = one.sizes, seed if draws.is_random else None
         reports.append(report)
-        if not report.ok:
-            break
-    found = max(reports, key=lambda report: (not report.ok, report.max_rel))
-    found.draws, found.never_ran = len(draws.sets), draws.never_ran
-    return found
+    return reports
 
 
 def _first_report(

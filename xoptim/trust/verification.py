@@ -217,7 +217,7 @@ class Reference:
 
 
 def _rank(row: OutputDifference) -> tuple[bool, float]:
-    """What makes a difference worse than another one."""
+    """Sorts differences: the refused ones are last, then the largest one."""
     return not row.ok, row.max_rel
 
 

@@ -115,3 +115,9 @@ def test_a_reference_that_is_too_noisy_is_no_excuse() -> None:
     assert not compare([1.0], [1.5], noisy=[[1.4]]).ok
     assert not compare([1.0], [1.5], noisy=[[np.nan]]).ok
     assert not compare([1.0], [1.5], noisy=[[1.0, 1.4]]).ok
+
+
+def test_values_that_the_tolerance_hides() -> None:
+    found = compare([1e-8, 2e-8], [3e-8, 4e-8])
+    assert found.ok and found.remark == "every value is below 1e-07, hardly anything is compared"
+    assert compare([0.0], [0.0]).remark == "" and compare([1e-8, 1], [1e-8, 1]).remark == ""

@@ -1,0 +1,96 @@
+"""The comparison with torch at other sizes, and what counts as equal."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from torch_interpreter import to_onnx
+from torch_interpreter.checking import validation
+from torch_interpreter.checking.validation import compare
+from torch_interpreter.common.errors import ValidationError
+
+
+class Decoder(torch.nn.Module):
+    """A mask is padded to the length of a cache and of the new tokens, as transformers does."""
+
+    def forward(self, x, past, mask):
+        whole = torch.cat([past, x], dim=1)
+        missing = whole.shape[1] - mask.shape[1]
+        if missing > 0:
+            mask = torch.nn.functional.pad(mask, (0, missing))
+        return whole * mask
+
+
+class Twice(torch.nn.Module):
+    """The second input is twice as long as the first one, the third one is a multiple of 4."""
+
+    def forward(self, x, y, z):
+        return torch.cat([x, x], dim=0) + y, z.reshape(-1, 4)
+
+
+@pytest.fixture
+def tried(monkeypatch) -> list[list[tuple[int, ...]]]:
+    """The shapes of the second comparison."""
+    found = []
+    drawn = validation.other_sizes
+
+    def spy(inputs, leaves):
+        values = drawn(inputs, leaves)
+        found.append(values and [tuple(v.shape) for v in values])
+        return values
+
+    monkeypatch.setattr(validation, "other_sizes", spy)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:The model is right for")
+def test_a_decoder_with_a_cache(tried) -> None:
+    args = torch.randn(2, 3), torch.randn(2, 5), torch.ones(2, 8)
+    names = {0: "b", 1: "seq"}, {0: "b", 1: "past"}, {0: "b", 1: "total"}
+    to_onnx(Decoder(), args, dynamic_shapes=names, validate_onnx=True)
+    [[x, past, mask]] = tried
+    assert x[0] == past[0] == mask[0] > 2 and x[1] > 3 and past[1] > 5
+    assert mask[1] == x[1] + past[1]
+
+
+@pytest.mark.filterwarnings("ignore:The model is right for")
+def test_computed_dimensions_and_divisors(tried) -> None:
+    args = torch.randn(3), torch.randn(6), torch.randn(8)
+    n = torch.export.Dim("n")
+    to_onnx(Twice(), args, validate_onnx=True, dynamic_shapes=({0: n}, {0: 2 * n}, {0: "m"}))
+    [[(x,), (y,), (z,)]] = tried
+    assert x > 3 and y == 2 * x and z > 8 and z % 4 == 0
+
+
+def test_nothing_to_change(tried) -> None:
+    to_onnx(torch.nn.ReLU(), (torch.randn(2),), validate_onnx=True)
+    assert tried == [None]
+
+
+def test_a_failure_of_onnxruntime_is_ours(monkeypatch) -> None:
+    def fails(*_):
+        raise RuntimeError("two lines\nof text")
+
+    monkeypatch.setattr("onnxruntime.InferenceSession.run", fails)
+    with pytest.raises(ValidationError, match=r"does not run .* export \{'.*: two lines$"):
+        to_onnx(torch.nn.ReLU(), (torch.randn(2),), validate_onnx=True)
+
+
+def test_the_criterion() -> None:
+    x = torch.tensor([1.0, 2.0])
+    assert compare([x, None, 1], [x.numpy(), torch.tensor([1]).numpy()]) == ""
+    wrong = compare([x], [(x * 1.001).numpy()])
+    assert wrong.startswith("output 0: relative difference 0.001 is over 0.0001 (absolute 0.002)")
+    assert compare([x], [(x * 1.001).numpy()], noisy=[x.double() * 1.0005]) == ""
+    assert compare([x], [(x * 1.001).numpy()], tolerance=0.01) == ""
+    assert "type float32 became float64" in compare([x], [x.double().numpy()])
+    assert compare([x], []) == "1 results expected, 0 found"
+
+
+def test_doubles_measure_the_noise_of_torch() -> None:
+    leaves, tree = torch.utils._pytree.tree_flatten(((torch.rand(8),), {}))
+    model = torch.nn.Linear(8, 2)
+    [found] = validation._with_doubles(model, leaves, tree)
+    assert found.dtype == torch.float64 and model.weight.dtype == torch.float32
+    assert validation._with_doubles(torch.nn.Linear(3, 3), leaves, tree) == []
