@@ -15,7 +15,10 @@ from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
 from xbuilder.nodes.subgraphs import node_captures
 
 from ...authoring.rewriters import Member
-from .window import FED_BYTES, Window, names_read
+from .window import Window, names_read
+
+#: floats both sides read are weights from this number of elements on, which a rewrite passes along
+_WEIGHT = 64
 
 
 class _Names:
@@ -29,7 +32,7 @@ class _Names:
 
 
 def key_of(window: Window, member: Member, settings: object = None) -> bytes:
-    """The key of a window. Cost: its nodes and its constants, big shared ones excepted.
+    """The key of a window. Cost: its nodes and its constants, the weights both sides read excepted.
 
     :param window: a window
     :param member: the rewrite, which declares its precision
@@ -83,7 +86,7 @@ def _value_digest(value: np.ndarray, is_shared: bool) -> bytes:
     head = f"{value.dtype} {value.shape}".encode()
     if value.dtype.kind in "OUS":
         return head + repr(value.tolist()).encode()
-    if is_shared and value.nbytes > FED_BYTES:
+    if is_shared and value.dtype.kind == "f" and value.size >= _WEIGHT:
         return head
     return head + hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
 

@@ -28,6 +28,8 @@ from .window import Window, window_of
 _GROWTHS = (1, 1, 2, 4, 8, 64, 100_000)
 #: a window does not grow beyond this number of results
 _MOST_AROUND = 50_000
+#: a window that differs on larger inputs, in bytes, is checked again
+_KEPT_BYTES = 1 << 20
 #: levels of readers that are added
 _READERS = 4
 
@@ -83,7 +85,10 @@ class Validation(Observer):
         if outcome.status in (RIGHT, ROUNDS):
             certificate.verdict = outcome.status
         elif outcome.status == "differs" and outcome.found is not None:
-            certificate.verdict, certificate.reason = WRONG, outcome.found.reason
+            if certificate.repeated:  # with its own names
+                outcome = check_window(window, pattern, bool(window.around))
+            certificate.verdict = WRONG
+            certificate.reason = outcome.found.reason if outcome.found else outcome.reason
         else:
             certificate.reason = outcome.reason
         certificate.seconds = time.perf_counter() - begin
@@ -172,11 +177,11 @@ class Validation(Observer):
         certificate.repeated = known is not None
         if known is None:
             known = check_window(window, member, large)
-            feeds, known.feeds = known.feeds, {}
-            if known.status != "differs":
+            drawn = {n: v for n, v in known.feeds.items() if n not in window.constants}
+            sizes = (v.nbytes for v in drawn.values() if isinstance(v, np.ndarray))
+            if sum(sizes) < _KEPT_BYTES:
                 self._known[key] = known
-            else:
-                known.feeds = feeds
+                known.feeds = drawn
         return known
 
     # -- what is said of a wrong rewrite

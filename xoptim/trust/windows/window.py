@@ -55,6 +55,8 @@ class Window:
     known: dict[str, ResultFacts] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
+    _sides: tuple[list[NodeProto], list[NodeProto]] | None = None
+    _reads: list[str] | None = None
 
     @property
     def producers(self) -> list[NodeProto]:
@@ -62,19 +64,28 @@ class Window:
         return in_order({id(n): n for n in self.around.values()}.values())
 
     def sides(self) -> tuple[list[NodeProto], list[NodeProto]]:
-        """All nodes of each side, in topological order."""
+        """All nodes of each side, in topological order. Cost: O(1) until the window grows."""
         if not self.around:
             return self.before, self.after
-        around = self.producers
-        return in_order([*around, *self.before]), in_order([*around, *self.after])
+        if self._sides is None:
+            around = self.producers
+            self._sides = in_order([*around, *self.before]), in_order([*around, *self.after])
+        return self._sides
+
+    def _add(self, nodes: Iterable[NodeProto]) -> None:
+        """Adds nodes around."""
+        self.around.update((o, node) for node in nodes for o in node.output if o)
+        self._sides = self._reads = None
 
     def reads(self) -> list[str]:
         """The results both sides need from elsewhere, constants included, each once."""
-        found: dict[str, None] = {}
-        for side in self.sides():
-            made = {o for n in side for o in n.output}
-            found.update(dict.fromkeys(n for n in names_read(side) if n not in made))
-        return list(found)
+        if self._reads is None:
+            found: dict[str, None] = {}
+            for side in self.sides():
+                made = {o for n in side for o in n.output}
+                found.update(dict.fromkeys(n for n in names_read(side) if n not in made))
+            self._reads = list(found)
+        return self._reads
 
     def inputs(self) -> list[str]:
         """The results both sides need from elsewhere that are not constants."""
@@ -90,16 +101,13 @@ class Window:
         :param heavy: the producers that cost much are added as well
         :return: whether there was one
         """
-        changed = False
         made = {o for side in (self.before, self.after) for n in side for o in n.output}
-        for name in self.inputs():
-            node = None if name in made else _producer(self.graph, name)
-            if node is not None and (heavy or node.op_type not in _HEAVY):
-                self.around.update((o, node) for o in node.output if o)
-                changed = True
-        if changed:
+        found = [None if name in made else _producer(self.graph, name) for name in self.inputs()]
+        new = [n for n in found if n is not None and (heavy or n.op_type not in _HEAVY)]
+        if new:
+            self._add(new)
             self.read_constants()
-        return changed
+        return bool(new)
 
     def grow_forward(self) -> bool:
         """Adds the nodes that read the compared results, and compares theirs instead.
@@ -117,7 +125,7 @@ class Window:
         if not new or any(name in store.outputs for name in self.results):
             return False
         self.readers.extend(new)
-        self.around.update((o, node) for node in new for o in node.output if o)
+        self._add(new)
         self.compare_kept_results()
         self.read_constants()
         return True
@@ -212,8 +220,7 @@ def window_of(graph: Graph, done: Application) -> Window:
     window = Window(graph, before, after)
     window.known = {name: facts for name, facts, *_ in done.known if facts is not None}
     made = [{o for n in side for o in n.output if o} for side in (before, after)]
-    for node in _between(graph, done, made[0] | made[1]):
-        window.around.update((o, node) for o in node.output if o)
+    window._add(_between(graph, done, made[0] | made[1]))
     window.compare_kept_results()
     window.read_constants()
     return window
