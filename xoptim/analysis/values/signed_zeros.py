@@ -110,7 +110,7 @@ def _adds(g: GraphQueries, node: NodeProto, name: str) -> bool | None:
 
 def _multiplies(g: GraphQueries, node: NodeProto, name: str) -> bool | None:
     """A square is 0.0 for both."""
-    return node.input[0] != node.input[1]
+    return bool(node.input[0] != node.input[1])
 
 
 def _raises(g: GraphQueries, node: NodeProto, name: str) -> bool | None:
