@@ -21,6 +21,7 @@ NODE_WRITERS = {
     "xbuilder/protos/exporting.py",
     "xoptim/engine/guards/mutation_guard.py",  # undoes what a pattern changed
     "xbuilder/nodes/copies.py",  # edits the private copies that the store asks for
+    "xbuilder/nodes/mended_attributes.py",  # mends private copies
     "xbuilder/nodes/subgraph_order.py",  # sorts private copies
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
     "xoptim/trust/coverage.py",  # names the nodes of a private copy

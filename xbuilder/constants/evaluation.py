@@ -331,8 +331,8 @@ def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> lis
 
 
 def _runtimes(node: NodeProto, opsets: Mapping[str, int]) -> list[Callable[..., list[Any]]]:
-    """What may run a node. The reference evaluator runs operators the opset does not have, and a
-    regular expression in Python, which may never end."""
+    """The runtimes that may run a node. The reference evaluator runs operators the opset does not
+    have, and a regular expression in Python, which may never end."""
     domain = main_domain(node.domain)
     defined = schema_of(node.op_type, domain, opsets.get(domain, 1)) is not None
     ends = defined and node.op_type not in _ENDLESS

@@ -33,7 +33,7 @@ _FIELDS: dict[int, str] = {
 }
 _REPEATED = {name for name in _FIELDS.values() if name.endswith("s") and name != "s"}
 #: attribute of Constant for each type of value
-_CONSTANT = {
+_CONSTANT: dict[int, str] = {
     AttributeProto.FLOAT: "value_float",
     AttributeProto.INT: "value_int",
     AttributeProto.STRING: "value_string",
@@ -67,7 +67,7 @@ class _Repair(NamedTuple):
 
 
 def _repairs(node: NodeProto, opsets: Mapping[str, int]) -> list[_Repair]:
-    """What to change in the attributes of a node, when their values tell it."""
+    """The changes to make in the attributes of a node, when their values tell them."""
     domain = main_domain(node.domain)
     known = attribute_types(node.op_type, domain, opsets.get(domain, 0)) or {}
     constant = _CONSTANT if (node.op_type, domain) == ("Constant", "") else {}

@@ -175,8 +175,7 @@ def optimize(
 ) -> None:
     """Optimizes MODEL with patterns and writes the result into OUTPUT.
 
-    Nothing is written when anything fails. MODEL is modified only if it is the output too. Several
-    models are optimized one after the other with --output-dir.
+    Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
     request = Request(
         model=model,
@@ -203,11 +202,7 @@ def optimize(
         as_json=as_json,
         verbose=level(verbose),
     )
-    if output_dir is None:
-        if _run(request):
-            raise click.exceptions.Exit(1)
-    else:
-        run_batch(ctx, request, others, output_dir, dry_run)
+    run_each(ctx, request, others, output_dir)
 
 
 def _comparison(
@@ -248,18 +243,21 @@ def _run(request: Request) -> str:
     return outcome.failure
 
 
-def run_batch(
-    ctx: click.Context, request: Request, others: Sequence[Path], folder: Path, dry_run: bool
+def run_each(
+    ctx: click.Context, request: Request, others: Sequence[Path], folder: Path | None
 ) -> None:
-    """Optimizes several models, one after the other, and goes on when one of them fails.
+    """Optimizes a model, or several ones, one after the other, and goes on when one of them fails.
 
     :param ctx: the command
     :param request: the request for the first model
     :param others: the other models
-    :param folder: where the optimized models are written
-    :param dry_run: nothing is written
-    :raises click.ClickException: at the end, if one of them failed
+    :param folder: where the optimized models are written, None for one model
+    :raises click.ClickException: at the end, if one of several models failed
     """
+    if folder is None:
+        if _run(request):
+            ctx.exit(1)
+        return
     alone = {"output": "-o", "stats": "--stats", "html": "--html"}
     alone["profile_output"] = "--profile-output"
     refuse_on_command_line(ctx, alone, "is for one model, not for --output-dir")
@@ -269,7 +267,7 @@ def run_batch(
     failed: dict[str, str] = {}
     rows = []
     for model, target in zip(models, targets, strict=True):
-        one = replace(request, model=model, output=None if dry_run else target)
+        one = replace(request, model=model, output=target if request.late_checks else None)
         try:
             if request.as_json:
                 outcome = _optimized(one)

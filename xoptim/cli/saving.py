@@ -159,7 +159,11 @@ def save(
         refer_to_source=chosen.refer_to_source,
         max_proto_bytes=chosen.max_proto_bytes,
     )
-    return [{"path": name, "bytes": os.path.getsize(name)} for name in written]
+    # in the folder as the user wrote it
+    return [
+        {"path": str(path.parent / Path(name).name), "bytes": os.path.getsize(name)}
+        for name in written
+    ]
 
 
 def check_replaced(output: Path, source: Path, model: ModelProto) -> None:

@@ -15,6 +15,7 @@ from ...analysis.attention.rotary_tables import COS_SIN_CACHE
 from ...analysis.axes import axis_of
 from ...analysis.neighbours import consumers_of
 from ...analysis.shapes import dims_are_equal, proven_equal
+from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...analysis.values.zeros import parts_among_zeros
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
@@ -28,7 +29,8 @@ def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
     1. There may be several parts on each side, a part is where the other side has zeros.
     2. One side, or both, may be rows written on zeros by ScatterND, or added to zeros.
 
-    The lengths along the axis are known, the other dimensions are proven equal.
+    The lengths along the axis are known, the other dimensions are proven equal. Nothing after may
+    tell -0.0 + 0.0 from -0.0.
     """
     left, right = g.before_each(total, "Concat", "ScatterND")
     if left is None or right is None:
@@ -42,6 +44,7 @@ def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
     ends = [0, *(part.end for part in rows)]
     covers = [*(part.start for part in rows), shape[axis]] == ends
     g.require(rows and covers, "a part is not beside zeros, or zeros are beside zeros")
+    g.require(not sees_sign_of_zero(g, total.output[0]), SEEN)
     return g.op.Concat(*(part.name for part in rows), axis=axis)
 
 

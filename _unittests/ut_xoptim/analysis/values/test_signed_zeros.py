@@ -8,7 +8,7 @@ import pytest
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.analysis.values.signed_zeros import sees_sign_of_zero
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
-from xoptim.testing import model_from_text, run_onnxruntime
+from xoptim.testing import model_from_text, refusal_tests, run_onnxruntime
 
 H = "g (float[n] x, float[n] z, bool c) => (float[n] y)"
 K = "<float one = {1}, float two = {2}, float three = {3}, float half = {-1}, float zero = {0}>"
@@ -102,6 +102,9 @@ SAME = {
         c = Greater(x, z) m = Mul(x, s) t = Where(c, x, m) y = Reciprocal(t) }""",
     "residual": """g (float[n] x, float[1] m) => (float[n] y) {
         p = Mul(x, m) t = Add(p, x) y = Reciprocal(t) }""",
+    "parts": """g (float[4] x) => (float[4] y) <float[2] z = {0, 0}, int64[2] k = {2, 2}> {
+        a, b = Split(x, k) u = Concat<axis = 0>(a, z) v = Concat<axis = 0>(z, b)
+        t = Add(u, v) y = Reciprocal(t) }""",
     "normalization": """g (float[n, 1] x) => (float[n, 1] y) <float[1] o = {1}, float[1] z = {0}> {
         t = BatchNormalization<epsilon = 0.0>(x, o, z, z, o) y = Reciprocal(t) }""",
 }
@@ -122,6 +125,26 @@ def check(text: str, feeds: list[dict]) -> None:
                 run_onnxruntime(model, given), run_onnxruntime(after, given), strict=True
             ):
                 np.testing.assert_array_equal(one, two)
+
+
+#: pattern -> what it refuses
+PATTERNS = {
+    "Identity": ("sum", "difference with -0", "normalization"),
+    "AddZeros": ("zeros of a computed shape",),
+    "RepeatedUnary": ("absolute of a Relu", "absolute of a root"),
+    "MaxRelu": ("maximum",),
+    "WhereCast": ("chosen",),
+    "ShapeBasedMatMulToMul": ("product of one",),
+    "LeakyRelu": ("leaky",),
+    "ResidualFactor": ("residual",),
+    "RotaryConcatPart": ("parts",),
+}
+test_refuses = refusal_tests(
+    {
+        pattern: [(SAME[name], "the sign of a zero") for name in names]
+        for pattern, names in PATTERNS.items()
+    }
+)
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -9,12 +9,86 @@ import pytest
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.analysis.weights.overflows import bound_of, is_half, keeps_range, largest_number
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
-from xoptim.testing import model_from_text, run_onnxruntime
+from xoptim.testing import model_from_text, refusal_tests, run_onnxruntime
 
 BOUNDED = """g (float[n, 2] x, int64[m] i, bool[n] c) => (float[m, 1, 2] y)
     <float[3, 2] t = {1, -7, 3, 4, 5, 6}, int64[1] a = {1}> {
         r = Gather(t, i) u = Unsqueeze(r, a) s = Sigmoid(x) b = Cast<to = 1>(c) w = Exp(x)
         y = Neg(u) }"""
+
+
+HALF = "g (float16[a, 4] x, float16[a, 2] r) => (float16[a, 2] y)"
+WEIGHT = "<float16[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float16[2] b = {15360, 15360}"
+OVER = "an intermediate result may overflow where none did"
+#: pattern -> [(model, reason)]; 16384 is the bits of 2
+REFUSED = {
+    "MatMulAddMul": [
+        (
+            f"""{HALF} {WEIGHT}, float16 s = {{16384}}> {{
+            p = MatMul(x, w) q = Add(p, b) y = Mul(q, s) }}""",
+            OVER,
+        ),
+    ],
+    "MatMulBiases": [
+        (
+            f"""{HALF} {WEIGHT}, float16 s = {{16384}}> {{
+            q = Add(x, s) p = MatMul(q, w) y = Add(p, b) }}""",
+            OVER,
+        ),
+    ],
+    "ScaledSum": [
+        (
+            f"""{HALF} {WEIGHT}, float16[2] s = {{16384, 16384}}> {{
+            p = MatMul(x, w) q = Add(p, r) t = Mul(q, s) y = Add(t, b) }}""",
+            OVER,
+        ),
+    ],
+    "ResidualFactor": [
+        (
+            """g (float16[a, 4] x, float16[1, 4] m) => (float16[a, 4] y)
+        <float16[4] b = {15360, 15360, 15360, 15360}> {
+            p = Mul(x, m) q = Add(p, b) y = Add(q, x) }""",
+            OVER,
+        ),
+    ],
+    "ScaledScores": [
+        (
+            """g (float16[a, 4] x, float16[2, a] k) => (float16[a, a] y)
+        <float16[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float16 s = {16384}> {
+            q = MatMul(x, w) p = MatMul(q, k) y = Mul(p, s) }""",
+            OVER,
+        ),
+    ],
+    "ScalarGemm": [
+        (
+            """g (float[a, 4] x, float[4, 2] w) => (float[a, 2] y) <float s = {1e-10}> {
+            q = Mul(x, s) y = Gemm(q, w) }""",
+            OVER,
+        ),
+    ],
+    "FusedMatMulx2": [
+        (
+            """g (float[a, b, 4] x, float[a, 4, 2] w) => (float[a, b, 2] y) <float s = {1e-10}> {
+            q = Mul(x, s) y = MatMul(q, w) }""",
+            OVER,
+        ),
+    ],
+    "MulMulMatMul": [
+        (
+            """g (float[a, 4] x, float[4, 2] w) => (float[a, 2] y) <float s = {1e-5}, float t = {1e-6}> {
+            q = Mul(x, s) v = Mul(w, t) y = MatMul(q, v) }""",
+            OVER,
+        ),
+    ],
+    "MulMulMulScalar": [
+        (
+            """g (float[a, 4] x, float[a, 4] w) => (float[a, 4] y) <float s = {1e-5}, float t = {1e-6}> {
+            q = Mul(x, s) v = Mul(w, t) y = Mul(q, v) }""",
+            OVER,
+        ),
+    ],
+}
+test_refuses = refusal_tests(REFUSED)
 
 
 def engine(text: str) -> GraphBuilderPatternOptimization:
