@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -82,6 +83,20 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["same"].all()
     nodes = dict(zip(table["tool"], table["nodes"], strict=True))
     assert nodes["xoptim default"] < nodes["original"]
+
+
+def test_attention_by_opset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each case once, whatever its own opset is; results are those of the original."""
+    bench = script("bench_attention")
+    monkeypatch.setattr(bench, "SIZES", [None, None, (1, 4, 4, 2, 8)])
+    rows = list(bench.measures_by_opset([23, 25], 1))
+    assert [r["opset"] for r in rows] == [23, 25] * (len(rows) // 2)
+    assert len({r["case"] for r in rows}) == len(rows) // 2 == 6
+    assert all(r["default"] > 0 and r["default+onnxruntime"] > 0 for r in rows)
+    model = bench.model_of("boolean mask, opset 23", (1, 4, 4, 2, 8), 25)
+    feeds = bench.feeds_of(model, np.random.default_rng(0))
+    expected, got = (bench.session(model, p).run(None, feeds)[0] for p in ("none", "default"))
+    np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 def corpus_arguments(tmp_path: Path, **changed: Any) -> Namespace:

@@ -78,8 +78,9 @@ def at_opset(model: ModelProto, opset: int) -> ModelProto:
 
 
 def load(model: ModelProto) -> Loaded | None:
-    """A model in a session, None if onnxruntime refuses it."""
+    """A model in a session, None if onnxruntime refuses it, or does not see that it is invalid."""
     try:
+        GraphBuilder(model)
         return Loaded(model)
     except Exception:
         return None

@@ -37,6 +37,7 @@ MODELS = {
             .replace("(x, s)", "(x, s, z)")
             .replace("output_dtype = 3", "axis = 1")
             .replace("0.4}", "0.4}, int8[4] z = {0, 0, 0, 0}"),
+            {"opset": 28},
         ),
         "another axis": (
             AXIS.replace("[a, 4]", "[4, a]").replace("<output", "<axis = -2, output"),
@@ -45,6 +46,7 @@ MODELS = {
             .replace("(x, s)", "(x, s, z)")
             .replace("output_dtype = 3", "axis = -2")
             .replace("0.4}", "0.4}, int8[4] z = {0, 0, 0, 0}"),
+            {"opset": 28},
         ),
         "uint8 by default": (
             Q.replace("(x, s, z)", "(x, s)"),
