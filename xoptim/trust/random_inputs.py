@@ -116,6 +116,9 @@ def candidate_sizes(
     for default, high in _ATTEMPTS:
         if default is None or not settled:
             yield complete_sizes(model, sizes, default), high
+    # two dimensions that have no name may have to be equal
+    for default in () if settled else dict.fromkeys((*(sizes or {}).values(), 1)):
+        yield complete_sizes(model, sizes, default), 2
     free = [name for name in lengths(model) if name not in (sizes or {})]
     for length in _LENGTHS if free else ():
         yield complete_sizes(model, {**dict.fromkeys(free, length), **(sizes or {})}, 1), 2

@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from xbuilder.errors import OptionError, XoptimError
 from xoptim.trust.random_inputs import (
+    candidate_sizes,
     complete_sizes,
     open_dimensions,
     random_inputs,
@@ -139,3 +140,20 @@ def test_unsupported_type_is_named():
     model.graph.input[0].type.tensor_type.elem_type = 255
     with pytest.raises(XoptimError, match="'x' has type 255"):
         random_inputs(model)
+
+
+def test_dimensions_without_a_name_may_be_equal():
+    """The batch of the input is the batch of the state of a voice detector."""
+    model = model_with("float[?, 512] x, float[2, ?, 128] state")
+    sizes = [chosen for chosen, _ in candidate_sizes(model, {"x[0]": 3})]
+    assert {"x[0]": 3, "state[1]": 3} in sizes and {"x[0]": 3, "state[1]": 1} in sizes
+    assert all(chosen["x[0]"] == 3 for chosen in sizes)
+
+
+def test_values_of_a_pool():
+    model = model_with("int64[100] x, bool[50] b, float z")
+    pools = {"x": range(50, 60), "b": [1], "z": [0.5]}
+    feeds = random_inputs(model, pools=pools)
+    assert set(feeds["x"].tolist()) == set(range(50, 60)) and feeds["x"].dtype == np.int64
+    assert feeds["b"].all() and feeds["b"].dtype == np.bool_ and feeds["z"] == 0.5
+    assert np.abs(random_inputs(model, scale=0.0)["z"]) == 0
