@@ -23,6 +23,8 @@ from .sizes import size_of
 USUAL, TIES, SPECIAL, WHOLE = "usual", "ties", "special", "whole"
 #: values that are drawn more often than chance would
 _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0)
+#: number of floats drawn for one input, a prime number; larger inputs repeat them
+_BLOCK = 65521
 #: largest number of elements of one input, and of all of them
 LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 
@@ -166,9 +168,11 @@ def _floats(
         return rng.integers(-bound, bound + 1, shape).astype(np.float64)
     if draw.kind == TIES:
         return np.asarray(rng.integers(-3, 4, shape).astype(np.float64)).astype(dtype)
-    values = np.asarray(rng.standard_normal(shape))
+    size = int(np.prod(shape))
+    block = min(size, _BLOCK)
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
-    values = values * rng.choice([0.25, 1.0, most], shape)
+    drawn = rng.standard_normal(block) * rng.choice([0.25, 1.0, most], block)
+    values: np.ndarray = np.resize(drawn, shape) if size else np.zeros(shape)
     if draw.kind == USUAL and len(shape) > 1 and values.size:
         values.reshape(-1, shape[-1])[-1] *= 1e-3  # an epsilon counts
     if draw.kind == SPECIAL and values.size:
