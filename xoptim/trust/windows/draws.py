@@ -177,10 +177,17 @@ def _floats(
         values.reshape(-1, shape[-1])[-1] *= 1e-3  # an epsilon counts
     if draw.kind == SPECIAL and values.size:
         pool = np.array([*_SPECIAL, float(smallest(elem_type))])
-        count = max(min(values.size, len(pool)), values.size // 6)
-        places = rng.choice(values.size, min(values.size, count), replace=False)
-        values.ravel()[places] = [pool[k % len(pool)] for k in range(len(places))]
+        places = _places(values.size, len(pool), rng)
+        values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
     return values.astype(dtype)
+
+
+def _places(size: int, kinds: int, rng: np.random.Generator) -> np.ndarray:
+    """The places of special values: a sixth of all of them, one of each kind at least."""
+    count = min(size, max(kinds, size // 6))
+    if size <= _BLOCK:
+        return rng.choice(size, count, replace=False)
+    return np.arange(int(rng.integers(6)), size, 6)
 
 
 def smallest(elem_type: int) -> float:
@@ -217,9 +224,7 @@ def _integers(
         values.ravel()[0] = -1
     if draw.kind == SPECIAL and role is Role.ANY and values.size:
         values = values.astype(np.int64 if least < 0 else np.uint64)
-        pool = [least, most, 0, 1, most - 1, least + 1]
-        count = min(values.size, max(len(pool), values.size // 6))
-        places = rng.choice(values.size, count, replace=False)
-        for k, place in enumerate(places):
-            values.ravel()[place] = pool[k % len(pool)]
+        pool = np.array([least, most, 0, 1, most - 1, least + 1], dtype=values.dtype)
+        places = _places(values.size, len(pool), rng)
+        values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
     return values.astype(dtype)
