@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
@@ -22,7 +22,7 @@ from .runs import REFERENCE, RUNTIME, Runner
 from .sessions import CannotRunError
 from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
 from .wholes import Proof, prove_at_integers
-from .window import Window, input_facts
+from .window import Window, input_facts, names_read
 
 #: elements of the inputs and of the results of one run, times the nodes, above which a window gets
 #: no other size, and no other draw: a count, because what is checked must not depend on the load
@@ -155,6 +155,8 @@ class _Check:
 
     def _obstacle(self) -> str:
         """Why the window cannot be checked at all, empty if it may."""
+        if any(map(_makes_a_cycle, self.window.sides())):
+            return "its nodes make a cycle"
         if is_random([*self.window.before, *self.window.after]):
             return "its nodes are random"
         for name, facts in self.facts.items():
@@ -277,6 +279,16 @@ class _Check:
         if proof is not None:
             self.outcome.chance = proof.chance
             self.outcome.methods["integers"] = None
+
+
+def _makes_a_cycle(nodes: Sequence[NodeProto]) -> bool:
+    """Whether a node reads a result that no node before it gives, of those that a node gives."""
+    left = {o for n in nodes for o in n.output if o}
+    for node in nodes:
+        if any(name in left for name in names_read([node])):
+            return True
+        left.difference_update(node.output)
+    return False
 
 
 def _elements(values: Iterable[Any]) -> int:

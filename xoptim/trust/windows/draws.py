@@ -23,6 +23,8 @@ from .sizes import size_of
 USUAL, TIES, SPECIAL, WHOLE = "usual", "ties", "special", "whole"
 #: values that are drawn more often than chance would
 _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0)
+#: number of floats drawn for one input, a prime number; larger inputs repeat them
+_BLOCK = 65521
 #: largest number of elements of one input, and of all of them
 LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 
@@ -166,18 +168,27 @@ def _floats(
         return rng.integers(-bound, bound + 1, shape).astype(np.float64)
     if draw.kind == TIES:
         return np.asarray(rng.integers(-3, 4, shape).astype(np.float64)).astype(dtype)
-    values = np.asarray(rng.standard_normal(shape))
+    size = int(np.prod(shape))
+    block = min(size, _BLOCK)
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
-    values = values * rng.choice([0.25, 1.0, most], shape)
+    drawn = rng.standard_normal(block) * rng.choice([0.25, 1.0, most], block)
+    values: np.ndarray = np.resize(drawn, shape) if size else np.zeros(shape)
     if draw.kind == USUAL and len(shape) > 1 and values.size:
         values.reshape(-1, shape[-1])[-1] *= 1e-3  # an epsilon counts
     if draw.kind == SPECIAL and values.size:
         pool = np.array([*_SPECIAL, float(smallest(elem_type))])
-        count = max(min(values.size, len(pool)), values.size // 6)
-        places = rng.choice(values.size, min(values.size, count), replace=False)
-        values.ravel()[places] = [pool[k % len(pool)] for k in range(len(places))]
+        places = _places(values.size, len(pool), rng)
+        values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
     found: np.ndarray = values.astype(dtype)
     return found
+
+
+def _places(size: int, kinds: int, rng: np.random.Generator) -> np.ndarray:
+    """The places of special values: a sixth of all of them, one of each kind at least."""
+    count = min(size, max(kinds, size // 6))
+    if size <= _BLOCK:
+        return rng.choice(size, count, replace=False)
+    return np.arange(int(rng.integers(6)), size, 6)
 
 
 def smallest(elem_type: int) -> float:
@@ -214,9 +225,7 @@ def _integers(
         values.ravel()[0] = -1
     if draw.kind == SPECIAL and role is Role.ANY and values.size:
         values = values.astype(np.int64 if least < 0 else np.uint64)
-        pool = [least, most, 0, 1, most - 1, least + 1]
-        count = min(values.size, max(len(pool), values.size // 6))
-        places = rng.choice(values.size, count, replace=False)
-        for k, place in enumerate(places):
-            values.ravel()[place] = pool[k % len(pool)]
+        pool = np.array([least, most, 0, 1, most - 1, least + 1], dtype=values.dtype)
+        places = _places(values.size, len(pool), rng)
+        values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
     return values.astype(dtype)

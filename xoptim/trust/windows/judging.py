@@ -60,7 +60,7 @@ class Judge:
         types: Collection[int],
     ):
         self.before, self.after = before, after
-        self.precision, self.results = precision, results
+        self.precision, self.tolerance, self.results = precision, tolerance, results
         rows = [_BOUNDS[t] for t in types if t in _BOUNDS] or [_BOUNDS[TensorProto.FLOAT]]
         self.constants, self.alone, self.loose = (max(v, tolerance) for v in max(rows))
         self.last_bits = max([v for t, v in _LAST_BITS.items() if t in types] or [2e-6])
@@ -83,7 +83,8 @@ class Judge:
         if self.precision == "exact":
             return self._judge_exact(way, feeds, expected)
         if self.precision == "approximate":
-            return self._again(way, feeds, self._compare(way, feeds, expected, _APPROXIMATE))
+            bound = max(_APPROXIMATE, self.tolerance)
+            return self._again(way, feeds, self._compare(way, feeds, expected, bound), bound)
         doubles = self._doubles(feeds, expected)
         if doubles:
             return doubles

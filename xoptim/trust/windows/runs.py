@@ -25,7 +25,7 @@ RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
     "reference in float64",
 )
 #: the reference evaluator is slow: it does not run on more elements
-_REFERENCE_ELEMENTS = 1 << 16
+_REFERENCE_ELEMENTS = 1 << 14
 
 Values = Mapping[str, Any]
 
