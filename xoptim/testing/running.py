@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import evaluate, symbols
+from xbuilder.dims.scope import as_written
 from xbuilder.runtimes.sessions import plain_session
 
 from .models import PatternTestError
@@ -43,7 +44,7 @@ def size_tables(model: ModelProto, sizes: Any) -> list[dict[str, int]]:
     for info in builder.input_specs:
         for d in builder.facts[info.name].shape or ():
             if isinstance(d, str):
-                names.update(dict.fromkeys(sorted(symbols(d))))
+                names.update(dict.fromkeys(sorted(symbols(as_written(d)))))
     return (
         [{name: row[i % len(row)] for i, name in enumerate(names)} for row in SIZES]
         if names
@@ -61,7 +62,9 @@ def make_feeds(model: ModelProto, sizes: Mapping[str, int], seed: int = 0) -> di
         if spec.name in defaults:
             continue
         facts = builder.facts[spec.name]
-        shape = [evaluate(d, sizes) if isinstance(d, str) else d for d in facts.shape or ()]
+        # a name that looks like a formula proves nothing, but the sizes given for it are right
+        dims = [as_written(d) if isinstance(d, str) else d for d in facts.shape or ()]
+        shape = [evaluate(d, sizes) if isinstance(d, str) else d for d in dims]
         feeds[spec.name] = random_array(facts.type, shape, rng)
     return feeds
 

@@ -321,13 +321,13 @@ def test_results_of_the_outer_graph_in_a_subgraph():
 def test_an_input_the_outer_node_captures() -> None:
     """The If is the first consumer of x left, it does not read x by itself."""
     text = (
-        "g (float[a] x, bool c) => (float[a] y, float[a] t) <float[1] zero = {0}> {"
-        " r = Max(zero, x) s = Max(x, zero) t = Exp(r) y = If(c) <"
-        "  then_branch = g1 () => (float[a] o1) { o1 = Sub(s, x) },"
-        "  else_branch = g2 () => (float[a] o2) { o2 = Add(s, x) } > }"
+        "g (int32[a] x, bool c) => (int32[a] y, int32[a] t) <int32[1] zero = {0}> {"
+        " r = Max(zero, x) s = Max(x, zero) t = Neg(r) y = If(c) <"
+        "  then_branch = g1 () => (int32[a] o1) { o1 = Sub(s, x) },"
+        "  else_branch = g2 () => (int32[a] o2) { o2 = Add(s, x) } > }"
     )
     result, _, _ = optimize_with(model_from_text(text), "MaxRelu+SameChildrenFromInput")
-    assert [n.op_type for n in result.graph.node] == ["Relu", "Exp", "If"]
+    assert [n.op_type for n in result.graph.node] == ["Relu", "Neg", "If"]
 
 
 def test_a_hidden_name():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
 from ut_xoptim.patterns_ort.attention.attention_texts import (
@@ -223,25 +224,26 @@ LOWEST, INFINITY, NAN = np.finfo(np.float32).min, np.float32(-np.inf), np.float3
 
 def with_past(batch: int, steps: int) -> onnx.ModelProto:
     """Heads that queries share, keys and values of an unknown number of steps before."""
-    mask = f"float[{batch}, 1, {steps}, t] c, float[{batch}, 2, p, 8] P, float[{batch}, 2, p, 8] O"
+    mask = f"float[{batch}, 1, {steps}, p] c0, float[{batch}, 1, {steps}, {steps}] c1, "
+    mask += f"float[{batch}, 2, p, 8] P, float[{batch}, 2, p, 8] O"
     outputs = "".join(f", float[{batch}, 2, t, 8] {n}" for n in "JL")
     shapes = ";".join(f"{batch}, {n}, {steps}, 8" for n in (4, 2, 2))
     text = attention(CACHE, shapes, mask, f"{batch}, 4, {steps}, 8", outputs)
     proto = model_from_text(text.replace("{0, 4, -1, 6}", "{0, 4, -1, 8}"))
-    for value in (*proto.graph.input, *proto.graph.output):
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param == "t":
-                dim.dim_param = f"p+{steps}"
+    proto.graph.node.insert(0, oh.make_node("Concat", ["c0", "c1"], ["c"], axis=3))
     return proto
 
 
 def feeds_of(proto: onnx.ModelProto, past: int, steps: int, low: np.float32) -> dict:
     """Random inputs, the first query of the first sequence sees nothing."""
     feeds = make_feeds(proto, {"p": past, f"p+{steps}": past + steps, "b": 2, "s": 3, "t": 5})
-    mask = feeds["c"]
+    cut = "c0" in feeds
+    mask = np.concatenate([feeds["c0"], feeds["c1"]], axis=3) if cut else feeds["c"]
     mask[mask < -0.5] = low
     mask[..., 0] = 0
     mask[0, :, 0] = low
+    if cut:
+        feeds["c0"], feeds["c1"] = mask[..., :past], mask[..., past:]
     return feeds
 
 

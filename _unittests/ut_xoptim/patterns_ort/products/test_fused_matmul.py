@@ -353,9 +353,10 @@ def test_one_operand_tells_the_length(a: str, b: str) -> None:
 
 def test_at_least_one_by_construction() -> None:
     """k + 1 is not null whatever k is; the batch and the other dimensions may be."""
-    shapes = ('a, n, "k+1"', 'a, m, "k+1"', "a, n, m")
-    before = product("t = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(A, t)", *shapes)
-    after = product("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", *shapes)
+    head = """g (float[a, n, k] C, float[a, n, 1] D, float[a, m, k] E, float[a, m, 1] F)
+        => (float[a, n, m] Y) { A = Concat<axis = 2>(C, D) B = Concat<axis = 2>(E, F)"""
+    before = f"{head} t = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(A, t) }}"
+    after = f"{head} Y = com.microsoft.FusedMatMul<transB = 1>(A, B) }}"
     sizes = [{"a": 2, "n": 3, "m": 4, "k": 0}, {"a": 0, "n": 3, "m": 4, "k": 2}]
     check_pattern(before, after, "FusedMatMul", atol=1e-5, sizes=sizes)
 
