@@ -24,7 +24,7 @@ NODE_WRITERS = {
     "xbuilder/nodes/mended_attributes.py",  # mends private copies
     "xbuilder/nodes/subgraph_order.py",  # sorts private copies
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
-    "xoptim/trust/coverage.py",  # names the nodes of a private copy
+    "xoptim/trust/inputs/coverage.py",  # names the nodes of a private copy
     "xoptim/trust/noise.py",  # edits private copies
     "xoptim/surgery/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
     "xoptim/trust/windows/doubles.py",  # converts a private copy of a small model

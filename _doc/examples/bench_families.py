@@ -51,7 +51,7 @@ from transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Fami
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.runtimes.processors import processor_features
 from xoptim.trust.latency import compare_sessions, fast_session
-from xoptim.trust.session_child import open_session
+from xoptim.trust.sessions.session_child import open_session
 
 EVERY = {**FAMILIES, **MORE}
 TABLE = Path(__file__).resolve().parents[1] / "families.csv"

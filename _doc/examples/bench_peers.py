@@ -25,7 +25,7 @@ from bench_models import chain_model
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.reports.model_summary import count_ops
-from xoptim.trust.random_inputs import random_inputs
+from xoptim.trust.inputs.random_inputs import random_inputs
 from xoptim.trust.verification import verify_models
 
 

@@ -32,7 +32,7 @@ from optimize_real_models import find_models, inputs_of
 from xbuilder import GraphBuilder
 from xbuilder.dims import evaluate, symbols
 from xoptim.testing import run_onnxruntime
-from xoptim.trust.random_inputs import open_dimensions, random_inputs
+from xoptim.trust.inputs.random_inputs import open_dimensions, random_inputs
 
 #: names made up by onnxruntime's tool
 _MADE_UP = "unk__"

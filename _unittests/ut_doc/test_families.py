@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim.trust.session_child import open_session
+from xoptim.trust.sessions.session_child import open_session
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
 #: family, how attention is exported, opset

@@ -70,8 +70,6 @@ def rewrite(
     declared["tolerance"] = tolerance
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
-        operators = [n for word in _OPERATORS for n in declared[word]]
-        check_operators(f"Rewrite {name or function.__name__!r}", operators)
         cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
@@ -79,6 +77,8 @@ def rewrite(
 
 
 def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) -> type[Rewrite]:
+    operators = [n for word in _OPERATORS for n in declared[word]]
+    check_operators(f"Rewrite {name or function.__name__!r}", operators)
     short = name or "".join(p.title() for p in function.__name__.split("_"))
     members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
     return type(f"{short}Pattern", (Rewrite,), {**members, "rewrite": staticmethod(function)})

@@ -15,17 +15,17 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
-from .optimize_options import (
+from .options.optimize_options import (
     copy_next_to_data,
     data_root_option,
     keep_functions_option,
     trust_shapes_option,
 )
-from .output import common_options, counted, print_json
-from .paths import InputModel
+from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
-from .report import verification_as_dict
-from .verify_options import Comparison, verify_options
+from .results.report import verification_as_dict
+from .terminal.output import common_options, counted, print_json
+from .terminal.paths import InputModel
 
 
 @click.command()

@@ -12,10 +12,10 @@ from xbuilder import GraphBuilder
 
 from ..linting.findings import CODES
 from ..linting.model_check import CheckReport, check_model, mending_options
-from .optimize_options import data_root_option
-from .output import common_options, console, counted, print_json, print_line, print_table
-from .paths import InputModel, OutputFile, check_different, target_of
-from .saving import SavingFormat, data_files, save, stored
+from .options.optimize_options import data_root_option
+from .options.saving import SavingFormat, data_files, save, stored
+from .terminal.output import common_options, console, counted, print_json, print_line, print_table
+from .terminal.paths import InputModel, OutputFile, check_different, target_of
 
 #: findings of one code shown without -v
 _MOST = 10

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from ..trust.coverage import unverified
+from ..trust.inputs.coverage import unverified
 from ..trust.layers import LayerDifference, LayerReport, compare_layers
-from .optimize_options import data_root_option
-from .output import (
+from .options.optimize_options import data_root_option
+from .options.verify_options import Comparison, verify_options
+from .terminal.output import (
     common_options,
     console,
     counted,
@@ -20,8 +21,7 @@ from .output import (
     print_line,
     print_table,
 )
-from .paths import InputModel
-from .verify_options import Comparison, verify_options
+from .terminal.paths import InputModel
 
 #: results shown before the first difference
 _BEFORE = 3

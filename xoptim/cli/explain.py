@@ -15,9 +15,9 @@ from xbuilder.store.named_nodes import named_nodes
 
 from ..catalogue.selection import get_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
-from .output import common_options, counted, print_json, print_list
-from .paths import InputModel
 from .patterns import check_selection, load_option
+from .terminal.output import common_options, counted, print_json, print_list
+from .terminal.paths import InputModel
 
 #: results on the line of an answer
 _SHOWN = 3

@@ -19,10 +19,10 @@ from .explain import explain
 from .kernels import kernels
 from .new_pattern import new_pattern
 from .optimize import optimize
-from .output import ErrorGroup
 from .patterns import patterns
 from .print_model import dot, print_model
 from .reduce import reduce
+from .terminal.output import ErrorGroup
 from .tune import tune_command
 from .verify import verify
 

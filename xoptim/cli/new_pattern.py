@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from .output import common_options, print_json, staged_text
-from .paths import InputModel, OutputFile, check_different
+from .terminal.output import common_options, print_json, staged_text
+from .terminal.paths import InputModel, OutputFile, check_different
 
 
 @click.command(name="new-pattern")

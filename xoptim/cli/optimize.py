@@ -17,38 +17,18 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
-from ..trust.coverage import unverified
+from ..trust.inputs.coverage import unverified
 from ..trust.rewrite_places import RewritePlaces
 from ..trust.verification import VerificationReport, verify_models
 from ..trust.windows.validation import Validation
-from .optimize_options import (
+from .options.optimize_options import (
     copy_next_to_data,
     data_root_option,
     keep_functions_option,
     public_operators_option,
     trust_shapes_option,
 )
-from .outcome import Outcome, Request
-from .output import (
-    WIDE,
-    common_options,
-    console,
-    message_of,
-    print_json,
-    prints_on_stderr,
-    staged_text,
-)
-from .paths import InputModel, OutputFile, check_different, check_link, target_of
-from .patterns import LOADED, check_selection, load_option
-from .profiles import new_profile, print_profile, profile_file_text, profile_options
-from .report import (
-    html_report,
-    next_commands,
-    outcome_as_dict,
-    print_outcome,
-    statistics_text,
-)
-from .saving import (
+from .options.saving import (
     check_replaced,
     data_files,
     read_saving_options,
@@ -57,8 +37,28 @@ from .saving import (
     saving_options,
     stored,
 )
-from .validation import validate_options
-from .verify_options import Comparison, verify_options
+from .options.validation import validate_options
+from .options.verify_options import Comparison, verify_options
+from .patterns import LOADED, check_selection, load_option
+from .results.outcome import Outcome, Request
+from .results.profiles import new_profile, print_profile, profile_file_text, profile_options
+from .results.report import (
+    html_report,
+    next_commands,
+    outcome_as_dict,
+    print_outcome,
+    statistics_text,
+)
+from .terminal.output import (
+    WIDE,
+    common_options,
+    console,
+    message_of,
+    print_json,
+    prints_on_stderr,
+    staged_text,
+)
+from .terminal.paths import InputModel, OutputFile, check_different, check_link, target_of
 
 if TYPE_CHECKING:
     from xbuilder import GraphBuilder
@@ -144,7 +144,6 @@ def level(verbose: int) -> int:
 @click.pass_context
 def optimize(
     ctx: click.Context,
-    /,
     model: Path,
     others: Sequence[Path],
     output: Path | None,

@@ -15,7 +15,7 @@ from xbuilder.errors import OptionError
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
-from .output import common_options, counted, print_json, print_list
+from .terminal.output import common_options, counted, print_json, print_list
 
 #: where the context of a command holds the files it loaded
 LOADED = "xoptim.loaded"

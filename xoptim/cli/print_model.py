@@ -16,8 +16,8 @@ from xbuilder.files.model_files import load_model, write_file
 
 from ..reports.model_dot import model_dot
 from ..reports.model_summary import count_ops, weight_bytes
-from .output import common_options, print_json
-from .paths import InputModel, OutputFile, check_different, target_of
+from .terminal.output import common_options, print_json
+from .terminal.paths import InputModel, OutputFile, check_different, target_of
 
 _TEXTS = (".dot", ".gv", ".txt")
 _IMAGES = {".svg": "svg", ".png": "png", ".pdf": "pdf"}

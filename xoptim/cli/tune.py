@@ -13,11 +13,11 @@ from rich.console import Console
 
 from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
 from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
-from .output import common_options, console, counted, print_json, print_table, staged_text
-from .paths import InputModel, OutputFile, check_different
+from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
-from .report import statistics_text
-from .verify_options import Comparison, verify_options
+from .results.report import statistics_text
+from .terminal.output import common_options, console, counted, print_json, print_table, staged_text
+from .terminal.paths import InputModel, OutputFile, check_different
 
 
 @click.command("tune")

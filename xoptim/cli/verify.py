@@ -12,13 +12,13 @@ import click
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
-from ..trust.coverage import unverified
+from ..trust.inputs.coverage import unverified
 from ..trust.verification import verify_models
-from .optimize_options import copy_next_to_data, data_root_option
-from .output import common_options, console, print_json, print_line
-from .paths import InputModel
-from .report import print_verification, verification_as_dict
-from .verify_options import Comparison, verify_options
+from .options.optimize_options import copy_next_to_data, data_root_option
+from .options.verify_options import Comparison, verify_options
+from .results.report import print_verification, verification_as_dict
+from .terminal.output import common_options, console, print_json, print_line
+from .terminal.paths import InputModel
 
 
 @click.command()

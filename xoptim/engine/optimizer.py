@@ -391,10 +391,8 @@ class GraphBuilderPatternOptimization(Engine):
 
     def _match(self, i: int, schedule: Schedule) -> list[MatchResult]:
         self.store.compact()
-        if not self.checks:
-            return self._look(i, schedule)
         matched = self._look(i, schedule)
-        changed = self.guard.changed(schedule.records()) if matched else []
+        changed = self.guard.changed(schedule.records()) if matched and self.checks else []
         if changed:
             return self._find_mutating_pattern(
                 changed, partial(self._look, i, schedule, is_guarded=True)

@@ -17,9 +17,9 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
-from .coverage import Unverified, unverified
+from .inputs.coverage import Unverified, unverified
 from .rewrite_places import RewritePlaces
-from .runtime import Opener, VerificationError
+from .sessions.runtime import Opener, VerificationError
 from .verification import Reference, VerificationReport
 
 

@@ -18,14 +18,14 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..toolkit.features.provenance import REWRITES, SOURCES
-from .coverage import Body, bodies_of
-from .draws import Draws, draw_inputs, sizes_of
-from .node_runner import NodeError, NodeRunner, reads
+from .inputs.coverage import Body, bodies_of
+from .inputs.draws import Draws, draw_inputs, sizes_of
+from .inputs.random_inputs import candidate_sizes, random_inputs, required_inputs
 from .noise import DoubleRunner, optimized_results
-from .ort_values import OrtResult, to_python, to_result
 from .outputs import OutputDifference, compare_outputs
-from .random_inputs import candidate_sizes, random_inputs, required_inputs
-from .runtime import Model, Opener, VerificationError, container_of
+from .sessions.node_runner import NodeError, NodeRunner, reads
+from .sessions.ort_values import OrtResult, to_python, to_result
+from .sessions.runtime import Model, Opener, VerificationError, container_of
 from .verification import is_random
 
 #: number of results whose noise is measured with the optimizations of onnxruntime

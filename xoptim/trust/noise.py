@@ -19,9 +19,9 @@ from xbuilder.operators.domains import main_domain
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.runtimes.kernel_table import shipped_table
 
-from .node_runner import NodeRunner, reads
-from .ort_values import OrtResult, to_python, to_result, type_name
-from .runtime import Model, Opener, VerificationError, container_of
+from .sessions.node_runner import NodeRunner, reads
+from .sessions.ort_values import OrtResult, to_python, to_result, type_name
+from .sessions.runtime import Model, Opener, VerificationError, container_of
 
 _FLOAT, _DOUBLE = type_name(TensorProto.FLOAT), type_name(TensorProto.DOUBLE)
 #: attributes that choose the type of a result

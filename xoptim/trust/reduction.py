@@ -19,8 +19,8 @@ from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
 from xbuilder.nodes.value_infos import value_info
 
-from .node_runner import NodeRunner, reads
-from .ort_values import OrtResult, to_python, to_result
+from .sessions.node_runner import NodeRunner, reads
+from .sessions.ort_values import OrtResult, to_python, to_result
 
 #: kind of difference a model shows on its inputs, empty if it shows none
 Shows = Callable[[ModelProto, Mapping[str, Any]], str]

@@ -13,7 +13,7 @@ from typing import Any
 from xbuilder.errors import XoptimError
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
-from .draws import accepted_inputs
+from .inputs.draws import accepted_inputs
 from .verification import VerificationReport, compare_outputs
 
 #: what onnxruntime logs when one of its optimizers changed something

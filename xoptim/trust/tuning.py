@@ -24,7 +24,7 @@ from ..catalogue.speed_gated import SpeedGatedRewrite
 from ..catalogue.speed_gates import SpeedGate
 from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
-from .runtime import Opener, VerificationError
+from .sessions.runtime import Opener, VerificationError
 from .verification import Reference
 
 #: receives the current measure and the share that is done

@@ -13,11 +13,11 @@ from xbuilder.operators.op_traits import RANDOM
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..reports.model_summary import iterate_nodes
-from .coverage import Body
-from .draws import InputSet, draw_inputs
+from .inputs.coverage import Body
+from .inputs.draws import InputSet, draw_inputs
 from .noise import Roundings
 from .outputs import OutputDifference, compare_outputs
-from .runtime import Model, Opener, Session, VerificationError, structure_of
+from .sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 
 __all__ = [
     "Model",
@@ -105,10 +105,10 @@ def verify_models(
 
     Both run with onnxruntime's own optimizations disabled: the comparison is on the models as they
     are written. Inputs that are not given are drawn, in several sets if the model has branches, see
-    :func:`xoptim.trust.draws.draw_inputs`; the report tells the branches that never ran. Types,
-    shapes and values are compared as :class:`xbuilder.tensors.closeness.Criterion` says; the noise
-    of the first model is its distance from itself when onnxruntime optimizes it, or computes it
-    with doubles. Outputs of random operators are compared by type and shape only.
+    :func:`xoptim.trust.inputs.draws.draw_inputs`; the report tells the branches that never ran.
+    Types, shapes and values are compared as :class:`xbuilder.tensors.closeness.Criterion` says; the
+    noise of the first model is its distance from itself when onnxruntime optimizes it, or computes
+    it with doubles. Outputs of random operators are compared by type and shape only.
 
     :param before: the reference: a model, its bytes, or its path (needed for external data)
     :param after: the model to check

@@ -15,7 +15,7 @@ from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.external_data import ExternalSource
 from xbuilder.files.writing.temporary_files import temporary_name
-from xoptim.cli import saving as cli_saving
+from xoptim.cli.options import saving as cli_saving
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>

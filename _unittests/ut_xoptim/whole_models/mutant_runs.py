@@ -35,7 +35,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import XoptimError
 from xbuilder.runtimes.sessions import plain_session
 from xoptim.testing import PatternTestError, assert_same_outputs
-from xoptim.trust.random_inputs import random_inputs
+from xoptim.trust.inputs.random_inputs import random_inputs
 
 ROOT = Path(__file__).resolve().parents[3]
 #: the two classes a mutant may be in: the optimized model is as good as the mutant, or the error is

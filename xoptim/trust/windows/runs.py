@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, TypeProto
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.runtimes.sessions import plain_session
 
-from ..ort_values import OrtResult, to_python, to_result
+from ..sessions.ort_values import OrtResult, to_python, to_result
 from .doubles import as_wide, to_double
 from .sessions import CannotRunError, shared_sessions
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from xbuilder.errors import XoptimError
 
-from ..session_process import how_it_ended
+from ..sessions.session_process import how_it_ended
 from . import sessions_child
 
 

@@ -24,7 +24,7 @@ from xbuilder import GraphBuilder
 from xoptim import get_pattern
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, make_feeds, model_from_text
-from xoptim.trust.session_child import open_session
+from xoptim.trust.sessions.session_child import open_session
 
 UNMASKED = attention(PLAIN, "b, 4, s, 8;b, 4, t, 8;b, 4, t, 6", "", "b, 4, s, 6")
 MOVED = attention(

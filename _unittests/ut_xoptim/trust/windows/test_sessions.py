@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from ut_xoptim.trust.crashing import only_where_it_crashes
+from ut_xoptim.trust.sessions.crashing import only_where_it_crashes
 
 from xoptim.testing import model_from_text
 from xoptim.trust.windows.sessions import CannotRunError, Sessions, shared_sessions

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .paths import OutputFile
+from ..terminal.paths import OutputFile
 from .report import statistics_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..toolkit.profiles import Profile
+    from ...toolkit.profiles import Profile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ def new_profile(wanted: bool) -> Profile | None:
     """A profile to attach, None if it is not asked for."""
     if not wanted:
         return None
-    from ..toolkit.profiles import Profile
+    from ...toolkit.profiles import Profile
 
     return Profile()
 
@@ -53,7 +53,7 @@ def profile_file_text(profile: Profile | None, path: Path | None) -> str:
     """
     if profile is None or path is None:
         return ""
-    from ..reports.profile_plot import profile_html, profile_svg
+    from ...reports.profile_plot import profile_html, profile_svg
 
     if path.suffix == ".svg":
         return profile_svg(profile.root)
@@ -66,7 +66,7 @@ def profile_file_text(profile: Profile | None, path: Path | None) -> str:
 
 def print_profile(profile: Profile, out: Console) -> None:
     """Prints the most expensive lines of a profile."""
-    from ..toolkit.profiles import profile_tree
+    from ...toolkit.profiles import profile_tree
 
     out.print()
     out.print(profile_tree(profile.root, LEAST), markup=False, soft_wrap=True)

@@ -11,14 +11,14 @@ from onnx import ModelProto
 
 from xbuilder.files.model_container import ModelContainer
 
-from ..trust.coverage import Unverified
-from ..trust.verification import VerificationReport
-from ..trust.windows.validation import Validation
-from .saving import SavingFormat
-from .verify_options import Comparison
+from ...trust.inputs.coverage import Unverified
+from ...trust.verification import VerificationReport
+from ...trust.windows.validation import Validation
+from ..options.saving import SavingFormat
+from ..options.verify_options import Comparison
 
 if TYPE_CHECKING:
-    from ..toolkit.profiles import Profile
+    from ...toolkit.profiles import Profile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from onnx import ModelProto, TensorProto
 from xbuilder.dims import Dim
 from xbuilder.errors import OptionError
 
+from ..sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 from .coverage import Body, Coverage, bodies_of
 from .decisive_values import Decisive, decisive_values
 from .random_inputs import (
@@ -25,7 +26,6 @@ from .random_inputs import (
     random_inputs,
     required_inputs,
 )
-from .runtime import Model, Opener, Session, VerificationError, structure_of
 
 #: number of sets tried for the values the model decides upon, then at random
 _FIRST, _RANDOM = 12, 8

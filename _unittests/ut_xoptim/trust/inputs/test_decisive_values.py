@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx.parser
 import pytest
 
-from xoptim.trust.decisive_values import decisive_values
+from xoptim.trust.inputs.decisive_values import decisive_values
 
 
 def found(body: str, inputs: str = "int64 k", outputs: str = "bool y"):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..trust.windows.certificates import RIGHT, Summary
-from ..trust.windows.validation import Validation
-from .output import counted, print_line, print_table
+from ...trust.windows.certificates import RIGHT, Summary
+from ...trust.windows.validation import Validation
+from ..terminal.output import counted, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console

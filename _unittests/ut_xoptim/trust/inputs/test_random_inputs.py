@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto
 
 from xbuilder.errors import OptionError, XoptimError
-from xoptim.trust.random_inputs import (
+from xoptim.trust.inputs.random_inputs import (
     candidate_sizes,
     complete_sizes,
     open_dimensions,

@@ -15,17 +15,17 @@ from onnx import ModelProto
 
 from xbuilder.operators.opsets import opsets_of
 
-from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
-from ..trust.runtime import VerificationError
-from .output import counted, html_console, human_bytes, print_line, print_table
-from .validation import print_validation
+from ...reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from ...trust.sessions.runtime import VerificationError
+from ..options.validation import print_validation
+from ..terminal.output import counted, html_console, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..trust.coverage import Unverified
-    from ..trust.outputs import OutputDifference
-    from ..trust.verification import VerificationReport
+    from ...trust.inputs.coverage import Unverified
+    from ...trust.outputs import OutputDifference
+    from ...trust.verification import VerificationReport
     from .outcome import Outcome, Request
 
 

@@ -18,8 +18,8 @@ from xbuilder.files.model_files import MAX_PROTO_BYTES, load_model
 from xbuilder.files.tensor_sites import iter_external_tensors
 from xbuilder.protos.pretty import pretty_value_info
 
-from ..trust.random_inputs import required_inputs
-from .output import several_options
+from ...trust.inputs.random_inputs import required_inputs
+from ..terminal.output import several_options
 
 FORMATS = ("auto", "one-file", "per-tensor", "embed")
 

@@ -85,7 +85,7 @@ def test_bad_output(command, case, model, tmp_path, monkeypatch):
     make, message = BAD_OUTPUTS[case]
     make(tmp_path / name)
     if case == "read-only" and os.geteuid() == 0:  # root may write everything
-        monkeypatch.setattr("xoptim.cli.paths.os.access", lambda p, mode: mode != os.W_OK)
+        monkeypatch.setattr("xoptim.cli.terminal.paths.os.access", lambda p, mode: mode != os.W_OK)
     before = snapshot(tmp_path)
     result = run(*args, name, code=2)
     assert message in told(result) and name in told(result)
@@ -119,7 +119,9 @@ def test_folder_without_rights(model, tmp_path, monkeypatch):
     folder.mkdir()
     folder.chmod(0o555)
     if os.geteuid() == 0:
-        monkeypatch.setattr("xoptim.cli.paths.os.access", lambda p, mode: Path(p) != folder)
+        monkeypatch.setattr(
+            "xoptim.cli.terminal.paths.os.access", lambda p, mode: Path(p) != folder
+        )
     result = run("optimize", model, "-o", folder / "o.onnx", code=2)
     assert "is not writable" in told(result) and "locked" in told(result)
 

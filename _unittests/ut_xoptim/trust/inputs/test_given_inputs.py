@@ -11,7 +11,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.numpy_helper import from_array
 
 from xbuilder.errors import OptionError
-from xoptim.trust.given_inputs import read_inputs
+from xoptim.trust.inputs.given_inputs import read_inputs
 from xoptim.trust.verification import verify_models
 
 MODEL = onnx.parser.parse_model("""

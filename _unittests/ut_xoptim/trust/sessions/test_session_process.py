@@ -7,9 +7,9 @@ import onnx
 import onnx.parser
 import pytest
 from ut_xoptim.cli.command_line import run
-from ut_xoptim.trust.crashing import crashing_model, only_where_it_crashes
+from ut_xoptim.trust.sessions.crashing import crashing_model, only_where_it_crashes
 
-from xoptim.trust.session_process import SessionError, SessionProcess
+from xoptim.trust.sessions.session_process import SessionError, SessionProcess
 from xoptim.trust.verification import VerificationError, verify_models
 
 NEG = """

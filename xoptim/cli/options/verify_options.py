@@ -13,9 +13,9 @@ import click
 
 from xbuilder.tensors.closeness import ATOL, RTOL
 
-from ..trust.given_inputs import read_inputs
-from ..trust.runtime import structure_of
-from .output import several_options
+from ...trust.inputs.given_inputs import read_inputs
+from ...trust.sessions.runtime import structure_of
+from ..terminal.output import several_options
 
 
 @dataclass(frozen=True)

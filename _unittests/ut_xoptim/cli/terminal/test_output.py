@@ -24,7 +24,7 @@ from ut_xoptim.cli.command_line import (
 )
 
 from xoptim.cli.main import main
-from xoptim.cli.output import with_options
+from xoptim.cli.terminal.output import with_options
 
 MODEL = TRANSPOSES
 

@@ -1,4 +1,4 @@
-"""The program of a :class:`xoptim.trust.session_process.SessionProcess`: one session of
+"""The program of a :class:`xoptim.trust.sessions.session_process.SessionProcess`: one session of
 onnxruntime, called through pipes.
 
 It imports nothing of the project, to start fast.

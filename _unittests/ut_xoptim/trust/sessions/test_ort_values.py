@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from xoptim.trust.ort_values import (
+from xoptim.trust.sessions.ort_values import (
     OrtResult,
     UnknownTypeError,
     to_python,

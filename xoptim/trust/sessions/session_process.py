@@ -25,7 +25,7 @@ class SessionProcess:
     :param source: a serialized model or the path of its file
     :param providers: execution providers, CPU if empty
     :param optimized: onnxruntime optimizes the model
-    :param profile: see :func:`xoptim.trust.session_child.open_session`
+    :param profile: see :func:`xoptim.trust.sessions.session_child.open_session`
     :raises SessionError: if onnxruntime does not load the model
 
     Example::

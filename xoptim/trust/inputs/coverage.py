@@ -25,7 +25,7 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.opsets import opsets_of
 
-from .runtime import Model, Opener, VerificationError, container_of
+from ..sessions.runtime import Model, Opener, VerificationError, container_of
 
 #: opset of the marks of a model that has no operator of onnx
 _OPSET = 18

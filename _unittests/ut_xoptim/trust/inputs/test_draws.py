@@ -9,8 +9,8 @@ import onnx.parser
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim.trust.draws import draw_inputs, sizes_of
-from xoptim.trust.runtime import Opener, VerificationError
+from xoptim.trust.inputs.draws import draw_inputs, sizes_of
+from xoptim.trust.sessions.runtime import Opener, VerificationError
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]> '
 #: the branch of 16 kHz, as voice detectors have

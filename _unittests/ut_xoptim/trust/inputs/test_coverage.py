@@ -8,8 +8,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from xoptim.trust.coverage import Body, Coverage, Unverified, mark_bodies, unverified
-from xoptim.trust.runtime import Opener
+from xoptim.trust.inputs.coverage import Body, Coverage, Unverified, mark_bodies, unverified
+from xoptim.trust.sessions.runtime import Opener
 
 #: a branch in a branch, a loop, functions, one of which is only called in a branch
 MODEL = """

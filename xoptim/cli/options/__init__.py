@@ -1,0 +1,1 @@
+"""The options several commands share."""

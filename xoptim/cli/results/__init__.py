@@ -1,0 +1,1 @@
+"""The outcome of a command, and its reports."""

@@ -1,0 +1,1 @@
+"""The terminal: paths it is given, tables and messages it shows."""

@@ -1,0 +1,1 @@
+"""The inputs models are compared on, and the branches they run."""

@@ -1,0 +1,1 @@
+"""Sessions of onnxruntime: of a model, of a node, in another process."""
