@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import onnx
+from ut_xoptim.unchecked import optimize_toys
 
 from xoptim import EasyPatternOptimization
-from xoptim.testing import model_from_text, optimize_with
+from xoptim.testing import model_from_text
 
 
 def graph(
@@ -18,6 +19,6 @@ def graph(
 
 def check_pattern_of(text: str, pattern: EasyPatternOptimization) -> onnx.ModelProto:
     """The pattern applies once."""
-    model, rows, _ = optimize_with(model_from_text(text), [pattern])
+    model, rows, _ = optimize_toys(model_from_text(text), [pattern])
     assert sum(r.get("instances", 0) for r in rows if r["pattern"].startswith("apply_")) == 1
     return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onnx import NodeProto
+from ut_xoptim.unchecked import Unchecked
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization, RewriteContext
@@ -35,7 +36,9 @@ def form(function: Any, **options: Any) -> Any:
 def optimizer(text: str, *patterns: Any, opset: int = 18) -> GraphBuilderPatternOptimization:
     """An optimizer on a graph."""
     builder = GraphBuilder(model_from_text(text, opset), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, list(patterns), verifies=True)
+    return GraphBuilderPatternOptimization(
+        builder, list(patterns), verifies=True, features=[Unchecked()]
+    )
 
 
 def operators(g: GraphBuilderPatternOptimization) -> list[str]:

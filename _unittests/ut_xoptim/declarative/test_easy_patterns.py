@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from ut_xoptim.easy_models import check_pattern_of, graph
+from ut_xoptim.unchecked import optimize_toys
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError, PatternError
@@ -14,7 +15,7 @@ from xoptim import (
     GraphBuilderPatternOptimization,
     OnnxEasyPatternOptimization,
 )
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import check_no_match, check_pattern, model_from_text
 
 F = np.float32
 
@@ -42,7 +43,7 @@ AFTER = graph("Y = Sub(X, Z)")
     ],
 )
 def test_match_in_every_order(body: str) -> None:
-    model, _, _ = optimize_with(model_from_text(graph(body)), [MulAdd()])
+    model, _, _ = optimize_toys(model_from_text(graph(body)), [MulAdd()])
     assert [n.op_type for n in model.graph.node] == ["Sub"]
     assert list(model.graph.node[0].input) == ["X", "Z"]
 
@@ -124,7 +125,7 @@ class TwoResults(EasyPatternOptimization):
 
 def test_two_results() -> None:
     text = graph("s = Add(X, Z) d = Sub(X, Z) Y = Mul(s, d)")
-    model, _, builder = optimize_with(model_from_text(text), [TwoResults()])
+    model, _, builder = optimize_toys(model_from_text(text), [TwoResults()])
     assert [n.op_type for n in model.graph.node] == ["AddSub", "Mul"]
     assert model.graph.node[0].domain == "toy" and builder.opsets["toy"] == 1
 
@@ -141,7 +142,7 @@ def test_results_that_depend_on_each_other() -> None:
 
     text = graph("s = Add(X, Z) r = Relu(s) d = Sub(X, r) Y = Mul(s, d)")
     check_no_match(text, Crossed(), "a result is needed to compute an input")
-    optimize_with(model_from_text(text), [Crossed()])
+    optimize_toys(model_from_text(text), [Crossed()])
 
 
 def test_an_input_that_is_an_inner_result() -> None:
@@ -394,7 +395,7 @@ def test_apply_pattern_is_run_once_when_it_cannot_change() -> None:
             return g.op.Sub(x, y)
 
     body = "a = Mul(X, Z) b = Add(a, one) c = Mul(b, Z) Y = Add(c, one)"
-    optimize_with(model_from_text(graph(body)), [Counted()])
+    optimize_toys(model_from_text(graph(body)), [Counted()])
     assert Counted.runs == 1
 
 
@@ -416,7 +417,7 @@ def test_errors_of_the_author() -> None:
         Empty().roots  # noqa: B018
     model = model_from_text(graph("m = Mul(X, Z) Y = Add(m, one)"))
     with pytest.raises(PatternError, match="match_pattern gives 1 results, apply_pattern 2"):
-        optimize_with(model, [TooMany()])
+        optimize_toys(model, [TooMany()])
 
 
 def test_display_pattern() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import onnx
 import pytest
 from ut_xoptim.easy_models import check_pattern_of, graph
+from ut_xoptim.unchecked import optimize_toys
 
 from xbuilder.errors import OptionError, PatternError
 from xoptim import (
@@ -17,7 +18,7 @@ from xoptim import (
     remove_constants_for_initializers,
 )
 from xoptim.declarative.onnx_patterns import changed_operator
-from xoptim.testing import check_no_match, model_from_text, optimize_with
+from xoptim.testing import check_no_match, model_from_text
 
 MATCH = """agraph (float[a] x, float[a] y) => (float[a] r) {
     k = Constant<value = float[1] {1}>()
@@ -106,7 +107,7 @@ def test_models_with_an_unknown_operator() -> None:
         return OnnxEasyPatternOptimization(model_from_text(match, 18), second)
 
     text = "agraph (float[a, 4] X) => (float[a, 4] Y) { n = Neg(X) Y = Abs(n) }"
-    model, _, builder = optimize_with(model_from_text(text, domains=()), [pattern("toy.Unknown")])
+    model, _, builder = optimize_toys(model_from_text(text, domains=()), [pattern("toy.Unknown")])
     assert [n.op_type for n in model.graph.node] == ["Unknown"] and builder.opsets["toy"] == 1
     with pytest.raises(PatternError, match="has no operator 'Unknown'"):
-        optimize_with(model_from_text(text, domains=()), [pattern("Unknown")])
+        optimize_toys(model_from_text(text, domains=()), [pattern("Unknown")])

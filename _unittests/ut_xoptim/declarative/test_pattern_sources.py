@@ -11,11 +11,12 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto
+from ut_xoptim.unchecked import optimize_toys
 
 from xbuilder.errors import OptionError, PatternError
 from xoptim import EasyPatternOptimization, OnnxEasyPatternOptimization, make_pattern_from_onnx
 from xoptim.declarative.pattern_sources import element_type_of
-from xoptim.testing import check_no_match, model_from_text, optimize_with
+from xoptim.testing import check_no_match, model_from_text
 
 BEFORE = "agraph (float[a] X, float[a] Z) => (float[a] Y) { Y = Mul(X, Z) }"
 
@@ -163,7 +164,7 @@ def make(match: Any, apply: Any) -> EasyPatternOptimization:
 def test_mistakes_of_the_author(case: str) -> None:
     match, apply, message = BAD[case]
     with pytest.raises((OptionError, PatternError), match=message):
-        optimize_with(model_from_text(BEFORE), [make(match, apply)])
+        optimize_toys(model_from_text(BEFORE), [make(match, apply)])
 
 
 def test_no_argument() -> None:
@@ -176,7 +177,7 @@ def test_no_argument() -> None:
 
 
 def test_types_are_checked() -> None:
-    model, _, _ = optimize_with(model_from_text(BEFORE), [make(typed, right)])
+    model, _, _ = optimize_toys(model_from_text(BEFORE), [make(typed, right)])
     assert [n.op_type for n in model.graph.node] == ["Sub"]
     check_no_match(BEFORE.replace("float", "double"), make(typed, right), "cannot be 'x'")
 
@@ -260,5 +261,5 @@ def test_bad_name(name: Any) -> None:
 
 def test_good_models() -> None:
     pattern = make_pattern_from_onnx("Mine", GOOD, OTHER)
-    model, _, _ = optimize_with(model_from_text(BEFORE), [pattern])
+    model, _, _ = optimize_toys(model_from_text(BEFORE), [pattern])
     assert [n.op_type for n in model.graph.node] == ["Sub"]

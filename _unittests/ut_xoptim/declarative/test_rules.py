@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import NodeProto
+from ut_xoptim.unchecked import optimize_toys
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError, PatternError
@@ -25,7 +26,6 @@ from xoptim.testing import (
     check_no_match,
     check_pattern,
     model_from_text,
-    optimize_with,
 )
 
 NEG_NEG = equation("NegNeg", "Neg(Neg(x)) -> x")
@@ -39,7 +39,7 @@ def graph(body: str, outputs: str = "") -> str:
 
 def applied(body: str, cls: type[RulePattern], opset: int = 18) -> list[str]:
     """The operators of the graph once a rule is applied."""
-    model, _, _ = optimize_with(model_from_text(graph(body), opset), [cls()])
+    model, _, _ = optimize_toys(model_from_text(graph(body), opset), [cls()])
     return [n.op_type for n in model.graph.node]
 
 
@@ -95,7 +95,7 @@ def test_rounded_numbers() -> None:
     cls = equation("Slope", "x * sqrt(2) -> Sin(x)")
     for value, count in (("1.41421356", 1), ("1.4140625", 1), ("1.41", 0)):
         text = graph("Y = Mul(X, two)").replace("float two = {2}", f"float two = {{{value}}}")
-        model, _, _ = optimize_with(model_from_text(text), [cls()])
+        model, _, _ = optimize_toys(model_from_text(text), [cls()])
         assert [n.op_type for n in model.graph.node].count("Sin") == count
 
 
@@ -117,7 +117,7 @@ def test_attributes() -> None:
         graph("r = Relu(X) Y = Softmax<axis = 0>(r)"), cls(), "axis is 0, -1 is expected"
     )
     bound = equation("AnyAxis", "Softmax(Relu(x), axis=a) -> LogSoftmax(x, axis=a)")
-    model, _, _ = optimize_with(
+    model, _, _ = optimize_toys(
         model_from_text(graph("r = Relu(X) Y = Softmax<axis = 0>(r)")), [bound()]
     )
     assert model.graph.node[0].attribute[0].i == 0
@@ -132,7 +132,7 @@ def test_an_attribute_that_is_not_mentioned_has_its_default_value() -> None:
 
 def test_every_other_attribute() -> None:
     cls = equation("Unary", "Elu(Relu(x), **attributes) -> Celu(x, **attributes)")
-    model, _, _ = optimize_with(
+    model, _, _ = optimize_toys(
         model_from_text(graph("r = Relu(X) Y = Elu<alpha = 2.0>(r)")), [cls()]
     )
     assert model.graph.node[0].op_type == "Celu" and model.graph.node[0].attribute[0].f == 2
@@ -174,11 +174,11 @@ def test_reasons_of_several_equations() -> None:
 def test_several_results() -> None:
     cls = equation("AddSub", "(x + y, x - y) -> toy.AddSub(x, y)")
     body = "s = Add(X, Z) d = Sub(X, Z) Y = Mul(s, d)"
-    model, _, _ = optimize_with(model_from_text(graph(body)), [cls()])
+    model, _, _ = optimize_toys(model_from_text(graph(body)), [cls()])
     assert [n.op_type for n in model.graph.node] == ["AddSub", "Mul"]
     assert model.graph.node[0].domain == "toy"
     swapped = equation("Swapped", "(x + y, x - y) -> (x - y, x + y)")
-    model, _, _ = optimize_with(model_from_text(graph(body)), [swapped()], max_iter=1)
+    model, _, _ = optimize_toys(model_from_text(graph(body)), [swapped()], max_iter=1)
     assert sorted(n.op_type for n in model.graph.node) == ["Add", "Mul", "Sub"]
 
 
@@ -190,7 +190,7 @@ def test_nothing_reads() -> None:
 def test_right_side_with_names() -> None:
     cls = equation("Twice", "Exp(x + y) -> e = Exp(x); e * Exp(y) - 2 + e")
     after = graph("e = Exp(X) f = Exp(Z) m = Mul(e, f) s = Sub(m, two) Y = Add(s, e)")
-    model, _, _ = optimize_with(
+    model, _, _ = optimize_toys(
         model_from_text(graph("s = Add(X, Z) Y = Exp(s)")), [cls()], max_iter=1
     )
     expected = [n.op_type for n in model_from_text(after).graph.node]
@@ -206,7 +206,7 @@ def neg_abs(g: RewriteContext, x: str) -> dict[str, Any]:
 
 def test_condition_gives_values() -> None:
     assert neg_abs.__doc__ and neg_abs().name == "NegAbs"
-    model, _, _ = optimize_with(model_from_text(graph("a = Abs(X) Y = Neg(a)")), [neg_abs()])
+    model, _, _ = optimize_toys(model_from_text(graph("a = Abs(X) Y = Neg(a)")), [neg_abs()])
     assert model.graph.initializer[0].dims == [] and model.graph.node[0].op_type == "Mul"
     text = "g (float[a] X) => (float[] Y) { n = toy.Op(X) a = Abs(n) Y = Neg(a) }"
     check_no_match(model_from_text(text, domains=("toy",)), neg_abs(), "the shape is not known")
@@ -219,7 +219,7 @@ def test_condition_of_the_second_order() -> None:
     def constant_on_the_right(g: RewriteContext, c: str) -> None:
         g.require(g.is_constant(c), "c is not constant")
 
-    model, _, _ = optimize_with(
+    model, _, _ = optimize_toys(
         model_from_text(graph("Y = Add(two, X)")), [constant_on_the_right()]
     )
     assert list(model.graph.node[0].input) == ["X", "two"]
@@ -265,14 +265,14 @@ def swish(g: RewriteContext) -> None:
 def test_product(body: str, count: int) -> None:
     cls = equation("Prod", "product(2, x, Tanh(x)) -> Sin(x)")
     text = graph(body).replace("float zero", "float half = {0.5}, float zero")
-    model, _, _ = optimize_with(model_from_text(text), [cls()])
+    model, _, _ = optimize_toys(model_from_text(text), [cls()])
     assert [n.op_type for n in model.graph.node].count("Sin") == count
 
 
 def test_product_with_a_scalar() -> None:
     cls = equation("Scaled", "Tanh(product(alpha, x)) -> Elu(x, alpha=alpha)")
     for body, alpha in (("m = Mul(X, two) Y = Tanh(m)", 2), ("m = Div(X, two) Y = Tanh(m)", 0.5)):
-        model, _, _ = optimize_with(model_from_text(graph(body)), [cls()])
+        model, _, _ = optimize_toys(model_from_text(graph(body)), [cls()])
         assert model.graph.node[0].attribute[0].f == alpha
     check_no_match(graph("m = Div(X, zero) Y = Tanh(m)"), cls(), "division by zero")
     reason = "does not have one factor in the argument of Tanh"
@@ -282,7 +282,7 @@ def test_product_with_a_scalar() -> None:
 @pytest.mark.parametrize("body", ["q = Mul(X, X) m = Mul(q, two)", "m = Mul(two, p)"])
 def test_powers_in_a_product(body: str) -> None:
     cls = equation("Powers", "x + product(2, x ** 2) -> Sin(x)")
-    model, _, _ = optimize_with(
+    model, _, _ = optimize_toys(
         model_from_text(graph(f"p = Pow(X, two) {body} Y = Add(m, X)")), [cls()]
     )
     assert "Sin" in [n.op_type for n in model.graph.node]
@@ -293,7 +293,7 @@ def test_nothing_is_called_when_an_operator_is_missing() -> None:
     cls = equation("Rare", "x * Erf(x) -> Sin(x)")
     assert cls.candidate_roots is not None
     model = model_from_text(graph("a = Mul(X, Z) Y = Mul(a, X)"))
-    _, rows, _ = optimize_with(model, [cls()])
+    _, rows, _ = optimize_toys(model, [cls()])
     assert sum(r.get("instances", 0) for r in rows) == 0
 
 
@@ -317,13 +317,13 @@ def test_mistakes(name: str) -> None:
 def test_value_that_nobody_gives() -> None:
     cls = equation("Lacking", "Neg(x) -> Mul(x, factor)")
     with pytest.raises(PatternError, match=r"does not know \['factor'\]"):
-        optimize_with(model_from_text(graph("Y = Neg(X)")), [cls()])
+        optimize_toys(model_from_text(graph("Y = Neg(X)")), [cls()])
 
 
 def test_nothing_is_left_by_a_match_that_is_dropped() -> None:
     """Numbers of the right-hand side become initializers once the match is applied."""
     cls = equation("Cube", "Neg(Neg(x)) -> x * 5")
-    model, _, _ = optimize_with(
+    model, _, _ = optimize_toys(
         model_from_text(graph("a = Neg(X) b = Neg(a) c = Neg(b) d = Neg(c) Y = Abs(d)")), [cls()]
     )
     fives = [
@@ -342,11 +342,11 @@ def test_a_rule_of_a_set_is_read_when_it_may_match(other_registry) -> None:
     """Its mistakes are told then, in the same words; a test reads every rule of the project."""
     cls = equation("ReadLater", "tests-of-rules", "Neg(Exp(x)) -> neg(x)")
     for body in ("Y = Neg(X)", "Y = Exp(X)"):
-        optimize_with(model_from_text(graph(body)), get_pattern_list("ReadLater"))
+        optimize_toys(model_from_text(graph(body)), get_pattern_list("ReadLater"))
     assert cls.roots == ("Neg",) and isinstance(vars(cls)["sides"], LazyClassAttribute)
     for _ in range(2):
         with pytest.raises(OptionError, match="cannot be written"):
-            optimize_with(model_from_text(graph("e = Exp(X) Y = Neg(e)")), [cls()])
+            optimize_toys(model_from_text(graph("e = Exp(X) Y = Neg(e)")), [cls()])
     with pytest.raises(OptionError, match="cannot be written"):
         _ = cls().after
 
@@ -486,5 +486,5 @@ def test_same_graph(text: str, pair: Any) -> None:
     model = model_from_text(text.replace("float[] ", "float "))
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    results = [optimize_with(model, [cls()], max_iter=1)[0] for cls in pair]
+    results = [optimize_toys(model, [cls()], max_iter=1)[0] for cls in pair]
     assert canonical_graph(results[0].graph) == canonical_graph(results[1].graph)

@@ -115,7 +115,10 @@ def test_rewrites(name: str) -> None:
     rewriter, before, after = REWRITES[name]
     values = name not in ("function", "constraint on a tree", "domain")
     if values:
-        check_pattern(f"{HEAD} {{ {before} }}", f"{HEAD} {{ {after} }}", [rewriter])
+        # the kernel of Relu has its own answer to NaN
+        exact = name != "attribute"
+        texts = f"{HEAD} {{ {before} }}", f"{HEAD} {{ {after} }}"
+        check_pattern(*texts, [rewriter], verifies=exact)
     else:
         assert types_after(f"{HEAD} {{ {before} }}", rewriter) == types_after(
             f"{HEAD} {{ {after} }}"
@@ -245,13 +248,13 @@ def test_values_eq_approx() -> None:
         return True
 
     rewriter = PatternNodeRewriter(("Div", ("Mul", "x", "y"), "y"), "x", values_eq_approx=close)
-    check_pattern(text, after, [rewriter])
+    check_pattern(text, after, [rewriter], verifies=False)  # 0 * x / 0 is NaN
     assert seen
     never = PatternNodeRewriter(
         ("Div", ("Mul", "x", "y"), "y"), "x", values_eq_approx=lambda a, b: False
     )
     with pytest.raises(AssertionError, match="values_eq_approx"):
-        check_pattern(text, after, [never])
+        check_pattern(text, after, [never], verifies=False)
 
 
 def test_names() -> None:

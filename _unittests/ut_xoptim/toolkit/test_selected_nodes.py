@@ -118,7 +118,8 @@ def test_missing_inputs_several_results_and_domains():
         return tuple(g.op.Split(gelu, axis=1, num_outputs=2, outputs=2))
 
     after = text.replace("Clip(x, , half)", "Min(x, half)")
-    check_pattern(model, after, [pattern_of(source, apply)])
+    # Clip and Min have other answers to NaN
+    check_pattern(model, after, [pattern_of(source, apply)], verifies=False)
 
 
 VALUES = {

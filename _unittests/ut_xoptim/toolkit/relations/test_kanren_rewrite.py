@@ -152,7 +152,8 @@ def test_answers_may_be_results_and_constants():
 
     text = "g (float[2] x) => (float[2] y, float[2] z) <float[1] o = {0}> { a = Add(x, o) y = Neg(a) b = Sub(x, x) z = Add(b, y) }"
     expected = "g (float[2] x) => (float[2] y, float[2] z) <float[2] o = {0, 0}> { y = Neg(x) z = Add(o, y) }"
-    check_pattern(text, expected, [KanrenRelationSub(identity), KanrenRelationSub(zero)])
+    both = [KanrenRelationSub(identity), KanrenRelationSub(zero)]
+    check_pattern(text, expected, both, verifies=False)  # x - x is NaN if x is infinite
 
 
 def test_answers_with_variables_or_nothing_new_do_not_count():
@@ -186,7 +187,8 @@ def test_a_result_used_elsewhere_stays():
         q = Add(x, y) r = MatMul(a, q) }"""
     expected = """g (float[4,4] a, float[4,4] x, float[4,4] y) => (float[4,4] r, float[4,4] q) {
         q = Add(x, y) i = MatMul(a, x) j = MatMul(a, y) r = Add(i, j) }"""
-    check_pattern(text, expected, [KanrenRelationSub(distributes, "MatMul")], **TOLERANCE)
+    relation = KanrenRelationSub(distributes, "MatMul")  # it rounds, and cannot say so
+    check_pattern(text, expected, [relation], verifies=False, **TOLERANCE)
 
 
 SHAPES = {
