@@ -46,7 +46,8 @@ def test_names_of_dimensions_of_a_body() -> None:
     assert graph.dimensions.declared("n") == "n"
     assert child.dimensions.declared("n") == "m", "it stands for a dimension of the outer graph"
     local = child.dimensions.declared("k")
-    assert local != "k" and child.dimensions.declared("k+1") == f"{local}+1"
+    assert local != "k"
+    assert child.dimensions.declared("k+1", is_formula=True) == f"{local}+1"
     assert graph.dimensions.is_written("m") and not child.dimensions.is_written(local)
 
 
