@@ -23,7 +23,7 @@ from ..common.types import (
 from ..writing.graph_writer import GraphWriter, Tensor, constant, op_named
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..writing.symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
-from .operands import FLOAT, INT64, cast, const, sample, shape_tensor_of
+from .operands import FLOAT, INT64, cast, const, f64, sample, shape_tensor_of
 
 # torch gives the device, the layout and other properties that ONNX does not have
 Ignored = Any
@@ -249,19 +249,29 @@ def iota(
 @aten("aten.linspace.default")
 def linspace(
     g: GraphWriter,
-    start: float,
-    end: float,
-    steps: int,
+    start: Operand,
+    end: Operand,
+    steps: Size,
     *,
     dtype: torch.dtype | None = None,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
     **_: Ignored,
 ) -> str:
-    """A constant, the bounds must be known."""
-    if any(isinstance(v, str) for v in (start, end, steps)):
-        raise ValueError("linspace needs known bounds and a known number of steps")
-    values = torch.linspace(start, end, steps, dtype=torch.float64).numpy()
-    return constant(g, values.astype(to_numpy_type(_dtype(dtype, expected))))
+    """A constant for known bounds; otherwise half of it is counted from the end, as torch does."""
+    itype = _dtype(dtype, expected)
+    if not any(isinstance(v, str) for v in (start, end, steps)):
+        values = torch.linspace(start, end, int(steps), dtype=torch.float64).numpy()
+        return constant(g, values.astype(to_numpy_type(itype)))
+    double = TensorProto.DOUBLE
+    first, last = (vector1d(g, v, double) for v in (start, end))
+    count, one = vector1d(g, steps, double), f64([1.0])
+    numbers = g.op.Range(f64(0.0), scalar0d(g, steps, double), f64(1.0))
+    gaps = g.op.Sub(count, one)
+    step = g.op.Div(g.op.Sub(last, first), g.op.Max(gaps, one))
+    up = g.op.Add(first, g.op.Mul(numbers, step))
+    down = g.op.Sub(last, g.op.Mul(g.op.Sub(gaps, numbers), step))
+    half = g.op.Max(g.op.Floor(g.op.Mul(count, f64([0.5]))), one)
+    return cast(g, g.op.Where(g.op.Less(numbers, half), up, down), itype)
 
 
 @aten("aten.eye.default", "aten.eye.m")

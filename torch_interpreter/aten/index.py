@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
+from ..writing.fx_nodes import never_negative, node_argument
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import aten
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
 from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_tensor_of, vector
 from .reduce import reduce
@@ -38,9 +39,36 @@ def slice_(
 
 
 @aten("aten.narrow.default", "aten.narrow_copy.default")
-def narrow(g: GraphWriter, x: str, dim: int, start: Size, length: Size) -> str:
+def narrow(
+    g: GraphWriter,
+    x: str,
+    dim: int,
+    start: Size,
+    length: Size,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
     """x[start:start + length]."""
-    return slice_(g, x, dim, start, add_sizes(g, start, length))
+    first = from_the_start(g, x, dim, start, never_negative(node_argument(expected.node, 2)))
+    return slice_(g, x, dim, first, add_sizes(g, first, length))
+
+
+def from_the_start(g: GraphWriter, x: str, dim: int, position: Size, known: bool) -> Size:
+    """A position which is not negative; a negative one counts from the end.
+
+    :param g: builder
+    :param x: the tensor
+    :param dim: the dimension of the position
+    :param position: an int or a symbolic int
+    :param known: torch knows that a symbolic position is not negative
+    """
+    if known or (not isinstance(position, str) and position >= 0):
+        return position
+    size = dim_of(g, x, dim)
+    if not isinstance(position, str):
+        return add_sizes(g, size, position)
+    negative = g.op.Cast(g.op.Less(position, int_vector([0])), to=INT64)
+    return SymScalar(g.op.Add(position, g.op.Mul(negative, vector1d(g, size))))
 
 
 def add_sizes(g: GraphWriter, a: Size, b: Size) -> Size:

@@ -62,7 +62,7 @@ def flip(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
 
 
 @aten("aten.roll.default")
-def roll(g: GraphWriter, x: str, shifts: Sequence[int], dims: Sequence[int] = ()) -> str:
+def roll(g: GraphWriter, x: str, shifts: Sequence[Size], dims: Sequence[int] = ()) -> str:
     """Moves the end of every dimension to its beginning."""
     if not dims:
         flat = g.op.Reshape(x, int_vector([-1]))
@@ -73,15 +73,36 @@ def roll(g: GraphWriter, x: str, shifts: Sequence[int], dims: Sequence[int] = ()
     return x
 
 
-def _roll_one(g: GraphWriter, x: str, shift: int, axis: int) -> str:
+def _roll_one(g: GraphWriter, x: str, shift: Size, axis: int) -> str:
     size = dim_of(g, x, axis)
-    if isinstance(size, int):
+    if isinstance(size, int) and isinstance(shift, int):
         cut: Tensor = int_vector([-shift % size if size else 0])
     else:
-        cut = g.op.Mod(int_vector([-shift]), g.op.Max(size, int_vector([1])))
+        back = int_vector([-shift]) if isinstance(shift, int) else g.op.Neg(shift)
+        least = int_vector([1])
+        length = g.op.Max(size, least) if isinstance(size, str) else int_vector([max(size, 1)])
+        cut = g.op.Mod(back, length)
     axes = int_vector([axis])
     head = g.op.Slice(x, cut, int_vector([MAX_INT]), axes)
     return g.op.Concat(head, g.op.Slice(x, int_vector([0]), cut, axes), axis=axis)
+
+
+@aten("aten.unfold.default", "aten.unfold_copy.default")
+def unfold(g: GraphWriter, x: str, dimension: int, size: Size, step: Size) -> str:
+    """The windows of a dimension, which come at its place; their content is the last dimension."""
+    rank = g.get_rank(x)
+    if rank == 0:
+        return g.op.Reshape(x, int_vector([1]))
+    axis = axis_of(dimension, rank)
+    length = dim_of(g, x, axis)
+    if not any(isinstance(v, str) for v in (length, size, step)):
+        count: Size = (int(length) - int(size)) // int(step) + 1
+    else:
+        left = g.op.Sub(vector1d(g, length), vector1d(g, size))
+        count = SymScalar(g.op.Add(g.op.Div(left, vector1d(g, step)), int_vector([1])))
+    found = g.op.Gather(x, _positions(g, [count, size], [step, 1], 0), axis=axis)
+    order = [i for i in range(rank + 1) if i != axis + 1]
+    return permute(g, found, [*order, axis + 1])
 
 
 @aten("aten.meshgrid.default", "aten.meshgrid.indexing")
@@ -170,7 +191,10 @@ def as_strided_scatter(
     )
 
 
-def _positions(g: GraphWriter, size: Sequence[int], stride: Sequence[int], offset: Size) -> Tensor:
+def _positions(
+    g: GraphWriter, size: Sequence[Size], stride: Sequence[Size], offset: Size
+) -> Tensor:
+    """The positions of the elements of a strided tensor in the storage."""
     axes = list(range(len(size)))
     positions = np.array(0 if isinstance(offset, str) else offset, np.int64)
     dynamic: list[str] = [offset] if isinstance(offset, str) else []

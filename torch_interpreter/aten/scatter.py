@@ -9,12 +9,13 @@ import torch
 from onnx import TensorProto
 
 from ..common.types import is_float, to_torch_type
+from ..writing.fx_nodes import never_negative, node_argument
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import aten
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
 from .binary import div_mode
 from .creation import constant_of_shape
-from .index import add_sizes
+from .index import add_sizes, from_the_start
 from .operands import (
     BOOL,
     INT64,
@@ -203,6 +204,8 @@ def slice_scatter(
     start: Size | None = None,
     end: Size | None = None,
     step: int = 1,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """x[start:end:step] = src, as a concatenation of the part before, src and the part after."""
     axis = axis_of(dim, g.get_rank(x))
@@ -214,6 +217,8 @@ def slice_scatter(
         start = max(start + size, 0) if isinstance(size, int) else start
     reachable = isinstance(start, str) or start >= 0
     if step == 1 and reachable:
+        known = never_negative(node_argument(expected.node, 3))
+        start = from_the_start(g, x, axis, start, known)
         if start == 0 and g.get_shape(src)[axis] == g.get_shape(x)[axis]:
             return src
         axes = int_vector([axis])
@@ -229,12 +234,18 @@ def slice_scatter(
 
 
 @aten("aten.select_scatter.default")
-def select_scatter(g: GraphWriter, x: str, src: str, dim: int, index: Size) -> str:
+def select_scatter(
+    g: GraphWriter,
+    x: str,
+    src: str,
+    dim: int,
+    index: Size,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
     """x[index] = src along one dimension."""
     axis = axis_of(dim, g.get_rank(x))
-    size = dim_of(g, x, axis)
-    if not isinstance(index, str) and index < 0:
-        index = add_sizes(g, size, index)
+    index = from_the_start(g, x, axis, index, never_negative(node_argument(expected.node, 3)))
     wide = g.op.UnsqueezeAnyOpset(src, int_vector([axis]))
     wide = cast(g, wide, g.get_type(x))
     axes = int_vector([axis])

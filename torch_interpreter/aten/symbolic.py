@@ -5,20 +5,34 @@ A symbolic scalar has shape ``(1,)``, see :mod:`torch_interpreter.writing.symbol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
+import numpy as np
 from onnx import TensorProto
 
 from ..common.types import is_float
+from ..writing.fx_nodes import never_negative, node_argument
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
-from ..writing.symbols import KIND_TYPES, Operand, SymScalar, dim_of, int_vector, vector1d
-from .compare import COMPARISONS
-from .operands import BOOL, INT64
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
+from ..writing.storage import storage_order
+from ..writing.symbols import (
+    KIND_TYPES,
+    Operand,
+    Size,
+    SymScalar,
+    dim_of,
+    int_vector,
+    product,
+    vector1d,
+)
+from .compare import BITWISE, COMPARISONS
+from .operands import BOOL, INT64, axis_of
 
 DOUBLE = TensorProto.DOUBLE
+#: 1, 2, 4 ... and the weight of the sign in an integer of 64 bits
+_POWERS = np.array([*(1 << i for i in range(63)), -(1 << 63)], dtype=np.int64)
 
 # the operators python's operators become between tensors, in the graphs torch.compile gives
 _BETWEEN_TENSORS = {
@@ -34,6 +48,11 @@ _BETWEEN_TENSORS = {
     "operator.and_": "aten.bitwise_and.Tensor",
     "operator.or_": "aten.bitwise_or.Tensor",
     "operator.xor": "aten.bitwise_xor.Tensor",
+    "operator.lshift": "aten.bitwise_left_shift.Tensor",
+    "operator.rshift": "aten.bitwise_right_shift.Tensor",
+    "operator.abs": "aten.abs.default",
+    "operator.pos": "aten.positive.default",
+    "operator.invert": "aten.bitwise_not.default",
     **{f"operator.{name}": f"aten.{name}.Tensor" for name in COMPARISONS},
 }
 
@@ -75,18 +94,50 @@ def _comparison(op_type: str) -> Callable[..., SymScalar]:
     return convert
 
 
-def _logical(op_type: str) -> Callable[..., SymScalar]:
+def _bits(op_types: tuple[str, str]) -> Callable[..., SymScalar]:
+    """A converter of ``&``, ``|`` or ``^``: between conditions, or bit by bit between integers."""
+    numeric, logical = op_types
+
     def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
-        operands = _vectors(g, bool, x, y)
-        return SymScalar(op_named(g, op_type)(*operands), bool)
+        if _kind(x) is bool and _kind(y) is bool:
+            return SymScalar(op_named(g, logical)(*_vectors(g, bool, x, y)), bool)
+        operands = _vectors(g, int, x, y)
+        if g.main_opset >= 18:
+            return SymScalar(op_named(g, numeric)(*operands), int)
+        combined = op_named(g, logical)(*(_binary_digits(g, v) for v in operands))
+        digits = g.op.Mul(g.op.Cast(combined, to=INT64), _POWERS)
+        return SymScalar(g.op.ReduceSumAnyOpset(digits, int_vector([0]), keepdims=1), int)
 
     return convert
 
 
-aten_table(_arithmetic, {"add": "Add", "sub": "Sub", "mul": "Mul"}, "operator.{}")
+def _binary_digits(g: GraphWriter, x: Tensor) -> str:
+    """The 64 bits of an integer as booleans, the sign last."""
+    low = _POWERS[:-1]
+    digits = g.op.Mod(g.op.Div(g.op.Sub(x, g.op.Mod(x, low)), low), int_vector([2]))
+    sign = g.op.Less(x, int_vector([0]))
+    return g.op.Concat(g.op.Cast(digits, to=BOOL), sign, axis=0)
+
+
+def _shift(to_the_left: bool) -> Callable[..., SymScalar]:
+    """A converter of ``<<`` or ``>>``: a product, or a division rounded down."""
+
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
+        power = pow_(g, 2, y)
+        return _product(g, x, power) if to_the_left else floordiv(g, x, power)
+
+    return convert
+
+
+_product = _arithmetic("Mul")
+aten("operator.mul")(_product)
+aten_table(_arithmetic, {"add": "Add", "sub": "Sub"}, "operator.{}")
 aten_table(_arithmetic, {"sym_max": "Max", "sym_min": "Min"}, "torch.{}")
 aten_table(_comparison, COMPARISONS, "operator.{}")
-aten_table(_logical, {"and_": "And", "or_": "Or", "xor": "Xor"}, "operator.{}")
+aten_table(
+    _bits, {"and_": BITWISE["and"], "or_": BITWISE["or"], "xor": BITWISE["xor"]}, "operator.{}"
+)
+aten_table(_shift, {"lshift": True, "rshift": False}, "operator.{}")
 
 
 @aten("operator.ne")
@@ -108,6 +159,18 @@ def neg(g: GraphWriter, x: SymScalar) -> SymScalar:
     return SymScalar(g.op.Neg(x), _kind(x))
 
 
+@aten("operator.pos")
+def pos(g: GraphWriter, x: SymScalar) -> SymScalar:
+    """+x."""
+    return x
+
+
+@aten("operator.abs")
+def abs_(g: GraphWriter, x: SymScalar) -> SymScalar:
+    """abs(x)."""
+    return SymScalar(g.op.Abs(x), _kind(x))
+
+
 @aten("operator.truediv")
 def truediv(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """x / y, a float."""
@@ -123,20 +186,10 @@ def floordiv(
     a, b = _vectors(g, kind, x, y)
     if kind is float:
         return SymScalar(g.op.Floor(g.op.Div(a, b)), float)
-    if expected.node is not None and all(map(_is_size, expected.node.args)):
+    if expected.node is not None and all(map(never_negative, expected.node.args)):
         return SymScalar(g.op.Div(a, b), int)
     exact = g.op.Sub(a, g.op.Mod(a, b))
     return SymScalar(g.op.Div(exact, b), int)
-
-
-def _is_size(operand: Any) -> bool:
-    """Whether torch knows that an operand is not negative."""
-    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
-    if isinstance(value, int):
-        return value >= 0
-    if not isinstance(value, torch.SymInt) or value.node.shape_env is None:
-        return False
-    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= 0)
 
 
 @aten("operator.mod")
@@ -193,14 +246,51 @@ def _rounded(op_type: str) -> Callable[..., SymScalar]:
     return convert
 
 
-def _square_root(g: GraphWriter, x: Operand) -> SymScalar:
-    return SymScalar(g.op.Sqrt(*_vectors(g, float, x)), float)
-
-
 aten("math.ceil")(_rounded("Ceil"))
 aten("math.floor")(_rounded("Floor"))
-aten("builtins.round")(_rounded("Round"))
-aten("torch._sym_sqrt", "torch.sym_sqrt", "math.sqrt")(_square_root)
+_to_nearest = _rounded("Round")
+
+
+@aten("builtins.round")
+def round_(g: GraphWriter, x: SymScalar, ndigits: int | None = None) -> SymScalar:
+    """The nearest integer, half to even; a float with some decimals if *ndigits* is given.
+
+    Python rounds the exact decimal value, a product by a power of ten may round first: the last
+    digit can differ when the value is half way.
+    """
+    if ndigits is None or x.kind is int:
+        return _to_nearest(g, x)
+    power = np.array([10.0 ** abs(ndigits)])
+    first, last = ("Mul", "Div") if ndigits >= 0 else ("Div", "Mul")
+    return SymScalar(op_named(g, last)(g.op.Round(op_named(g, first)(x, power)), power), float)
+
+
+def _function(operator: str) -> Callable[..., SymScalar]:
+    """A converter of a function of ``math``: the one of the same operator on tensors."""
+
+    def convert(g: GraphWriter, x: Operand) -> SymScalar:
+        on_tensors = find_converter(operator)
+        assert on_tensors is not None
+        return SymScalar(on_tensors(g, *_vectors(g, float, x)), float)
+
+    return convert
+
+
+_FUNCTIONS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan")
+aten_table(
+    _function, {name: f"aten.{name}.default" for name in _FUNCTIONS}, "torch._sym_{}", "math.{}"
+)
+aten("torch.sym_sqrt")(_function("aten.sqrt.default"))
+
+
+@aten("torch._sym_log2", "math.log2")
+def log2(g: GraphWriter, x: Operand) -> SymScalar:
+    """The logarithm in base 2, exact for the powers of 2: ``ceil`` may follow."""
+    (value,) = _vectors(g, float, x)
+    quotient = g.op.Div(g.op.Log(value), np.array([math.log(2)]))
+    nearest = g.op.Round(quotient)
+    exact = g.op.Equal(g.op.Pow(np.array([2.0]), nearest), value)
+    return SymScalar(g.op.Where(exact, nearest, quotient), float)
 
 
 @aten("aten.sym_size.int")
@@ -213,6 +303,26 @@ def sym_size(g: GraphWriter, x: str, dim: int) -> int | SymScalar:
 def sym_numel(g: GraphWriter, x: str) -> SymScalar:
     """The number of elements."""
     return SymScalar(g.op.Reshape(g.op.Size(x), int_vector([1])), int)
+
+
+@aten("aten.sym_stride.int")
+def sym_stride(
+    g: GraphWriter, x: str, dim: int, *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> Size:
+    """The distance in the storage between two neighbours along a dimension.
+
+    :raises ValueError: the tensor is only a part of its storage
+    """
+    node = node_argument(expected.node, 0)
+    fake = None if node is None else node.meta.get("val")
+    order = list(range(g.get_rank(x))) if fake is None else storage_order(fake)
+    if order is None:
+        raise ValueError("the stride of a tensor which does not fill its storage is not known")
+    after = order[order.index(axis_of(dim, len(order))) + 1 :]
+    dims = [dim_of(g, x, axis) for axis in after]
+    return product(
+        g, [SymScalar(g.op.Max(d, int_vector([1]))) if isinstance(d, str) else d for d in dims]
+    )
 
 
 @aten("aten.item.default", "aten._local_scalar_dense.default")

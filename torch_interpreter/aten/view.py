@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..inputs.dynamic_shapes import removed_dimensions
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
@@ -110,20 +111,34 @@ def ravel(g: GraphWriter, x: str) -> str:
     return g.op.Reshape(x, int_vector([-1]))
 
 
-@aten("aten.squeeze.default")
-def squeeze(g: GraphWriter, x: str) -> str:
+@aten("aten.squeeze.default", "aten.squeeze_copy.default")
+def squeeze(g: GraphWriter, x: str, *, expected: OutputFacts = UNKNOWN_OUTPUTS) -> str:
     """Removes the dimensions that are 1 when the model is exported."""
-    axes = [i for i, d in enumerate(g.get_shape(x)) if d == 1]
-    return g.op.SqueezeAnyOpset(x, int_vector(axes)) if axes else x
+    return squeeze_dims(g, x, list(range(g.get_rank(x))), expected=expected)
 
 
-@aten("aten.squeeze.dim", "aten.squeeze.dims")
-def squeeze_dims(g: GraphWriter, x: str, dim: int | Sequence[int]) -> str:
-    """Removes the dimensions among some that are equal to 1."""
+@aten("aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze_copy.dim", "aten.squeeze_copy.dims")
+def squeeze_dims(
+    g: GraphWriter,
+    x: str,
+    dim: int | Sequence[int],
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """Removes the dimensions among some that are equal to 1 when the model is exported."""
     shape = g.get_shape(x)
     listed = [dim] if isinstance(dim, int) else dim
-    axes = [a for a in axes_of(listed, len(shape)) if shape[a] == 1] if listed else []
+    asked = axes_of(listed, len(shape)) if listed else []
+    axes = [a for a in asked if shape[a] == 1]
+    unknown = removed_dimensions(expected.node) if expected.node is not None else {}
+    axes = sorted({*axes, *(a for a, removed in unknown.items() if removed)})
     return g.op.SqueezeAnyOpset(x, int_vector(axes)) if axes else x
+
+
+@aten("torch_interpreter.squeeze.default")
+def squeeze_dynamic(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
+    """Removes dynamic dimensions, see :mod:`torch_interpreter.patches.squeezed`."""
+    return g.op.SqueezeAnyOpset(x, int_vector(dims))
 
 
 @aten("aten.unsqueeze.default", "aten.unsqueeze_copy.default")

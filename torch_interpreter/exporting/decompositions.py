@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..common.errors import ExportError, first_line
 from ..common.export_options import ExportOptions
+from ..inputs.dynamic_shapes import dynamic_sizes
 from ..patches.autocast import graph_modules, has_autocast, without_type_checks
+from ..patches.graph_checks import accept_symbolic_functions
 from ..patches.vectorized import has_vmap
 from ..writing.fx_nodes import fake_value, has_complex
 
@@ -56,6 +59,30 @@ def decompose(
     :param is_supported: whether an operator has a converter
     :param verbose: prints the operators decomposed because they have no converter
     """
+    with accept_symbolic_functions(), _same_sizes(program, options):
+        return _decompose(program, options, is_supported, verbose)
+
+
+def _same_sizes(
+    program: torch.export.ExportedProgram, options: ExportOptions
+) -> contextlib.AbstractContextManager[Any]:
+    """A context that specialises a dynamic dimension of 0 or 1 no more than the export did."""
+    oblivious = options.backed_size_oblivious
+    if oblivious == "auto":
+        sizes = (d for graph in _graphs(program) for d in dynamic_sizes(graph))
+        oblivious = any(d.node.hint in (0, 1) for d in sizes if not d.node.expr.is_number)
+    config: Any = torch.fx.experimental._config
+    patched: contextlib.AbstractContextManager[Any] = config.patch(backed_size_oblivious=oblivious)
+    return patched
+
+
+def _decompose(
+    program: torch.export.ExportedProgram,
+    options: ExportOptions,
+    is_supported: Supported,
+    verbose: int,
+) -> torch.export.ExportedProgram:
+    """The rounds of decompositions, see :func:`decompose`."""
     table, graphs = options.decomposition_table, _graphs(program)
     autocast = any(map(has_autocast, graphs))
     if autocast:

@@ -12,15 +12,20 @@ from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError, ValidationError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
+from ..patches.assignments import assign_at_expressions
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
+from ..patches.graph_checks import accept_symbolic_functions
 from ..patches.kept_operators import (
     keep_associative_scans,
+    scale_queries,
     skip_distribution_checks,
     skip_mask_detection,
 )
 from ..patches.keywords import name_keywords
+from ..patches.python_numbers import keep_python_numbers
 from ..patches.recurrent import keep_recurrent_layers
+from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
 from .tracing import check_traced, trace_module
 
@@ -169,18 +174,26 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(keep_associative_scans())
             stack.enter_context(allow_dynamic_steps())
             stack.enter_context(skip_mask_detection())
+            stack.enter_context(remove_dynamic_ones())
+            stack.enter_context(scale_queries())
+            stack.enter_context(assign_at_expressions())
         stack.enter_context(skip_distribution_checks())
+        stack.enter_context(accept_symbolic_functions())
         stack.enter_context(name_keywords(mod, kwargs))
-        return torch.export.export(
-            mod,
-            args,
-            kwargs=kwargs,
-            dynamic_shapes=shapes,
-            strict=options.strict,
-            prefer_deferred_runtime_asserts_over_guards=(
-                options.prefer_deferred_runtime_asserts_over_guards
-            ),
-        )
+
+        def export() -> torch.export.ExportedProgram:
+            return torch.export.export(
+                mod,
+                args,
+                kwargs=kwargs,
+                dynamic_shapes=shapes,
+                strict=options.strict,
+                prefer_deferred_runtime_asserts_over_guards=(
+                    options.prefer_deferred_runtime_asserts_over_guards
+                ),
+            )
+
+        return export() if options.strict else keep_python_numbers(export)
 
 
 def _export_jit(request: _Request) -> torch.export.ExportedProgram:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import torch
 from torch.utils._sympy.printers import PythonPrinter
 
 #: number of sizes tried on both sides of the size in the arguments; enough for a period of 64
@@ -28,9 +29,17 @@ class DynamicSize(NamedTuple):
     most: int | None
 
 
+class Counterexample(NamedTuple):
+    """A size that makes a condition false."""
+
+    symbol: str
+    size: int
+    condition: Any
+
+
 def find_counterexample(
     conditions: Sequence[Any], known: Sequence[Any], sizes: Sequence[DynamicSize]
-) -> tuple[str, int] | None:
+) -> Counterexample | None:
     """A size that makes one of some conditions false while the other dimensions keep the sizes of
     the arguments.
 
@@ -38,18 +47,25 @@ def find_counterexample(
         and so are those the arguments do not satisfy
     :param known: conditions a size must satisfy to be tried
     :param sizes: the dimensions
-    :return: symbol and size, None if there is none around the sizes of the arguments
+    :return: the size, None if there is none around the sizes of the arguments
     """
     hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
-    checks, others = list[Check](), list[Check]()
+    checks, others = dict[Any, Check](), list[Check]()
     for expr in (*known, *conditions[:_CONDITIONS]):
-        if (check := _check(expr, hints)) is not None:
-            (others if expr in known or _is_usual(expr) else checks).append(check)
+        if (check := _check(expr, hints)) is None:
+            continue
+        if expr in known or _is_usual(expr):
+            others.append(check)
+        else:
+            checks[expr] = check
     for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
         for value in _candidates(size):
             values = {**hints, size.symbol: value}
-            if all(c(values) for c in others) and not all(c(values) for c in checks):
-                return size.symbol, value
+            if not all(c(values) for c in others):
+                continue
+            for expr, check in checks.items():
+                if not check(values):
+                    return Counterexample(size.symbol, value, expr)
     return None
 
 
@@ -65,20 +81,25 @@ def _is_usual(expr: Any) -> bool:
     return small is not None and bool(args[small].is_Integer and args[small] <= 2)
 
 
+def python_text(expr: Any) -> str:
+    """An expression of torch as Python."""
+    return str(PythonPrinter().doprint(expr))
+
+
 def _check(expr: Any, hints: Mapping[str, int]) -> Check | None:
     """A condition as a function of the sizes, None if it needs something else."""
     if not {s.name for s in expr.free_symbols} <= set(hints):
         return None
     try:
-        code = compile(PythonPrinter().doprint(expr), "<condition>", "eval")
-        if not eval(code, {"math": math}, dict(hints)):
+        code = compile(python_text(expr), "<condition>", "eval")
+        if not eval(code, {"math": math, "torch": torch}, dict(hints)):
             return None
     except Exception:  # sympy prints no Python for some functions
         return None
 
     def check(values: Mapping[str, int]) -> bool:
         try:
-            return bool(eval(code, {"math": math}, dict(values)))
+            return bool(eval(code, {"math": math, "torch": torch}, dict(values)))
         except ArithmeticError:
             return True
 

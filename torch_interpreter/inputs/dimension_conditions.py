@@ -2,18 +2,27 @@
 
 A model that does ``if x.shape[1] > 4`` becomes a graph which is right only for the sizes that
 take the same branch as the arguments of the export. The ONNX model does not record that
-condition; torch keeps it as a range or as an assertion.
+condition; torch keeps it as a range, in the graph as an assertion, or with its symbols if the
+condition goes through a float.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 
-from .counterexamples import DynamicSize, find_counterexample
-from .dynamic_shapes import DimensionNamer, is_symbol, spec_items
+from .counterexamples import DynamicSize, find_counterexample, python_text
+from .dynamic_shapes import (
+    DimensionNamer,
+    dynamic_sizes,
+    is_symbol,
+    removed_dimensions,
+    spec_items,
+)
 
 _ASSERTION = "aten._assert_scalar.default"
 #: torch assumes that every dimension is 2 or more; a size of 0 or 1 usually takes the same branch
@@ -34,8 +43,8 @@ def assumptions(
     :param specs: specification of every input
     :param module: the graph
     :param namer: the names of the dimensions
-    :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, ``"some sizes only
-        (not seq=9)"`` where the condition is no simpler
+    :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the
+        longer ones with a size that breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
     """
     dims = [
         (dim, asked)
@@ -45,13 +54,16 @@ def assumptions(
         if is_symbol(dim := value.shape[axis])
     ]
     texts = [text for dim, asked in dims for text in _bounds(dim, asked, namer)]
-    conditions = list(dict.fromkeys(_conditions(module.graph)))
+    conditions = _conditions(module.graph)
     remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
     texts.extend(remainders.values())
+    least = {d.node.expr: _integer(getattr(asked, "min", None)) or 0 for d, asked in dims}
+    texts.extend(_squeezes(module.graph, least, namer))
     others = [c for c in conditions if c not in remainders]
     refused = find_counterexample(others, list(remainders), [_sizes(*pair) for pair in dims])
     if refused:
-        texts.append(f"some sizes only (not {namer.names.get(refused[0])}={refused[1]})")
+        name = namer.names.get(refused.symbol, refused.symbol)
+        texts.append(f"{_readable(refused.condition, namer)} (not {name}={refused.size})")
     return list(dict.fromkeys(texts))
 
 
@@ -86,13 +98,42 @@ def _integer(bound: Any) -> int | None:
     return int(bound) if isinstance(bound, int) or getattr(bound, "is_Integer", False) else None
 
 
-def _conditions(graph: torch.fx.Graph) -> Iterator[Any]:
-    """The conditions that a graph asserts when it runs."""
+def _conditions(graph: torch.fx.Graph) -> list[Any]:
+    """The conditions that a graph asserts when it runs, and those torch does not write in it."""
+    found: dict[Any, None] = {}
     for node in graph.nodes:
         condition = node.args[0] if str(node.target) == _ASSERTION and node.args else None
         value = condition.meta.get("val") if isinstance(condition, torch.fx.Node) else None
         if isinstance(value, torch.SymBool):
-            yield value.node.expr
+            found[value.node.expr] = None
+    size = next(dynamic_sizes(graph), None)
+    if size is not None and size.node.shape_env is not None:
+        deferred = size.node.shape_env.deferred_runtime_asserts
+        found.update((a.expr, None) for listed in deferred.values() for a in listed)
+    return list(found)
+
+
+def _readable(condition: Any, namer: DimensionNamer) -> str:
+    """A condition with the names of the user."""
+    names = {s: sympy.Symbol(namer.names.get(s.name, s.name)) for s in condition.free_symbols}
+    text = python_text(condition.xreplace(names)).replace("torch.sym_float", "float")
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number.group()):.6g}", text)
+
+
+def _squeezes(
+    graph: torch.fx.Graph, least: Mapping[Any, int], namer: DimensionNamer
+) -> Iterator[str]:
+    """The conditions under which torch removes the dimensions that a graph removes.
+
+    :param graph: the graph
+    :param least: the dimensions of the inputs and the smallest size the user asked for
+    :param namer: the names of the dimensions
+    """
+    for node in graph.nodes:
+        for axis, removed in removed_dimensions(node).items():
+            expr = node.args[0].meta["val"].shape[axis].node.expr
+            if least.get(expr, 2) < 2:
+                yield f"{namer.text(expr)} {'==' if removed else '!='} 1"
 
 
 def _remainder(expr: Any, namer: DimensionNamer) -> str:

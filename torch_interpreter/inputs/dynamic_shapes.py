@@ -7,7 +7,7 @@ strings. A :class:`DimensionNamer` keeps them and prints torch's expressions in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -82,6 +82,37 @@ def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
             if _is_dynamic(dim) and value.shape[axis] in (0, 1):
                 return True
     return False
+
+
+def dynamic_sizes(graph: torch.fx.Graph) -> Iterator[torch.SymInt]:
+    """The dynamic dimensions of the results of a graph."""
+    for node in graph.nodes:
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.Tensor):
+            yield from (d for d in fake.shape if isinstance(d, torch.SymInt))
+
+
+def removed_dimensions(node: torch.fx.Node) -> dict[int, bool]:
+    """The dynamic dimensions that a squeeze looks at, and whether torch removed them.
+
+    The rank of the result is the one of the arguments of the export.
+
+    :param node: a node of a graph
+    """
+    target, source = str(node.target), node.args[0] if node.args else None
+    if target == "torch_interpreter.squeeze.default":
+        return dict.fromkeys(node.args[1], True)
+    if not target.startswith("aten.squeeze") or not isinstance(source, torch.fx.Node):
+        return {}
+    before, after = source.meta.get("val"), node.meta.get("val")
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return {}
+    listed = node.args[1] if len(node.args) > 1 else list(range(before.ndim))
+    axes = {a % before.ndim for a in ([listed] if isinstance(listed, int) else listed)}
+    dynamic = [a for a in sorted(axes) if not _is_constant(before.shape[a])]
+    ones = sum(_is_constant(before.shape[a]) and before.shape[a] == 1 for a in axes)
+    kept = after.ndim == before.ndim - ones
+    return {a: not kept and before.shape[a].node.hint == 1 for a in dynamic}
 
 
 class DimensionNamer:

@@ -1,23 +1,25 @@
 """Replaces functions of torch that need an integer where a model gives a dynamic dimension.
 
-torch.export makes that dimension a constant, in ``torch.linspace(-1, 1, x.shape[1])`` or when
-``affine_grid`` reads the size of a picture. While a model is exported, both functions count
-positions with ``torch.arange``, which takes any dimension. Known numbers of steps are unchanged.
+torch.export makes that dimension a constant, in ``torch.linspace(-1, 1, x.shape[1])``, in
+``torch.hann_window(n)`` or when ``affine_grid`` reads the size of a picture. While a model is
+exported, these functions count positions with ``torch.arange``, which takes any dimension. Known
+numbers of steps are unchanged.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-#: the functions that are replaced; modules look them up in torch when they call them
-_NAMES = ("linspace", "affine_grid_generator")
-_BOUNDS = ("start", "end", "steps")
+from .attributes import patched
+
 _UNTYPED: Any = torch
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+_BOUNDS = ("start", "end", "steps", "base")
 
 
 def _linspace(start: Any, end: Any, steps: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
@@ -44,22 +46,72 @@ def _affine_grid(theta: torch.Tensor, size: Sequence[Any], align_corners: bool) 
     return flat.reshape([theta.shape[0], *size[2:], len(axes)])
 
 
-def _linspace_of_any_steps(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **options: Any) -> Any:
-        named: dict[str, Any] = {**dict(zip(_BOUNDS, args, strict=False)), **options}
-        start, end, steps = (named.get(name) for name in _BOUNDS)
-        dtype = named.get("dtype") or torch.get_default_dtype()
-        if (
-            isinstance(steps, torch.SymInt)
-            and isinstance(start, _NUMBERS)
-            and isinstance(end, _NUMBERS)
-            and dtype.is_floating_point
-            and named.get("out") is None
-        ):
-            return _linspace(start, end, steps, dtype, named.get("device"))
-        return original(*args, **options)
+def _spaced(logarithmic: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes ``linspace`` or ``logspace`` take any number of steps."""
 
-    return call
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            named: dict[str, Any] = {**dict(zip(_BOUNDS, args, strict=False)), **options}
+            start, end, steps = (named.get(name) for name in _BOUNDS[:3])
+            numbers = isinstance(start, _NUMBERS) and isinstance(end, _NUMBERS)
+            if not isinstance(steps, torch.SymInt) or not numbers or named.get("out") is not None:
+                return original(*args, **options)
+            dtype = named.get("dtype") or torch.get_default_dtype()
+            work = dtype if dtype.is_floating_point and not logarithmic else torch.float64
+            values = _linspace(start, end, steps, work, named.get("device"))
+            if logarithmic:
+                values = torch.pow(named.get("base", 10.0), values)
+            return values.to(dtype)
+
+        return call
+
+    return make
+
+
+def _cosines(*coefficients: float) -> Callable[..., torch.Tensor]:
+    """A window made of cosines: Hann, Hamming, Blackman."""
+
+    def window(position: torch.Tensor, last: Any) -> torch.Tensor:
+        angle = position * (2 * math.pi) / last
+        return sum((c * torch.cos(k * angle) for k, c in enumerate(coefficients)), position * 0)
+
+    return window
+
+
+def _triangle(position: torch.Tensor, last: Any) -> torch.Tensor:
+    return 1 - torch.abs(2 * position / last - 1)
+
+
+#: window -> values at some positions, 0 and *last* being its ends
+_WINDOWS: dict[str, Callable[[torch.Tensor, Any], torch.Tensor]] = {
+    "hann_window": _cosines(0.5, -0.5),
+    "hamming_window": _cosines(0.54, -0.46),
+    "blackman_window": _cosines(0.42, -0.5, 0.08),
+    "bartlett_window": _triangle,
+}
+
+
+def _windowed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a window take any length."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            named = {**dict(zip(("window_length", "periodic"), args, strict=False)), **options}
+            length = named.pop("window_length", None)
+            periodic = named.pop("periodic", True)
+            known = len(args) > 2 or not isinstance(length, torch.SymInt)
+            if known or not set(named) <= {"dtype", "device", "layout", "requires_grad"}:
+                return original(*args, **options)
+            dtype = named.get("dtype") or torch.get_default_dtype()
+            position = torch.arange(length, dtype=torch.float64, device=named.get("device"))
+            last = length if periodic else length - 1
+            values = _WINDOWS[name](position, _UNTYPED.sym_max(last, 1))
+            # a window of one value is 1
+            return torch.where(position < 2 - length, 1.0, values).to(dtype)
+
+        return call
+
+    return make
 
 
 def _grid_of_any_size(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,14 +122,72 @@ def _grid_of_any_size(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _frequencies(halved: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes ``fftfreq`` or ``rfftfreq`` take any number of samples."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(n: Any, d: Any = 1.0, **options: Any) -> Any:
+            if not isinstance(n, torch.SymInt) or options.get("out") is not None:
+                return original(n, d, **options)
+            dtype = options.get("dtype") or torch.get_default_dtype()
+            count = n // 2 + 1 if halved else n
+            number = torch.arange(count, dtype=torch.float64, device=options.get("device"))
+            if not halved:
+                number = torch.where(number < n - n // 2, number, number - n)
+            return (number / (n * d)).to(dtype)
+
+        return call
+
+    return make
+
+
+def _indices(lower: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes ``tril_indices`` or ``triu_indices`` take any sizes."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
+            if not any(isinstance(v, torch.SymInt) for v in (row, col, offset)):
+                return original(row, col, offset, **options)
+            ones = torch.ones((row, col), dtype=torch.int64, device=options.get("device"))
+            kept = ones.tril(offset) if lower else ones.triu(offset)
+            return kept.nonzero().t().to(options.get("dtype") or torch.int64)
+
+        return call
+
+    return make
+
+
+def _classes(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes ``one_hot`` take any number of classes."""
+
+    def call(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
+        if not isinstance(num_classes, torch.SymInt):
+            found: torch.Tensor = original(tensor, num_classes)
+            return found
+        classes = torch.arange(num_classes, device=tensor.device)
+        return (tensor.unsqueeze(-1) == classes).to(torch.int64)
+
+    return call
+
+
+#: what is replaced: modules look these functions up when they call them
+_REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
+    (torch, "linspace", _spaced(False)),
+    (torch, "logspace", _spaced(True)),
+    (torch, "affine_grid_generator", _grid_of_any_size),
+    *((torch, name, _windowed(name)) for name in _WINDOWS),
+    (torch.fft, "fftfreq", _frequencies(False)),
+    (torch.fft, "rfftfreq", _frequencies(True)),
+    (torch, "tril_indices", _indices(True)),
+    (torch, "triu_indices", _indices(False)),
+    (torch.nn.functional, "one_hot", _classes),
+)
+
+
 @contextlib.contextmanager
 def allow_dynamic_steps() -> Iterator[None]:
-    """Makes ``torch.linspace`` and ``affine_grid`` take a dynamic dimension in this context."""
-    functions = vars(torch)
-    before = {name: functions[name] for name in _NAMES}
-    made = (_linspace_of_any_steps, _grid_of_any_size)
-    functions.update({n: make(before[n]) for n, make in zip(_NAMES, made, strict=True)})
-    try:
+    """Makes functions such as ``torch.linspace`` take a dynamic dimension in this context."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, make in _REPLACED:
+            stack.enter_context(patched(owner, {name: make(getattr(owner, name))}))
         yield
-    finally:
-        functions.update(before)

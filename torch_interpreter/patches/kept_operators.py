@@ -2,7 +2,8 @@
 
 * ``associative_scan`` is unrolled for the size of the arguments; here, it stays one operator,
 * ``torch.distributions`` checks its arguments, which no graph can do; here, it does not,
-* ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask.
+* ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask,
+* the scale of an attention is a number, not an expression; here, one multiplies the queries.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from typing import Any
 import torch
 from torch.distributions import Distribution
 
+from .attributes import patched
+
 _TRANSFORMER: Any = importlib.import_module("torch.nn.modules.transformer")
+_FUNCTIONS: Any = torch.nn.functional
 _SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
 
 
@@ -73,3 +77,18 @@ def skip_mask_detection() -> Iterator[None]:
         yield
     finally:
         _TRANSFORMER._detect_is_causal_mask = before
+
+
+@contextlib.contextmanager
+def scale_queries() -> Iterator[None]:
+    """Makes the scale of an attention any expression of sizes in this context."""
+    before = _FUNCTIONS.scaled_dot_product_attention
+
+    @functools.wraps(before)
+    def attention(query: torch.Tensor, *args: Any, scale: Any = None, **kwargs: Any) -> Any:
+        if isinstance(scale, torch.SymInt | torch.SymFloat):
+            return before(query * scale, *args, scale=1.0, **kwargs)
+        return before(query, *args, scale=scale, **kwargs)
+
+    with patched(_FUNCTIONS, {"scaled_dot_product_attention": attention}):
+        yield

@@ -52,3 +52,18 @@ def python_value(value: Any) -> Any:
         expr = value.node.expr
         return SYM_KINDS[type(value)](expr) if expr.is_number else None
     return None
+
+
+def never_negative(operand: Any) -> bool:
+    """Whether torch knows that a number, or the result of a node, is not negative."""
+    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
+    if isinstance(value, int):
+        return value >= 0
+    if not isinstance(value, torch.SymInt) or value.node.shape_env is None:
+        return False
+    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= 0)
+
+
+def node_argument(node: torch.fx.Node | None, position: int) -> Any:
+    """A positional argument of a node, None if it is not given."""
+    return node.args[position] if node is not None and len(node.args) > position else None

@@ -1,0 +1,262 @@
+"""Keeps numbers that Python computes from sizes symbolic, while a model is exported.
+
+``int(n * 0.3)``, ``float(n)``, ``math.sqrt(n)`` or ``len(x)`` must return a number of Python, so
+torch gives them the size of the arguments, which freezes that size. Here, they return an expression
+of torch. The functions of ``math`` are replaced for everybody, the names ``int``, ``float`` and
+``len`` only in the modules that call them with such a number: the export starts again once the name
+is replaced.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TypeVar
+
+import torch
+
+from .attributes import patched
+
+_T = TypeVar("_T")
+_UNTYPED: Any = torch
+_CONVERTED = (torch.SymInt, torch.SymFloat, torch.SymBool, torch.Tensor)
+#: methods through which Python asks for one of its numbers
+_ASKED = ("__int__", "__index__", "__float__")
+_MISSING = object()
+
+
+class _Again(BaseException):
+    """The export starts again with other functions in the globals of a module.
+
+    :param names: these globals
+    """
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__()
+        self.names = names
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, torch.SymInt | torch.SymFloat)
+
+
+def _number(value: Any) -> Any:
+    """The number of a tensor without content, 0 or 1 for a condition, any other value as it is."""
+    if isinstance(value, torch.SymBool):
+        return torch.sym_ite(value, 1, 0)
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def _integer(value: Any) -> Any:
+    number = _number(value)
+    return torch.sym_int(number) if _is_symbolic(number) else int(number)
+
+
+def _real(value: Any) -> Any:
+    number = _number(value)
+    return torch.sym_float(number) if _is_symbolic(number) else float(number)
+
+
+class _NumberType(type):
+    """Stands for ``int`` or ``float``: the same type, but a call accepts an expression of torch."""
+
+    real: type
+    convert: Callable[[Any], Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Converts an expression of torch or a tensor, calls the type otherwise."""
+        if len(args) == 1 and not kwargs and isinstance(args[0], _CONVERTED):
+            return cls.convert(args[0])
+        return cls.real(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Whether a value has the type it stands for."""
+        return isinstance(instance, cls.real)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        """Whether a class derives from the type it stands for."""
+        return issubclass(subclass, cls.real)
+
+    def __getattr__(cls, name: str) -> Any:
+        """An attribute of the type it stands for."""
+        return getattr(cls.real, name)
+
+    def __eq__(cls, other: object) -> bool:
+        """Equal to the type it stands for."""
+        return other is cls or other is cls.real
+
+    def __hash__(cls) -> int:
+        """The hash of the type it stands for."""
+        return hash(cls.real)
+
+
+def _number_type(real: type, convert: Callable[[Any], Any]) -> type:
+    return _NumberType(real.__name__, (), {"real": real, "convert": staticmethod(convert)})
+
+
+def _length(value: Any) -> Any:
+    return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
+
+
+def _logarithm(x: Any, base: Any = math.e) -> Any:
+    if base == 2:
+        return _UNTYPED._sym_log2(x)
+    return _UNTYPED._sym_log2(x) / math.log2(base)
+
+
+def _power_of_e(x: Any) -> Any:
+    return math.e**x
+
+
+def _integer_root(x: Any) -> Any:
+    return torch.sym_int(_UNTYPED._sym_sqrt(x))
+
+
+def _absolute(x: Any) -> Any:
+    return abs(torch.sym_float(x))
+
+
+_NAMED = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
+#: functions of ``math`` -> what computes them from an expression of torch
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(torch, f"_sym_{name}") for name in _NAMED},
+    "log": _logarithm,
+    "exp": _power_of_e,
+    "isqrt": _integer_root,
+    "fabs": _absolute,
+}
+
+
+def _of_symbols(name: str) -> Callable[..., Any]:
+    """A function of ``math`` that accepts an expression of torch as its first argument."""
+    original, symbolic = getattr(math, name), _FUNCTIONS[name]
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (symbolic if args and _is_symbolic(args[0]) else original)(*args, **kwargs)
+
+    return call
+
+
+#: what is called by its name -> what replaces it
+_REPLACED: dict[Any, Any] = {
+    builtins.int: _number_type(int, _integer),
+    builtins.float: _number_type(float, _real),
+    builtins.len: _length,
+    **{getattr(math, name): _of_symbols(name) for name in _FUNCTIONS},
+}
+
+
+def _replacements(names: dict[str, Any], code_names: tuple[str, ...]) -> dict[str, Any]:
+    """The names of a function to replace in the globals it reads."""
+    found = {}
+    for name in code_names:
+        value = names.get(name, vars(builtins).get(name))
+        with contextlib.suppress(TypeError):  # no hash
+            if value in _REPLACED and _REPLACED[value] is not value:
+                found[name] = _REPLACED[value]
+    return found
+
+
+def _is_model(frame: FrameType) -> bool:
+    """Whether a frame runs the code of a model, not the one of torch that looks at sizes."""
+    module = str(frame.f_globals.get("__name__"))
+    return not f"{module}.".startswith("torch.") or module.startswith("torch.nn.")
+
+
+def _watched(original: Callable[..., Any], only_failures: bool) -> Callable[..., Any]:
+    """A method that gives a number to Python, unless its caller can keep the expression."""
+
+    @functools.wraps(original)
+    def call(self: Any) -> Any:
+        if only_failures:
+            try:
+                return original(self)
+            except Exception:
+                _start_again(sys._getframe(1))
+                raise
+        _start_again(sys._getframe(1))
+        return original(self)
+
+    return call
+
+
+def _start_again(caller: FrameType) -> None:
+    """Starts the export again if the caller has a name to replace."""
+    names = caller.f_globals
+    if _is_model(caller) and _replacements(names, caller.f_code.co_names):
+        raise _Again(names)
+
+
+def _or_without_and(a: Any, b: Any) -> Any:
+    """a ^ b, the operator torch refuses in a graph."""
+    return (a | b) - (a & b)
+
+
+_INTEGERS: dict[str, Callable[..., Any]] = {
+    "__xor__": _or_without_and,
+    "__rxor__": _or_without_and,
+    "__invert__": lambda a: -a - 1,
+    "__divmod__": lambda a, b: (a // b, a % b),
+    "__rdivmod__": lambda a, b: (b // a, b % a),
+    "bit_length": lambda a: torch.sym_int(_UNTYPED._sym_log2(torch.sym_max(abs(a), 0.5))) + 1,
+}
+
+
+@contextlib.contextmanager
+def _watching() -> Iterator[None]:
+    """Replaces what freezes a size, for everybody, in this context."""
+    with contextlib.ExitStack() as stack:
+        for owner in (torch.SymInt, torch.SymFloat, torch.Tensor):
+            is_tensor = owner is torch.Tensor
+            asked = {n: _watched(getattr(owner, n), is_tensor) for n in _ASKED if hasattr(owner, n)}
+            stack.enter_context(patched(owner, asked))
+        stack.enter_context(patched(torch.SymInt, _INTEGERS))
+        changed = {name: _REPLACED[getattr(math, name)] for name in _FUNCTIONS}
+        stack.enter_context(patched(math, changed))
+        yield
+
+
+def keep_python_numbers(export: Callable[[], _T]) -> _T:
+    """Calls a function that exports a model, in which numbers computed from sizes stay symbolic.
+
+    :param export: called again every time a module needs another ``int``, ``float`` or ``len``
+    :return: what it returns
+
+    >>> import torch
+    >>> class Half(torch.nn.Module):
+    ...     def forward(self, x):
+    ...         return x[: int(x.shape[0] * 0.5)]
+    >>> def export():
+    ...     shapes = {"x": {0: torch.export.Dim.DYNAMIC}}
+    ...     return torch.export.export(Half(), (torch.ones(8),), dynamic_shapes=shapes)
+    >>> keep_python_numbers(export).module()(torch.ones(12)).shape
+    torch.Size([6])
+    """
+    with contextlib.ExitStack() as replaced, _watching():
+        while True:
+            try:
+                return export()
+            except _Again as e:
+                known = _replacements(e.names, tuple({*e.names, *vars(builtins)}))
+                replaced.enter_context(_patched_globals(e.names, known))
+
+
+@contextlib.contextmanager
+def _patched_globals(names: dict[str, Any], changes: dict[str, Any]) -> Iterator[None]:
+    """Sets globals of a module in this context."""
+    before = {name: names.get(name, _MISSING) for name in changes}
+    names.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is _MISSING:
+                del names[name]
+            else:
+                names[name] = value
