@@ -50,6 +50,7 @@ _BETWEEN_TENSORS = {
     "operator.xor": "aten.bitwise_xor.Tensor",
     "operator.lshift": "aten.bitwise_left_shift.Tensor",
     "operator.rshift": "aten.bitwise_right_shift.Tensor",
+    "operator.matmul": "aten.matmul.default",
     "operator.abs": "aten.abs.default",
     "operator.pos": "aten.positive.default",
     "operator.invert": "aten.bitwise_not.default",

@@ -11,9 +11,10 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from xbuilder.errors import OptionError
 
+from ..aten.symbolic import tensor_form
 from ..common.export_options import ExportOptions
 from ..dispatch.convertible import has_converter
-from ..dispatch.dispatcher import Dispatcher
+from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
 from ..inputs.specifications import flat_specifications, torch_dynamic_shapes
 from ..patches.fake_tensors import has_no_data
@@ -112,7 +113,7 @@ def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:
     """Whether a graph only has operators and known shapes. torch.export is not needed then."""
     for node in mod.graph.nodes:
         if node.op == "call_function":
-            if not _is_operator(node.target):
+            if not _is_operator(node.target) or _is_python_only(node):
                 return False
         elif node.op in ("call_module", "call_method"):
             return False
@@ -126,6 +127,15 @@ def _is_operator(target: Any) -> bool:
     module, name = getattr(target, "__module__", ""), getattr(target, "__name__", "")
     on_sizes = module == "torch" and name.lstrip("_").startswith("sym_")
     return on_sizes or module in ("_operator", "math")
+
+
+def _is_python_only(node: torch.fx.Node) -> bool:
+    """Whether a node is an operator of Python on a tensor which is no operator of torch alone, as
+    ``x[0]`` or ``x += y``."""
+    name = canonical_name(node.target)
+    if not any(isinstance(fake_value(n), torch.Tensor) for n in node.all_input_nodes):
+        return False
+    return name.startswith("operator.") and tensor_form(name, ["a tensor"]) == name
 
 
 def _from_exported_program(
