@@ -203,3 +203,32 @@ def test_dynamo_graph_with_symbolic_inputs(fct, shapes):
             args = [torch.randn(shape) for _ in range(n_args)]
             assert_same(fct(*args), [compiled(*args).numpy()], 1e-5)
     assert len(models) == 1
+
+
+PYTHON_ONLY = {
+    "a row": lambda x: x[0],
+    "a part": lambda x: (x * 2)[:, 1:],
+    "a new dimension": lambda x: x[None, ..., -1],
+    "abs": abs,
+    "product": lambda x: x @ x.T,
+    "in place": lambda x: x.clone().__iadd__(1),
+    "shift": lambda x: x.long() << 2,
+    "complement": lambda x: ~(x > 0),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", sorted(PYTHON_ONLY))
+def test_operators_of_python_only(name, dynamic):
+    models = []
+
+    def backend(module, args):
+        models.append(to_onnx(module, tuple(args)))
+        return module.forward
+
+    torch._dynamo.reset()
+    x = torch.randn(4, 6)
+    expected = torch.compile(PYTHON_ONLY[name], backend=backend, dynamic=dynamic)(x)
+    (onx,) = models
+    args = [x] if len(onx.graph.input) == 1 else [4, 6, x]
+    assert_same(expected, run_ort(onx, args), 1e-5)

@@ -22,7 +22,7 @@ from ..common.types import (
 )
 from ..writing.graph_writer import GraphWriter, Tensor, constant, op_named
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
-from ..writing.symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
+from ..writing.symbols import Operand, Size, SymScalar, dims_of, scalar0d, shape_tensor, vector1d
 from .operands import FLOAT, INT64, cast, const, f64, sample, shape_tensor_of
 
 # torch gives the device, the layout and other properties that ONNX does not have
@@ -260,10 +260,15 @@ def linspace(
     """A constant for known bounds; otherwise half of it is counted from the end, as torch does."""
     itype = _dtype(dtype, expected)
     if not any(isinstance(v, str) for v in (start, end, steps)):
-        values = torch.linspace(start, end, int(steps), dtype=torch.float64).numpy()
+        wide = torch.float64 if is_float(itype) else to_torch_type(itype)
+        values = torch.linspace(start, end, int(steps), dtype=wide).numpy()
         return constant(g, values.astype(to_numpy_type(itype)))
     double = TensorProto.DOUBLE
-    first, last = (vector1d(g, v, double) for v in (start, end))
+    bounds = start, end
+    if not is_float(itype):
+        # torch truncates the bounds
+        bounds = tuple(SymScalar(vector1d(g, v)) if isinstance(v, str) else int(v) for v in bounds)
+    first, last = (vector1d(g, v, double) for v in bounds)
     count, one = vector1d(g, steps, double), f64([1.0])
     numbers = g.op.Range(f64(0.0), scalar0d(g, steps, double), f64(1.0))
     gaps = g.op.Sub(count, one)

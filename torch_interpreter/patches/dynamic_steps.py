@@ -57,6 +57,8 @@ def _spaced(logarithmic: bool) -> Callable[[Callable[..., Any]], Callable[..., A
             if not isinstance(steps, torch.SymInt) or not numbers or named.get("out") is not None:
                 return original(*args, **options)
             dtype = named.get("dtype") or torch.get_default_dtype()
+            if not dtype.is_floating_point and not logarithmic:
+                start, end = torch.sym_int(start), torch.sym_int(end)
             work = dtype if dtype.is_floating_point and not logarithmic else torch.float64
             values = _linspace(start, end, steps, work, named.get("device"))
             if logarithmic:

@@ -212,7 +212,7 @@ _INTEGERS: dict[str, Callable[..., Any]] = {
 def _watching() -> Iterator[None]:
     """Replaces what freezes a size, for everybody, in this context."""
     with contextlib.ExitStack() as stack:
-        for owner in (torch.SymInt, torch.SymFloat, torch.Tensor):
+        for owner in _CONVERTED:
             is_tensor = owner is torch.Tensor
             asked = {n: _watched(getattr(owner, n), is_tensor) for n in _ASKED if hasattr(owner, n)}
             stack.enter_context(patched(owner, asked))

@@ -167,3 +167,19 @@ def test_identity_matrix_of_booleans():
     x = torch.rand(3, 4)
     check_export(lambda x: torch.eye(x.shape[0], dtype=torch.bool), (x,), ({0: "a"},), [(x[:2],)])
     check_export(lambda x: (x, torch.eye(3, 4, dtype=torch.bool)), (x,))
+
+
+SPACES = {
+    "end": lambda n, dtype: torch.linspace(0, n, 5, dtype=dtype),
+    "start": lambda n, dtype: torch.linspace(n // 2, -2, 4, dtype=dtype),
+    "ratio": lambda n, dtype: torch.linspace(0.5, n / 2, 7, dtype=dtype),
+    "one value": lambda n, dtype: torch.linspace(2, n, 1, dtype=dtype),
+    "no value": lambda n, dtype: torch.linspace(2, n, 0, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_linspace_to_a_size(name, dtype):
+    others = [(torch.randn(n, 3),) for n in (1, 2, 9, 100)]
+    check_export(lambda x: SPACES[name](x.shape[0], dtype), (torch.randn(8, 3),), DYNAMIC, others)

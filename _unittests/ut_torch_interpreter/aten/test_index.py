@@ -146,3 +146,11 @@ def test_the_depth_of_one_hot_is_a_scalar():
 
 def test_one_hot_of_a_scalar():
     check_export(lambda x: torch.nn.functional.one_hot(x, 5), (torch.tensor(2),))
+
+
+@pytest.mark.parametrize(("start", "length"), [(-3, 3), (-3, 2), (-1, 1), (1, 2)])
+def test_narrow_from_the_end(start, length):
+    x = torch.randn(2, 8)
+    dims, others = ({1: torch.export.Dim("n", min=4)},), [(torch.randn(2, 5),)]
+    check_export(lambda x: x.narrow(1, start, length), (x,), dims, others)
+    check_export(lambda x: x.narrow(1, start, length), (x,))

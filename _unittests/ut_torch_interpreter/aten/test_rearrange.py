@@ -161,3 +161,44 @@ def test_scatter_in_strides_and_diagonals():
         lambda x, y: torch.diagonal_scatter(x, y, 1, 2, 0),
         (torch.randn(3, 2, 5), torch.randn(2, 2)),
     )
+
+
+ROLLS = {
+    "half": lambda x: torch.roll(x, x.shape[1] // 2, 1),
+    "backwards": lambda x: x.roll(-(x.shape[1] // 2), -2),
+    "two dimensions": lambda x: torch.roll(x, (x.shape[0] - 1, x.shape[1] // 3), (0, 1)),
+    "static dimension": lambda x: torch.roll(x, x.shape[1], 2),
+    "flat": lambda x: torch.roll(x, x.shape[1] + 1),
+    "one size": lambda x: torch.roll(x, 5, 1),
+    "fftshift": lambda x: torch.fft.fftshift(x, dim=1),
+    "ifftshift": lambda x: torch.fft.ifftshift(x),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ROLLS))
+def test_roll_by_a_size(name):
+    check_export(ROLLS[name], (X,), DYNAMIC, OTHERS)
+
+
+WINDOWS = {
+    "last": lambda x: x.unfold(-1, 16, 8),
+    "one step": lambda x: x.unfold(2, 3, 1),
+    "first": lambda x: x.unfold(0, 1, 1),
+    "transposed": lambda x: x.transpose(0, 2).unfold(0, 16, 8),
+    "of a part": lambda x: x[:, :, 1:].unfold(2, 4, 3),
+    "twice": lambda x: x.unfold(2, 4, 4).unfold(2, 2, 1),
+    "weighted": lambda x: (x + 1).unfold(-1, 16, 8) * torch.hann_window(16),
+    "frames": lambda x: x.unfold(-1, 16, 8).reshape(x.shape[0], -1, 16),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WINDOWS))
+def test_unfold(name):
+    x = torch.randn(2, 3, 64)
+    others = [(torch.randn(3, 2, 100),), (torch.randn(1, 1, 17),)]
+    check_export(WINDOWS[name], (x,), ({0: "b", 1: "c", 2: "t"},), others)
+    check_export(WINDOWS[name], (x,))
+
+
+def test_unfold_of_a_number():
+    check_export(lambda x: x.sum().unfold(0, 1, 1), (X,))

@@ -245,3 +245,17 @@ def test_sums_of_halves():
     )
     onx = check_export(lambda x, i, s: x.scatter(0, i, s), (x, index, source))
     assert "Cast" not in op_types(onx)
+
+
+def test_positions_from_the_end():
+    others = [(torch.randn(3, 9, 5),), (torch.randn(3, 4, 5),)]
+    dims = ({1: torch.export.Dim("n", min=4)},)
+    x = torch.randn(3, 6, 5)
+    check_export(lambda x: torch.select_scatter(x, x[:, 0] * 9, 1, -2), (x,), dims, others)
+    check_export(lambda x: torch.select_scatter(x, x[:, 0], 1, 3 - x.shape[1]), (x,), dims, others)
+    check_export(
+        lambda x: torch.slice_scatter(x, x[:, :2] * 9, 1, 2 - x.shape[1], 4 - x.shape[1] or None),
+        (x,),
+        ({0: "a"},),
+        [(torch.randn(2, 6, 5),)],
+    )

@@ -28,6 +28,19 @@ EXPRESSIONS = {
     "floor": lambda a, b: math.floor(b / 2),
     "int": lambda a, b: torch.sym_int(a * 1.5),
     "sqrt": lambda a, b: a**0.5,
+    "log2": lambda a, b: torch._sym_log2(a * 8),
+    "tan": lambda a, b: torch._sym_tan(b),
+    "and": lambda a, b: b & 3,
+    "or": lambda a, b: a | b,
+    "and of a negative": lambda a, b: (a - b - 9) & 7,
+    "conditions": lambda a, b: torch.sym_ite((a > 2) & (b > 4), a, b),
+    "left shift": lambda a, b: (b << 2) + (1 << a),
+    "right shift": lambda a, b: (b >> 1) - ((a - b - 9) >> 1),
+    "abs": lambda a, b: abs(a - b),
+    "pos": lambda a, b: +a,
+    "round": lambda a, b: round(a / 2) + round(b * 0.5),
+    "round to decimals": lambda a, b: round(b / 3, 1) + round(b * 7.0, -1),
+    "round an integer": lambda a, b: round(a) + round(b, 2),
 }
 
 
@@ -70,3 +83,22 @@ def test_static_integer_input_is_a_constant():
 
     onx = check_export(Model(), (X, 3, True, None))
     assert [i.name for i in onx.graph.input] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["and", "or", "and of a negative", "conditions"])
+def test_bits_before_opset_18(name):
+    fct = EXPRESSIONS[name]
+    check_export(lambda x: x * fct(*x.shape), (X,), DYNAMIC, OTHERS, target_opset=17)
+
+
+def test_strides():
+    check_export(lambda x: x * x.stride(0) + x.stride(1), (X,), DYNAMIC, OTHERS)
+    windows = ({0: "a", 1: "b", 2: "c"},)
+    others = [(torch.randn(3, 2, 9),), (torch.randn(1, 1, 4),)]
+    x = torch.randn(2, 3, 8)
+
+    def strided(x):
+        shape = (x.shape[0], x.shape[1], x.shape[2] - 2, 3)
+        return x.as_strided(shape, (x.stride(0), x.stride(1), x.stride(2), x.stride(2)))
+
+    check_export(strided, (x,), windows, others)

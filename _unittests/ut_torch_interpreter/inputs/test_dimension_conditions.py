@@ -94,6 +94,25 @@ def test_a_condition_that_is_no_remainder():
     )
 
 
+FLOATS = {
+    "3.7 < 0.5*float(seq) (not seq=7)": lambda n: n * 0.5 > 3.7,
+    "math.trunc(seq / 3) == 2 (not seq=9)": lambda n: int(n / 3) == 2,
+    "2.5 < float(seq) ** 0.5 (not seq=6)": lambda n: n**0.5 > 2.5,
+    "(seq & 1) == 0 (not seq=9)": lambda n: not n & 1,
+    "float(math.floor(seq / 2)) == (seq / 2) (not seq=9)": lambda n: (n / 2).is_integer(),
+}
+
+
+@pytest.mark.parametrize("condition", sorted(FLOATS))
+def test_a_branch_on_a_number_computed_from_a_size(condition):
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if FLOATS[condition](x.shape[1]) else x * 3
+
+    (text,) = warned(Branch(), {0: "batch", 1: "seq"})
+    assert text.startswith(f"The model is right for {condition}: a decision")
+
+
 def test_a_condition_every_size_of_the_user_follows():
     assert warned(Pairs(), {0: "batch"}) == []
     assert warned(torch.nn.AvgPool1d(2), {1: "seq"}) == []

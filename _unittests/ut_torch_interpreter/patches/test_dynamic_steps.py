@@ -13,6 +13,16 @@ SPACES = {
     "named": lambda n: torch.linspace(start=2.5, end=-0.25, steps=n, dtype=torch.float64).float(),
     "size": lambda n: torch.linspace(0.5, n - 0.5, n, dtype=torch.float32),
     "one value": lambda n: torch.linspace(3, 3, n),
+    "integers": lambda n: torch.linspace(0, 10, n, dtype=torch.int64),
+    "logarithmic": lambda n: torch.logspace(0, 1, n),
+    "base 2": lambda n: torch.logspace(start=-1, end=2.5, steps=n, base=2),
+    "hann": lambda n: torch.hann_window(n),
+    "symmetric hann": lambda n: torch.hann_window(n, periodic=False),
+    "hamming": lambda n: torch.hamming_window(n, False),
+    "blackman": lambda n: torch.blackman_window(n, dtype=torch.float64).float(),
+    "bartlett": lambda n: torch.bartlett_window(n),
+    "frequencies": lambda n: torch.fft.fftfreq(n, 0.5),
+    "positive frequencies": lambda n: torch.fft.rfftfreq(2 * n - 2),
 }
 
 
@@ -28,9 +38,32 @@ def test_linspace_of_known_steps_is_the_one_of_torch():
 
 
 def test_linspace_is_the_one_of_torch_after_the_export():
-    before = torch.linspace, torch.affine_grid_generator
+    before = torch.linspace, torch.affine_grid_generator, torch.fft.fftfreq, F.one_hot
     check_export(lambda x: x + torch.linspace(0, 1, x.shape[1]), (torch.randn(2, 5),), ({1: "n"},))
-    assert (torch.linspace, torch.affine_grid_generator) == before
+    after = torch.linspace, torch.affine_grid_generator, torch.fft.fftfreq, F.one_hot
+    assert after == before
+
+
+@pytest.mark.parametrize("offset", [0, 1, -1])
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+def test_indices_of_a_triangle(name, offset):
+    others = [(torch.randn(n, m),) for n, m in ((2, 3), (5, 4), (6, 6))]
+    check_export(
+        lambda x: getattr(torch, name)(x.shape[0], x.shape[1], offset),
+        (torch.randn(3, 5),),
+        ({0: "n", 1: "m"},),
+        others,
+    )
+
+
+def test_classes():
+    check_export(
+        lambda x: F.one_hot(torch.arange(x.shape[0]) % 3, x.shape[1]),
+        (torch.randn(4, 5),),
+        ({0: "n", 1: "m"},),
+        [(torch.randn(7, 3),)],
+    )
+    check_export(lambda i: F.one_hot(i, 5), (torch.tensor([1, 4, 0]),), ({0: "n"},))
 
 
 @pytest.mark.parametrize("align_corners", [False, True])

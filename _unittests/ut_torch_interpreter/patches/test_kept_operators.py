@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.distributions import Categorical, Distribution, Normal, kl_divergence
@@ -62,3 +64,15 @@ def test_a_mask_said_causal_is_used():
     causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
     x = torch.randn(2, 5, 8)
     check_export(lambda x: layer(x, src_mask=causal, is_causal=True), (x,), atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [lambda n: n**-0.5, lambda n: 1 / math.sqrt(n), lambda n: n])
+def test_the_scale_of_an_attention_is_an_expression(scale):
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def model(x):
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=scale(x.shape[2]))
+
+    others = [(torch.randn(1, 2, 9, 4),), (torch.randn(3, 2, 2, 4),)]
+    check_export(model, (torch.randn(2, 2, 5, 4),), ({0: "b", 2: "n"},), others)
+    assert torch.nn.functional.scaled_dot_product_attention is attention

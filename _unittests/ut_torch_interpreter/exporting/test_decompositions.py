@@ -1,0 +1,27 @@
+"""Decomposing an exported program does not make a dynamic dimension constant."""
+
+from __future__ import annotations
+
+import torch
+from ut_torch_interpreter.export_checks import check_export
+
+
+def test_a_batch_of_one_and_an_operator_in_place():
+    def model(x):
+        y = x * 2
+        y += 1
+        return y.reshape(-1, 4)
+
+    others = [(torch.randn(2, 5, 4),), (torch.randn(1, 1, 4),)]
+    check_export(model, (torch.randn(1, 3, 4),), ({0: "batch", 1: "n"},), others)
+
+
+def test_a_batch_of_one_keeps_its_place():
+    w = torch.randn(5, 3)
+
+    def model(x):
+        y = torch.nn.functional.linear(x.transpose(1, 2), w).transpose(1, 2).contiguous()
+        y += 1
+        return y.reshape(y.shape[0], -1)
+
+    check_export(model, (torch.randn(1, 3, 4),), ({0: "b", 2: "n"},), [(torch.randn(2, 3, 6),)])

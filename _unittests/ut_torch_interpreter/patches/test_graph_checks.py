@@ -1,0 +1,29 @@
+"""Functions of symbolic numbers that torch refuses, conditions that it does not print."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export
+
+X = torch.randn(3, 8)
+DYNAMIC = ({0: "b", 1: "n"},)
+
+
+def test_a_function_of_a_size():
+    number = torch._sym_log2
+    check_export(lambda x: x * number(x.shape[1]), (X,), DYNAMIC, [(torch.randn(2, 5),)])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        (lambda x: x.shape[1] / 2 == 4, r"\(n / 2\) == 4 \(not n=9\)"),
+        (lambda x: x.shape[1] / x.shape[0] > 2, r"2 < \(n / b\) \(not b=4\)"),
+        (lambda x: (x.shape[1] << 1) & 3 == 0, "not n=9"),
+    ],
+    ids=["equal", "ratio", "bits"],
+)
+def test_a_branch_on_a_function_of_sizes(chosen, text):
+    with pytest.warns(UserWarning, match=text):
+        check_export(lambda x: x * 2 if chosen(x) else x * 3, (X,), DYNAMIC)

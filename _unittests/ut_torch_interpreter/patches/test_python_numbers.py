@@ -1,0 +1,91 @@
+"""Numbers that Python computes from sizes stay symbolic."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from math import sqrt
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export
+
+from torch_interpreter import to_onnx
+
+X = torch.randn(3, 8)
+DYNAMIC = ({0: "a", 1: "n"},)
+OTHERS = [(torch.randn(2, 5),), (torch.randn(5, 16),), (torch.randn(2, 9),)]
+NUMBERS = {
+    "int of a product": lambda x: int(x.shape[1] * 0.3),
+    "int of a ratio": lambda x: int(x.shape[1] / 2),
+    "int of a root": lambda x: int(x.shape[1] ** 0.5),
+    "int of a size": lambda x: int(x.shape[1]),
+    "int of a floor": lambda x: int(math.floor(x.shape[1] * 0.4)),  # noqa: RUF046
+    "int of a condition": lambda x: int(x.shape[1] > 8),
+    "float": lambda x: float(x.shape[1]) / x.shape[0],
+    "float of a ratio": lambda x: float(x.shape[1] / 3),
+    "length": lambda x: len(x),
+    "square root": lambda x: math.sqrt(x.shape[1]),
+    "imported square root": lambda x: sqrt(x.shape[1]),
+    "logarithm": lambda x: math.log(x.shape[1]),
+    "logarithm in base 3": lambda x: math.log(x.shape[1], 3),
+    "logarithm in base 2": lambda x: math.ceil(math.log2(x.shape[1])),
+    "exponential": lambda x: math.exp(-x.shape[1]),
+    "cosine": lambda x: math.cos(x.shape[1]),
+    "arctangent": lambda x: math.atan(x.shape[1]),
+    "integer root": lambda x: math.isqrt(x.shape[1]),
+    "absolute value": lambda x: math.fabs(x.shape[0] - x.shape[1]),
+    "exclusive or": lambda x: x.shape[1] ^ 5,
+    "complement": lambda x: ~x.shape[1],
+    "multiple of 4": lambda x: x.shape[1] & ~3,
+    "quotient and remainder": lambda x: sum(divmod(x.shape[1], 3)),
+    "number of bits": lambda x: x.shape[1].bit_length(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_number(name):
+    number = NUMBERS[name]
+    check_export(lambda x: x * number(x), (X,), DYNAMIC, OTHERS)
+
+
+def test_the_next_power_of_two():
+    def padded(x):
+        size = 2 ** math.ceil(math.log2(x.shape[1]))
+        return torch.nn.functional.pad(x, (0, size - x.shape[1]))
+
+    check_export(padded, (X,), DYNAMIC, OTHERS)
+
+
+def test_int_and_float_are_still_types():
+    class Typed(torch.nn.Module):
+        def forward(self, x):
+            known, three = (isinstance(3, int), isinstance(3.0, float), int("7")), len("abc")
+            assert known == (True, True, 7)
+            assert issubclass(bool, int) and float.fromhex("0x1p0") == 1.0
+            assert {int: 1}[type(three)] == 1
+            return x[:, : int(x.shape[1] * 0.5)] * float("2")
+
+    check_export(Typed(), (X,), DYNAMIC, OTHERS)
+    assert "int" not in globals() and "float" not in globals()
+    assert builtins.int is type(len("abc")) and math.sqrt(4) == 2 and globals()["sqrt"] is math.sqrt
+
+
+def test_an_integer_read_from_a_tensor():
+    def rows(x, n):
+        count = int(n.max()) + 1
+        torch._check(count > 0)
+        return x.new_zeros(count, x.shape[1]).index_add_(0, n, x)
+
+    x, n = torch.randn(4, 3), torch.tensor([0, 1, 1, 2])
+    check_export(rows, (x, n), ({}, {}), [(x, torch.tensor([5, 0, 0, 1]))])
+
+
+def test_what_has_to_be_an_integer_is_refused():
+    class Unrolled(torch.nn.Module):
+        def forward(self, x):
+            return sum(x[:, i] for i in range(int(x.shape[1])))
+
+    with pytest.raises(Exception, match="static shape of 8"):
+        to_onnx(Unrolled(), (X,), dynamic_shapes=DYNAMIC)
+    assert "int" not in globals()
