@@ -259,15 +259,15 @@ def linspace(
 ) -> str:
     """A constant for known bounds; otherwise half of it is counted from the end, as torch does."""
     itype = _dtype(dtype, expected)
-    if not any(isinstance(v, str) for v in (start, end, steps)):
+    if not isinstance(start, str) and not isinstance(end, str) and not isinstance(steps, str):
         wide = torch.float64 if is_float(itype) else to_torch_type(itype)
-        values = torch.linspace(start, end, int(steps), dtype=wide).numpy()
+        values = torch.linspace(start, end, steps, dtype=wide).numpy()
         return constant(g, values.astype(to_numpy_type(itype)))
     double = TensorProto.DOUBLE
-    bounds = start, end
+    bounds: Sequence[Operand] = (start, end)
     if not is_float(itype):
         # torch truncates the bounds
-        bounds = tuple(SymScalar(vector1d(g, v)) if isinstance(v, str) else int(v) for v in bounds)
+        bounds = [SymScalar(vector1d(g, v)) if isinstance(v, str) else int(v) for v in bounds]
     first, last = (vector1d(g, v, double) for v in bounds)
     count, one = vector1d(g, steps, double), f64([1.0])
     numbers = g.op.Range(f64(0.0), scalar0d(g, steps, double), f64(1.0))

@@ -38,7 +38,7 @@ def pad_sequence(
 
 
 def _missing(g: GraphWriter, longest: Size, length: Size, rank: int, side: str) -> list[Size]:
-    """What a sequence lacks, as torch pads: the first dimension comes last."""
+    """The padding of a sequence in the order of torch: the first dimension comes last."""
     if isinstance(longest, str):
         count: Size = SymScalar(g.op.Sub(longest, vector1d(g, length)))
     else:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import sympy
 import torch
 
 from .counterexamples import DynamicSize, find_counterexample, python_text
@@ -46,7 +45,7 @@ def assumptions(
     :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the
         longer ones with a size that breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
     """
-    dims = [
+    dims: list[tuple[Any, Any]] = [
         (dim, asked)
         for (_, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
@@ -115,8 +114,9 @@ def _conditions(graph: torch.fx.Graph) -> list[Any]:
 
 def _readable(condition: Any, namer: DimensionNamer) -> str:
     """A condition with the names of the user."""
-    names = {s: sympy.Symbol(namer.names.get(s.name, s.name)) for s in condition.free_symbols}
-    text = python_text(condition.xreplace(names)).replace("torch.sym_float", "float")
+    text = python_text(condition).replace("torch.sym_float", "float").replace("torch._sym_", "")
+    for symbol in condition.free_symbols:
+        text = re.sub(rf"\b{symbol.name}\b", namer.names.get(symbol.name, symbol.name), text)
     return re.sub(r"\d+\.\d+", lambda number: f"{float(number.group()):.6g}", text)
 
 

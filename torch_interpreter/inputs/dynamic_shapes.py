@@ -89,7 +89,8 @@ def dynamic_sizes(graph: torch.fx.Graph) -> Iterator[torch.SymInt]:
     for node in graph.nodes:
         fake = node.meta.get("val")
         if isinstance(fake, torch.Tensor):
-            yield from (d for d in fake.shape if isinstance(d, torch.SymInt))
+            shape: Sequence[Any] = fake.shape
+            yield from (d for d in shape if isinstance(d, torch.SymInt))
 
 
 def removed_dimensions(node: torch.fx.Node) -> dict[int, bool]:
@@ -99,20 +100,22 @@ def removed_dimensions(node: torch.fx.Node) -> dict[int, bool]:
 
     :param node: a node of a graph
     """
-    target, source = str(node.target), node.args[0] if node.args else None
+    arguments: Sequence[Any] = node.args
+    target, source = str(node.target), arguments[0] if arguments else None
     if target == "torch_interpreter.squeeze.default":
-        return dict.fromkeys(node.args[1], True)
+        return dict.fromkeys(arguments[1], True)
     if not target.startswith("aten.squeeze") or not isinstance(source, torch.fx.Node):
         return {}
     before, after = source.meta.get("val"), node.meta.get("val")
     if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
         return {}
-    listed = node.args[1] if len(node.args) > 1 else list(range(before.ndim))
-    axes = {a % before.ndim for a in ([listed] if isinstance(listed, int) else listed)}
-    dynamic = [a for a in sorted(axes) if not _is_constant(before.shape[a])]
-    ones = sum(_is_constant(before.shape[a]) and before.shape[a] == 1 for a in axes)
-    kept = after.ndim == before.ndim - ones
-    return {a: not kept and before.shape[a].node.hint == 1 for a in dynamic}
+    shape: Sequence[Any] = before.shape
+    listed = arguments[1] if len(arguments) > 1 else list(range(len(shape)))
+    axes = {a % len(shape) for a in ([listed] if isinstance(listed, int) else listed) if shape}
+    dynamic = [a for a in sorted(axes) if not _is_constant(shape[a])]
+    ones = sum(_is_constant(shape[a]) and shape[a] == 1 for a in axes)
+    kept = after.ndim == len(shape) - ones
+    return {a: not kept and shape[a].node.hint == 1 for a in dynamic}
 
 
 class DimensionNamer:

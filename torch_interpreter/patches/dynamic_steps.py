@@ -58,7 +58,7 @@ def _spaced(logarithmic: bool) -> Callable[[Callable[..., Any]], Callable[..., A
                 return original(*args, **options)
             dtype = named.get("dtype") or torch.get_default_dtype()
             if not dtype.is_floating_point and not logarithmic:
-                start, end = torch.sym_int(start), torch.sym_int(end)
+                start, end = _UNTYPED.sym_int(start), _UNTYPED.sym_int(end)
             work = dtype if dtype.is_floating_point and not logarithmic else torch.float64
             values = _linspace(start, end, steps, work, named.get("device"))
             if logarithmic:
@@ -133,7 +133,7 @@ def _frequencies(halved: bool) -> Callable[[Callable[..., Any]], Callable[..., A
                 return original(n, d, **options)
             dtype = options.get("dtype") or torch.get_default_dtype()
             count = n // 2 + 1 if halved else n
-            number = torch.arange(count, dtype=torch.float64, device=options.get("device"))
+            number = _UNTYPED.arange(count, dtype=torch.float64, device=options.get("device"))
             if not halved:
                 number = torch.where(number < n - n // 2, number, number - n)
             return (number / (n * d)).to(dtype)
@@ -166,8 +166,8 @@ def _classes(original: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(num_classes, torch.SymInt):
             found: torch.Tensor = original(tensor, num_classes)
             return found
-        classes = torch.arange(num_classes, device=tensor.device)
-        return (tensor.unsqueeze(-1) == classes).to(torch.int64)
+        classes: torch.Tensor = _UNTYPED.arange(num_classes, device=tensor.device)
+        return tensor.unsqueeze(-1).eq(classes).to(torch.int64)
 
     return call
 

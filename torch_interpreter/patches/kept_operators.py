@@ -85,7 +85,7 @@ def scale_queries() -> Iterator[None]:
     before = _FUNCTIONS.scaled_dot_product_attention
 
     @functools.wraps(before)
-    def attention(query: torch.Tensor, *args: Any, scale: Any = None, **kwargs: Any) -> Any:
+    def attention(query: Any, *args: Any, scale: Any = None, **kwargs: Any) -> Any:
         if isinstance(scale, torch.SymInt | torch.SymFloat):
             return before(query * scale, *args, scale=1.0, **kwargs)
         return before(query, *args, scale=scale, **kwargs)

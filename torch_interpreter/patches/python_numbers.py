@@ -48,18 +48,18 @@ def _is_symbolic(value: Any) -> bool:
 def _number(value: Any) -> Any:
     """The number of a tensor without content, 0 or 1 for a condition, any other value as it is."""
     if isinstance(value, torch.SymBool):
-        return torch.sym_ite(value, 1, 0)
+        return _UNTYPED.sym_ite(value, 1, 0)
     return value.item() if isinstance(value, torch.Tensor) else value
 
 
 def _integer(value: Any) -> Any:
     number = _number(value)
-    return torch.sym_int(number) if _is_symbolic(number) else int(number)
+    return _UNTYPED.sym_int(number) if _is_symbolic(number) else int(number)
 
 
 def _real(value: Any) -> Any:
     number = _number(value)
-    return torch.sym_float(number) if _is_symbolic(number) else float(number)
+    return _UNTYPED.sym_float(number) if _is_symbolic(number) else float(number)
 
 
 class _NumberType(type):
@@ -114,11 +114,11 @@ def _power_of_e(x: Any) -> Any:
 
 
 def _integer_root(x: Any) -> Any:
-    return torch.sym_int(_UNTYPED._sym_sqrt(x))
+    return _UNTYPED.sym_int(_UNTYPED._sym_sqrt(x))
 
 
 def _absolute(x: Any) -> Any:
-    return abs(torch.sym_float(x))
+    return abs(_UNTYPED.sym_float(x))
 
 
 _NAMED = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
@@ -204,7 +204,7 @@ _INTEGERS: dict[str, Callable[..., Any]] = {
     "__invert__": lambda a: -a - 1,
     "__divmod__": lambda a, b: (a // b, a % b),
     "__rdivmod__": lambda a, b: (b // a, b % a),
-    "bit_length": lambda a: torch.sym_int(_UNTYPED._sym_log2(torch.sym_max(abs(a), 0.5))) + 1,
+    "bit_length": lambda a: _UNTYPED.sym_int(_UNTYPED._sym_log2(_UNTYPED.sym_max(abs(a), 0.5))) + 1,
 }
 
 
