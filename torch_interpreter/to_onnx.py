@@ -182,7 +182,7 @@ def _convert(request: ExportRequest) -> Any:
 
 def _export(request: ExportRequest) -> TorchProgram:
     """Exports the model with torch."""
-    register_caches(request.args, request.kwargs)
+    register_caches(request.args, request.kwargs, request.mod)
     with _EXPORTS:
         return prepare(
             request.mod,

@@ -10,6 +10,9 @@ import torch
 
 from xbuilder.errors import OptionError
 
+_DYNAMIC_PARTS = ("key_cache", "value_cache")
+#: classes of the layers of a dynamic cache, the last one has no tensor
+_DYNAMIC_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer", "DummyLayer")
 _STATIC_PARTS = ("key_cache", "value_cache", "length")
 # the same in a layer
 _LAYER_TENSORS = ("keys", "values", "cumulative_length")
@@ -20,9 +23,9 @@ def register_caches(*values: Any) -> list[str]:
 
     A cache becomes two lists of tensors: the keys of every layer, then the values; for a static
     cache, then the number of tokens each layer holds. Nothing is imported when no argument is a
-    cache.
+    cache nor a model of transformers, which returns one it was not given.
 
-    :param values: any nested python structure
+    :param values: any nested python structure, a model
     :return: the names of the classes registered by this call
     """
     if "transformers.cache_utils" not in sys.modules:
@@ -34,6 +37,8 @@ def register_caches(*values: Any) -> list[str]:
     )
     done: list[str] = []
     found = {type(v) for v in leaves if isinstance(v, Cache | EncoderDecoderCache)}
+    if any(map(_is_model, leaves)):
+        found.add(EncoderDecoderCache)
     if EncoderDecoderCache in found:
         found.add(DynamicCache)
     for cls in sorted(found, key=lambda c: c.__name__):
@@ -42,14 +47,19 @@ def register_caches(*values: Any) -> list[str]:
     return done
 
 
+def _is_model(value: Any) -> bool:
+    """Whether a value is a model that has a part of transformers."""
+    if not isinstance(value, torch.nn.Module):
+        return False
+    classes = {c for m in value.modules() for c in type(m).__mro__}
+    return any(c.__module__.startswith("transformers.") for c in classes)
+
+
 def _register(cls: type) -> bool:
     from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticCache
 
     if cls is DynamicCache:
-        from transformers.integrations.executorch import register_dynamic_cache_export_support
-
-        register: Callable[[], None] = register_dynamic_cache_export_support
-        register()
+        _register_node(cls, _dynamic_parts, _dynamic_cache, _DYNAMIC_PARTS)
         return True
     if cls is EncoderDecoderCache:
         _register_node(
@@ -88,6 +98,54 @@ def _register_node(
         serialized_type_name=f"{cls.__module__}.{cls.__name__}",
         flatten_with_keys_fn=with_keys,
     )
+
+
+def _dynamic_parts(cache: Any) -> tuple[list[Any], Any]:
+    """The keys and the values of every layer that has some, then what each layer is."""
+    kinds = sorted({type(layer).__name__ for layer in cache.layers} - set(_DYNAMIC_LAYERS))
+    if kinds:
+        raise OptionError(
+            f"A DynamicCache is an input or an output of the model if its layers are "
+            f"{', '.join(_DYNAMIC_LAYERS)}, not {kinds}. Call the model with use_cache=False, or "
+            f"export a module that takes the states of these layers and builds the cache."
+        )
+    full = [layer for layer in cache.layers if getattr(layer, "keys", None) is not None]
+    layout = [
+        [type(layer).__name__, getattr(layer, "sliding_window", None), layer in full]
+        for layer in cache.layers
+    ]
+    return [[layer.keys for layer in full], [layer.values for layer in full]], layout
+
+
+def _dynamic_cache(parts: Any, layout: Any) -> Any:
+    """A dynamic cache rebuilt from its tensors.
+
+    No tensor is made: torch would take it for a constant, each time it decomposes the graph.
+    """
+    from transformers import cache_utils
+
+    tensors = zip(*parts, strict=True)
+    layers: list[Any] = []
+    for name, window, is_full in layout:
+        cls = getattr(cache_utils, name)
+        layer = cls.__new__(cls)
+        if name != _DYNAMIC_LAYERS[-1]:
+            cache_utils.CacheLayerMixin.__init__(layer)
+        if window is not None:
+            layer.sliding_window, layer.cumulative_length, layer.record_past = window, 0, False
+        if is_full:
+            layer.keys, layer.values = next(tensors)
+            layer.is_initialized = True
+            if isinstance(layer.keys, torch.Tensor):
+                layer.dtype, layer.device = layer.keys.dtype, layer.keys.device
+                if window is not None:
+                    layer.cumulative_length = layer.keys.shape[-2]
+        layers.append(layer)
+    cache = cache_utils.DynamicCache()
+    cache.layers = layers
+    if layers:
+        cache.layer_class_to_replicate = None
+    return cache
 
 
 def _static_parts(cache: Any) -> tuple[list[Any], Any]:

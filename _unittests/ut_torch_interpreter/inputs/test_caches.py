@@ -82,6 +82,61 @@ def test_dynamic_cache(name, dim):
     assert outputs == [["batch", "seq", 99], *[["batch", 2, "past+seq", 8]] * (2 * layers)]
 
 
+def test_a_model_returns_the_cache_it_was_not_given():
+    torch.manual_seed(0)
+    model = DECODERS["llama"]().eval()
+    ids = torch.randint(0, 99, (2, 5))
+    dynamic = {"input_ids": {0: "batch", 1: "seq"}}
+    inputs, outputs = exported(model, {"input_ids": ids}, dynamic)
+    assert inputs == {"input_ids": ["batch", "seq"]}
+    assert outputs == [["batch", "seq", 99], *[["batch", 2, "seq", 8]] * 4]
+
+
+class Updated(torch.nn.Module):
+    """An operator in place: torch decomposes the graph, and the cache is made once more."""
+
+    def forward(self, x, past):
+        keys, values = past.update(x, x, 0)
+        total = keys + values
+        total += 1
+        return total, past
+
+
+@pytest.mark.parametrize("window", [None, 16])
+def test_a_dynamic_cache_in_a_graph_that_is_decomposed(window):
+    from transformers import cache_utils
+
+    layer = cache_utils.DynamicLayer()
+    if window is not None:
+        layer = cache_utils.DynamicSlidingWindowLayer(window)
+    cache = transformers.DynamicCache()
+    cache.layers = [layer]
+    cache.update(torch.randn(2, 2, 3, 8), torch.randn(2, 2, 3, 8), 0)
+    x, copied = torch.randn(2, 2, 1, 8), copy.deepcopy(cache)
+    onx = to_onnx(Updated(), (x, cache))
+    feeds = [x, copied.layers[0].keys, copied.layers[0].values]
+    found = run_ort(onx, [v.clone() for v in feeds])
+    total, past = Updated()(x, copied)
+    assert_same([total, past.layers[0].keys, past.layers[0].values], found, 1e-5)
+
+
+def test_layers_of_a_dynamic_cache():
+    from transformers import cache_utils
+
+    cache = transformers.DynamicCache()
+    cache.layers = [cache_utils.DynamicLayer(), cache_utils.DynamicSlidingWindowLayer(4)]
+    cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), 1)
+    register_caches(cache)
+    leaves, tree = torch.utils._pytree.tree_flatten(cache)
+    empty, sliding = torch.utils._pytree.tree_unflatten(leaves, tree).layers
+    assert len(leaves) == 2 and not empty.is_initialized
+    assert (sliding.sliding_window, sliding.cumulative_length) == (4, 3)
+    assert sliding.keys is leaves[0] and sliding.values is leaves[1]
+    cache.layers = [cache_utils.LinearAttentionLayer()]
+    with pytest.raises(OptionError, match=r"not \['LinearAttentionLayer'\]"):
+        torch.utils._pytree.tree_leaves(cache)
+
+
 def static_cache(model, batch, capacity):
     cache = transformers.StaticCache(model.config, max_cache_len=capacity)
     cache.early_initialization(batch, 2, 8, torch.float32, torch.device("cpu"))
