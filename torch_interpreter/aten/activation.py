@@ -47,15 +47,18 @@ def mish(g: GraphWriter, x: str) -> str:
 
 @aten("aten.elu.default")
 def elu(
-    g: GraphWriter, x: str, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
+    g: GraphWriter, x: str, alpha: Operand = 1.0, scale: Operand = 1.0, input_scale: Operand = 1.0
 ) -> str:
     """scale * elu(input_scale * x)."""
     itype = g.get_type(x)
-    if scale == 1 and input_scale == 1:
+    if scale == 1 and input_scale == 1 and not isinstance(alpha, str):
         return g.op.Elu(x, alpha=float(alpha))
-    negative = g.op.Sub(g.op.Exp(g.op.Mul(x, const(input_scale, itype))), const(1, itype))
-    negative = g.op.Mul(negative, const(alpha * scale, itype))
-    positive = g.op.Mul(x, const(scale, itype))
+    low, factor, inner = (
+        scalar_like(g, v, itype, g.get_rank(x)) for v in (alpha, scale, input_scale)
+    )
+    negative = g.op.Sub(g.op.Exp(g.op.Mul(x, inner)), const(1, itype))
+    negative = g.op.Mul(g.op.Mul(negative, low), factor)
+    positive = g.op.Mul(x, factor)
     return g.op.Where(g.op.Greater(x, const(0, itype)), positive, negative)
 
 
@@ -72,8 +75,12 @@ def selu(g: GraphWriter, x: str) -> str:
 
 
 @aten("aten.leaky_relu.default")
-def leaky_relu(g: GraphWriter, x: str, negative_slope: float = 0.01) -> str:
-    """LeakyRelu."""
+def leaky_relu(g: GraphWriter, x: str, negative_slope: Operand = 0.01) -> str:
+    """LeakyRelu, its definition when the slope is computed."""
+    if isinstance(negative_slope, str):
+        itype = g.get_type(x)
+        slope = scalar_like(g, negative_slope, itype, g.get_rank(x))
+        return g.op.Where(g.op.Greater(x, const(0, itype)), x, g.op.Mul(x, slope))
     return g.op.LeakyRelu(x, alpha=float(negative_slope))
 
 
@@ -116,14 +123,15 @@ def hardswish(g: GraphWriter, x: str) -> str:
 
 
 @aten("aten.softplus.default")
-def softplus(g: GraphWriter, x: str, beta: float = 1.0, threshold: float = 20.0) -> str:
+def softplus(g: GraphWriter, x: str, beta: Operand = 1.0, threshold: Operand = 20.0) -> str:
     """log(1 + exp(beta * x)) / beta, x itself above the threshold."""
     itype = g.get_type(x)
-    scaled = x if beta == 1 else g.op.Mul(x, const(beta, itype))
+    factor, limit = (scalar_like(g, v, itype, g.get_rank(x)) for v in (beta, threshold))
+    scaled = x if beta == 1 else g.op.Mul(x, factor)
     soft = g.op.Softplus(scaled)
     if beta != 1:
-        soft = g.op.Div(soft, const(beta, itype))
-    linear = g.op.Greater(scaled, const(threshold, itype))
+        soft = g.op.Div(soft, factor)
+    linear = g.op.Greater(scaled, limit)
     return g.op.Where(linear, x, soft)
 
 

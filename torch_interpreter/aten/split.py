@@ -82,9 +82,17 @@ def chunk(
 def tensor_split(g: GraphWriter, x: str, sections: int, dim: int = 0) -> list[str]:
     """Splits in pieces; the first ones have one more element when sizes are not multiples."""
     axis = axis_of(dim, g.get_rank(x))
-    size = g.get_shape(x)[axis]
+    size = dim_of(g, x, axis)
     if not isinstance(size, int):
-        raise ValueError(f"tensor_split in {sections} sections needs a static dimension {axis}")
+        whole = int_vector([sections])
+        small_one, left = g.op.Div(size, whole), g.op.Mod(size, whole)
+        starts: list[Size] = [
+            SymScalar(
+                g.op.Add(g.op.Mul(small_one, int_vector([i])), g.op.Min(left, int_vector([i])))
+            )
+            for i in range(1, sections)
+        ]
+        return _slices(g, x, axis, list(itertools.pairwise([0, *starts, MAX_INT])))
     small, extra = divmod(size, sections)
     sizes = [small + (i < extra) for i in range(sections)]
     return split_with_sizes(g, x, sizes, axis)

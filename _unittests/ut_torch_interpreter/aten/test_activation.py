@@ -112,3 +112,18 @@ def test_nan_is_not_below_a_threshold():
         ({0: "a"},),
         [(x[:1],), (x[:0],)],
     )
+
+
+COMPUTED = {
+    "leaky_relu": lambda x, n: F.leaky_relu(x, 1 / n),
+    "elu": lambda x, n: F.elu(x, n / 2),
+    "softplus": lambda x, n: F.softplus(x, n / 4, n),
+}
+
+
+@pytest.mark.parametrize("name", sorted(COMPUTED))
+def test_a_parameter_computed_from_a_size(name):
+    others = [(torch.randn(2, 5),), (torch.randn(3, 9) * 30,)]
+    check_export(
+        lambda x: COMPUTED[name](x, x.shape[1]), (torch.randn(3, 8),), ({0: "a", 1: "n"},), others
+    )

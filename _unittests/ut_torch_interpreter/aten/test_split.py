@@ -50,3 +50,11 @@ def test_dynamic_axis():
         return a + 1, b * 2
 
     check_export(model, (X,), ({0: "a"},), [(Y,)])
+
+
+@pytest.mark.parametrize("sections", [1, 2, 3, 5])
+def test_tensor_split_of_a_dynamic_dimension(sections):
+    others = [(torch.randn(2, n),) for n in (5, 6, 9, 11)]
+    check_export(
+        lambda x: torch.tensor_split(x, sections, 1), (torch.randn(2, 7),), ({1: "n"},), others
+    )
