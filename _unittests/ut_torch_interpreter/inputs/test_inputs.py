@@ -56,9 +56,9 @@ def test_to_numpy():
     [
         ([X.numpy()], ""),
         ([X.numpy(), X.numpy()], "1 results expected, 2 found"),
-        ([X.numpy()[:1]], r"output 0: shape (2, 3) expected, (1, 3) found"),
-        ([X.numpy().astype(np.float64)], "output 0: type float32 expected, float64 found"),
-        ([X.numpy() + 1], "output 0: 6 of 6 values differ"),
+        ([X.numpy()[:1]], "output 0: shape (2, 3) became (1, 3)"),
+        ([X.numpy().astype(np.float64)], "output 0: type float32 became float64"),
+        ([X.numpy() + 1], "output 0: relative difference "),
     ],
 )
 def test_compare(got, message):
