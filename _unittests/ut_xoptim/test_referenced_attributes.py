@@ -92,8 +92,8 @@ REWRITTEN = {
         "BatchNormalization": (
             15,
             "t = BatchNormalization<epsilon = 0.0, momentum: float = @p>"
-            "(x, ones, zeros, zeros, ones) y = Relu(t)",
-            ["Relu"],
+            "(x, ones, zeros, zeros, ones) y = Abs(t)",
+            ["Abs"],
         ),
     },
     "CastOpCast": {

@@ -52,8 +52,9 @@ def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
     :param g: the optimizer
     :param name: a result; the sign of an integer is never seen
     """
-    if g.type_or_none(name) not in FLOATS:
-        return g.type_or_none(name) in (None, 0)
+    kind = g.type_or_none(name)
+    if kind and kind not in FLOATS:
+        return False
     note = g.graph.notes[_Seen]
     if note.generation != g.store.generation:
         note.generation, note.known = g.store.generation, {}

@@ -24,6 +24,7 @@ RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
     "reference",
     "reference in float64",
 )
+_OPTIONALS = {"Optional", "OptionalGetElement", "OptionalHasElement"}
 #: the reference evaluator is slow: it does not run on more elements
 _REFERENCE_ELEMENTS = 1 << 14
 
@@ -118,8 +119,11 @@ class _Reference:
     """The reference evaluator of onnx."""
 
     def __init__(self, model: ModelProto, constants: Values):
-        if any(n.domain not in ("", "ai.onnx.ml") for n in all_nodes(model.graph.node)):
+        nodes = all_nodes(model.graph.node)
+        if any(n.domain not in ("", "ai.onnx.ml") for n in nodes):
             raise CannotRunError("the reference evaluator only knows the operators of onnx")
+        if any(n.op_type in _OPTIONALS for n in nodes):
+            raise CannotRunError("the reference evaluator takes an optional for a list")
         from onnx.reference import ReferenceEvaluator
 
         self._evaluator = ReferenceEvaluator(model)

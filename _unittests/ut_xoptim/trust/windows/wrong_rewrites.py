@@ -381,6 +381,7 @@ def abs_in_a_loop(g: RewriteContext, node: NodeProto) -> Any:
         e = Exp(v) w = Add(u, e) }>(s, x) }""",
 )
 def positive_exp_in_a_scan(g: RewriteContext, node: NodeProto) -> Any:
+    g.require(g.producer_or_none(node.input[0], "Abs") is None, "it is positive")
     return g.op.Exp(g.op.Abs(node.input[0]))
 
 
