@@ -116,7 +116,12 @@ def test_every_family_has_models() -> None:
     assert {*ON_CUDA, *KERNELS, *FAILS, *FINITE, *NOT_RUN} <= set(families())
     paths = [p.relative_to(XOPTIM).with_suffix("") for p in XOPTIM.glob("patterns*/**/*.py")]
     files = {".".join(p.parts) for p in paths if p.name != "__init__"}
-    shared = {"patterns_ort.kernels", "patterns_ort.lowering.missing", "patterns_cuda.cuda"}
+    shared = {
+        "patterns.products.weighted_product",
+        "patterns_ort.kernels",
+        "patterns_ort.lowering.missing",
+        "patterns_cuda.cuda",
+    }
     assert files - set(families()) == shared
 
 

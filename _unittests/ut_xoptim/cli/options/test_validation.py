@@ -9,6 +9,7 @@ import onnx
 import pytest
 from ut_xoptim.cli.command_line import TRANSPOSES, files, run
 
+from xoptim.catalogue import registry
 from xoptim.trust.windows.certificates import Certificate, Summary
 
 MODEL = TRANSPOSES
@@ -34,7 +35,9 @@ g (int64 rate, float[n] x, float[n] y) => (float[n] z) <int64 r = {16000}> {
 
 
 @pytest.fixture(name="plugin")
-def _plugin(tmp_path):
+def _plugin(tmp_path, monkeypatch):
+    """A model and a file of rewrites, forgotten after the test."""
+    monkeypatch.setattr(registry, "PATTERNS", registry.pattern_database().copy())
     path = tmp_path / "wrong_sub.py"
     path.write_text(PLUGIN, encoding="utf-8")
     model = tmp_path / "branches.onnx"
