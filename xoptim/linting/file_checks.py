@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +12,9 @@ from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.nodes.functions import FunctionKey, function_key
 from xbuilder.nodes.subgraphs import captured_names, subgraphs_of
 
+from ..reports.model_diff import Weights
 from ..reports.model_summary import iterate_nodes
+from ..reports.node_matching import Token
 from .findings import CheckedModel, Finding, check, name_of, weight_name
 
 #: a weight of fewer elements is not worth a remark
@@ -38,18 +39,14 @@ def checker(model: CheckedModel) -> Iterator[Finding]:
 def weights(model: CheckedModel) -> Iterator[Finding]:
     """X102, X104, X105: weights that are there twice, too large for float16, or wider than their
     values."""
-    seen: dict[tuple[int, tuple[int, ...], bytes], str] = {}
+    contents = Weights(model.container)
+    seen: dict[Token, str] = {}
     for site in iter_tensor_sites(model.container.proto):
         tensor = site.tensor
         if tensor.data_type == TensorProto.STRING or np.prod(tensor.dims, initial=1) < _SMALL:
             continue
         array = model.container.array(tensor).reshape(-1)
-        content = np.ascontiguousarray(array)
-        key = (
-            tensor.data_type,
-            tuple(tensor.dims),
-            hashlib.blake2b(content.view(np.uint8).data).digest(),
-        )
+        key = contents.token(tensor)
         if key in seen:
             first = seen[key]
             yield Finding("X102", weight_name(tensor), f"the same as {first}: {array.nbytes} bytes")

@@ -110,18 +110,24 @@ def diff_models(before: ModelContainer, after: ModelContainer) -> ModelDiff:
     return _Comparison(before, after).run()
 
 
-class _Weights:
-    """Contents of the weights of a model, read once each.
+class Weights:
+    """Contents of the weights of a model, each read once for its token.
 
     :param container: the model
     """
 
     def __init__(self, container: ModelContainer):
         self._container = container
+        # the tensor is kept, so that its identity stays its own
+        self._tokens: dict[int, tuple[TensorProto, Token]] = {}
 
     def token(self, tensor: TensorProto) -> Token:
-        """The content of a weight, its name apart."""
-        return token_of(tensor.data_type, list(tensor.dims), self._digest(tensor))
+        """The type, shape and content of a weight, its name apart."""
+        if id(tensor) not in self._tokens:
+            digest = self._digest(tensor)
+            token = token_of(tensor.data_type, list(tensor.dims), digest)
+            self._tokens[id(tensor)] = tensor, token
+        return self._tokens[id(tensor)][1]
 
     def _digest(self, tensor: TensorProto) -> bytes:
         if tensor.data_type == TensorProto.STRING:
@@ -129,8 +135,13 @@ class _Weights:
         content = np.ascontiguousarray(self._container.array(tensor))
         return hashlib.blake2b(content.reshape(-1).view(np.uint8).data).digest()
 
-    def distance(self, tensor: TensorProto, other: _Weights, to: TensorProto) -> str:
-        """The largest difference between two weights of one shape, in words."""
+    def distance(self, tensor: TensorProto, other: Weights, to: TensorProto) -> str:
+        """The difference of two weights in words: of their types, or of their elements.
+
+        :param tensor: a weight of this model
+        :param other: the weights of another model
+        :param to: one of them
+        """
         described = _described(tensor), _described(to)
         if described[0] != described[1]:
             return f"{described[0]} -> {described[1]}"
@@ -155,7 +166,7 @@ class _Scope:
     :param outer: tokens of the results captured from outside
     """
 
-    weights: _Weights
+    weights: Weights
     opsets: Mapping[str, int]
     outer: Mapping[str, Token]
 
@@ -227,7 +238,7 @@ class _Comparison:
 
     def __init__(self, before: ModelContainer, after: ModelContainer):
         self.before, self.after = before.proto, after.proto
-        self.weights = _Weights(before), _Weights(after)
+        self.weights = Weights(before), Weights(after)
         self.diff = ModelDiff()
 
     def run(self) -> ModelDiff:

@@ -183,3 +183,19 @@ def test_a_long_chain_takes_no_recursion_and_pairs_all_but_one():
     assert sorted((r.change, r.before, r.after) for r in found.rows) == [
         ("added", "", "r701"), ("changed", "r702", "r702"), ("removed", "r701", "")
     ]  # fmt: skip
+
+
+def test_each_weight_is_read_once(monkeypatch):
+    text = BRANCHES.replace("{ q = Neg(x)", "<float[2] w = {1, 2}> { k = Add(x, w) q = Neg(k)")
+    text = text.replace("float[a]", "float[2]")
+    containers = [ModelContainer(onnx.parser.parse_model(HEAD + text)) for _ in range(2)]
+    read: list[str] = []
+    array = ModelContainer.array
+
+    def counted(container: ModelContainer, tensor: onnx.TensorProto) -> np.ndarray:
+        read.append(tensor.name)
+        return array(container, tensor)
+
+    monkeypatch.setattr(ModelContainer, "array", counted)
+    assert diff_models(*containers).same
+    assert read == ["w", "w"]
