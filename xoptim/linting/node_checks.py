@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from onnx import NodeProto, TensorProto
 
@@ -21,18 +22,22 @@ from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..reports.node_matching import operator_of
 from .findings import LOWERING, CheckedModel, Finding, check, name_of
 
+#: gives the optimizer of a graph
+EngineOf = Callable[[Graph], GraphBuilderPatternOptimization]
+
 
 @check
 def kernels(model: CheckedModel) -> Iterator[Finding]:
     """X002 to X006: what the target has no kernel for."""
+    engine_of = cache(lambda graph: GraphBuilderPatternOptimization(graph, LOWERING))
     for processor in model.processors:
         table = kernel_table(processor)
         for graph, record, node in model.nodes:
-            yield from _kernel(table, graph, record, node)
+            yield from _kernel(table, graph, record, node, engine_of)
 
 
 def _kernel(
-    table: KernelTable, graph: Graph, record: NodeRecord, node: NodeProto
+    table: KernelTable, graph: Graph, record: NodeRecord, node: NodeProto, engine_of: EngineOf
 ) -> Iterator[Finding]:
     op_type, domain = record.op_type, record.domain
     opset = graph.opsets.get(domain, 1)
@@ -54,15 +59,15 @@ def _kernel(
         yield _unknown(node, domain, opset)
         return
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types)}"
-    if _is_lowered(graph, node):
+    if _is_lowered(engine_of, graph, node):
         yield Finding("X006", where, message, "a rewrite writes operators that have one")
     else:
         yield Finding("X002", where, message, _advice(table, op_type, domain, opset))
 
 
-def _is_lowered(graph: Graph, node: NodeProto) -> bool:
+def _is_lowered(engine_of: EngineOf, graph: Graph, node: NodeProto) -> bool:
     """Whether a rewrite of the set `fix` writes operators that have kernels instead."""
-    engine = GraphBuilderPatternOptimization(graph, LOWERING)
+    engine = engine_of(graph)
     return any(
         node.op_type in pattern.roots and pattern.match(engine, node, [])
         for pattern in engine.patterns
