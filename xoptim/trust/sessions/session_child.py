@@ -1,7 +1,8 @@
-"""The program of a :class:`xoptim.trust.sessions.session_process.SessionProcess`: one session of
-onnxruntime, called through pipes.
+"""The program of the processes that run onnxruntime: one session, or many small ones.
 
-It imports nothing of the project, to start fast.
+It imports nothing of the project, to start fast. :class:`.session_process.SessionProcess` is
+answered by :class:`OneSession`, :class:`xoptim.trust.windows.sessions.Sessions` by
+:class:`ManySessions`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
+
+#: argument of the program that serves :class:`ManySessions`
+MANY = "many"
 
 
 def open_session(
-    source: bytes | str, providers: Sequence[str], optimized: bool = False, profile: str = ""
+    source: bytes | str,
+    providers: Sequence[str],
+    optimized: bool = False,
+    profile: str = "",
+    threads: int = 0,
 ) -> Any:
     """Opens a session that runs the file as it is, without onnxruntime's optimizations.
 
@@ -22,6 +30,7 @@ def open_session(
     :param providers: execution providers, CPU if empty
     :param optimized: onnxruntime optimizes the model, as it does by default
     :param profile: beginning of the path of a profile of the nodes that run, empty for none
+    :param threads: number of threads of an operator, 0 for as many as cores
     """
     import onnxruntime
 
@@ -29,6 +38,7 @@ def open_session(
     if not optimized:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    options.intra_op_num_threads = threads
     if profile:
         options.enable_profiling, options.profile_file_prefix = True, profile
     chosen = list(providers or ["CPUExecutionProvider"])
@@ -42,28 +52,57 @@ def names_of(session: Any) -> tuple[list[str], list[str], list[str]]:
     return inputs, defaults, outputs
 
 
-def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Replies until the requests end: first a model to load, then inputs to run. A request
-    without inputs ends the profile and receives its path.
+class OneSession:
+    """Answers the first request, a model to load, then inputs to run. A request without inputs
+    ends the profile and receives its path."""
+
+    def __init__(self) -> None:
+        self._session: Any = None
+
+    def __call__(self, first: Any, second: Any) -> Any:
+        if self._session is None:
+            self._session = open_session(first, *second)
+            return names_of(self._session)
+        if second is None:
+            return self._session.end_profiling()
+        return self._session.run(first, second)
+
+
+class ManySessions:
+    """Answers ``("open", number, model, constants, closed)``, where *closed* are the numbers of
+    sessions that are no longer needed, and ``("run", number, inputs)``. Sessions have one thread.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def __call__(self, kind: str, number: int, *rest: Any) -> Any:
+        if kind == "open":
+            model, constants, closed = rest
+            for old in closed:
+                self._sessions.pop(old, None)
+            self._sessions[number] = open_session(model, (), threads=1), constants
+            return None
+        session, constants = self._sessions[number]
+        return session.run(None, {**rest[0], **constants})
+
+
+def serve(answer: Callable[..., Any], requests: BinaryIO, replies: BinaryIO) -> None:
+    """Replies until the requests end.
 
     A reply is ``(True, value)``, or ``(False, message)`` when onnxruntime refuses.
+
+    :param answer: gives the value of a request
+    :param requests: where they are read
+    :param replies: where replies are written
     """
-    session = None
-    value: object
     while True:
         try:
-            first, second = pickle.load(requests)
+            request = pickle.load(requests)
         except EOFError:
             return
         try:
-            accepted = True
-            if session is None:
-                session = open_session(first, *second)
-                value = names_of(session)
-            elif second is None:
-                value = session.end_profiling()
-            else:
-                value = session.run(first, second)
+            accepted, value = True, answer(*request)
         except Exception as e:
             accepted, value = False, str(e).strip() or type(e).__name__
         pickle.dump((accepted, value), replies, protocol=5)
@@ -79,7 +118,8 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no core file
     sys.path[:] = pickle.load(sys.stdin.buffer)
-    serve(sys.stdin.buffer, replies)
+    answer = ManySessions() if sys.argv[1:] == [MANY] else OneSession()
+    serve(answer, sys.stdin.buffer, replies)
 
 
 if __name__ == "__main__":

@@ -52,12 +52,7 @@ class SessionProcess:
         self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = self._process = subprocess.Popen(
-            [sys.executable, session_child.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        process = self._process = start_child()
         try:
             self.inputs, self.defaults, self.outputs = self._ask(process, sys.path, self._model)
         except BaseException:
@@ -114,6 +109,20 @@ class SessionProcess:
             with contextlib.suppress(BrokenPipeError):  # unsent data
                 if stream is not None:
                     stream.close()
+
+
+def start_child(*arguments: str) -> subprocess.Popen[bytes]:
+    """Starts a process that serves on its standard streams, see
+    :func:`xoptim.trust.sessions.session_child.main`.
+
+    :param arguments: those of the program
+    """
+    return subprocess.Popen(
+        [sys.executable, session_child.__file__, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def how_it_ended(code: int) -> str:

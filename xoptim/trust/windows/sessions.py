@@ -12,8 +12,8 @@ from typing import Any
 
 from xbuilder.errors import XoptimError
 
-from ..sessions.session_process import how_it_ended
-from . import sessions_child
+from ..sessions.session_child import MANY
+from ..sessions.session_process import how_it_ended, start_child
 
 
 class CannotRunError(XoptimError):
@@ -65,12 +65,7 @@ class Sessions:
             process.communicate()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = self._process = subprocess.Popen(
-            [sys.executable, sessions_child.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        process = self._process = start_child(MANY)
         assert process.stdin is not None
         pickle.dump(sys.path, process.stdin, protocol=5)
         return process

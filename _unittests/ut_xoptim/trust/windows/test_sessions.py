@@ -10,8 +10,8 @@ import pytest
 from ut_xoptim.trust.sessions.crashing import only_where_it_crashes
 
 from xoptim.testing import model_from_text
+from xoptim.trust.sessions.session_child import ManySessions, serve
 from xoptim.trust.windows.sessions import CannotRunError, Sessions, shared_sessions
-from xoptim.trust.windows.sessions_child import serve
 
 X = np.arange(4, dtype=np.float32)
 
@@ -73,7 +73,7 @@ def test_child() -> None:
         pickle.dump(request, requests)
     requests.seek(0)
     replies = io.BytesIO()
-    serve(requests, replies)
+    serve(ManySessions(), requests, replies)
     replies.seek(0)
     assert pickle.load(replies) == (True, None)
     done, values = pickle.load(replies)
