@@ -468,33 +468,3 @@ class GraphBuilderPatternOptimization(Engine):
         self.store.compact()
         self.notify("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
-
-
-def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
-    """Runs the patterns of the options on a graph, not on its subgraphs.
-
-    :param graph: the graph
-    :param events: see :meth:`GraphBuilderPatternOptimization.optimize`
-    """
-    options = graph.scope.options
-    optimizer = GraphBuilderPatternOptimization(
-        graph,
-        options.patterns,
-        verifies=options.verifies,
-        checks=options.checks,
-        verbose=max(options.verbose, graph.scope.verbose),
-        dump_applied_patterns=options.dump_applied_patterns,
-        processor=options.processor,
-        features=options.features,
-        on_failure=options.on_failure,
-    )
-    rows = optimizer.optimize(
-        max_iter=options.max_iter,
-        remove_identity=options.remove_identity,
-        remove_unused=options.remove_unused,
-        remove_duplicated_shape=options.remove_duplicated_shape,
-        stop_after=still_allowed(options.stop_after, graph.scope.totals.rewrites),
-        events=events,
-    )
-    graph.scope.totals.rewrites += count_instances(rows)
-    return rows
