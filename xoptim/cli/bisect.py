@@ -15,6 +15,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
+from ..trust.windows.certificates import UNCHECKED
 from .options.optimize_options import (
     copy_next_to_data,
     data_root_option,
@@ -116,6 +117,7 @@ def _as_dict(done: Bisection) -> dict[str, Any]:
         **(verification_as_dict(done.report, done.unverified) or {}),
         "ok": done.wrong is None,
         "never_ran": [asdict(body) for body in done.unverified],
+        "windows": done.windows.to_dict(),
         "rewrites": done.rewrites,
         "models_compared": done.runs,
     }
@@ -132,16 +134,31 @@ def _as_dict(done: Bisection) -> dict[str, Any]:
 
 def _as_text(done: Bisection) -> str:
     wrong = done.wrong
-    if wrong is None and done.rewrites and done.unverified:
-        lines = [f"no wrong rewrite was found, some are not verified: {_compared(done)}"]
-        return "\n".join([*lines, *map(str, done.unverified)])
     if wrong is None:
-        return f"every rewrite is right: {_compared(done)}"
+        return _right_as_text(done)
     if not wrong.patterns:
         return f"results differ before any pattern, a pass is to blame: {wrong.reason}"
     names = " or ".join(wrong.patterns)
     lines = [f"rewrite {wrong.position} is to blame, pattern {names}: {wrong.reason}"]
     lines.extend(f"wrote {path}" for path in wrong.files)
+    return "\n".join(lines)
+
+
+def _right_as_text(done: Bisection) -> str:
+    """The text that says how the rewrites were checked, when none is wrong."""
+    unchecked = done.windows.counts().get(UNCHECKED, 0)
+    verdict = "every rewrite is right"
+    if unchecked and done.unverified:
+        verdict = "no wrong rewrite was found, some are not verified"
+    lines = [f"{verdict}: {_compared(done)}"]
+    if done.rewrites:
+        lines.append(f"each rewrite alone, in its window: {done.windows.text()}")
+        lines.extend(
+            f"  {row['pattern']} is not checked: {row['reason']}"
+            for row in done.windows.rows()
+            if row["verdict"] == UNCHECKED
+        )
+    lines.extend(map(str, done.unverified))
     return "\n".join(lines)
 
 

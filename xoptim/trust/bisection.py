@@ -1,4 +1,5 @@
-"""Finds the rewrite that changes the results of a model, by bisection over the rewrites."""
+"""Finds the rewrite that changes the results of a model, by bisection over the rewrites, then in
+the window of each of them."""
 
 from __future__ import annotations
 
@@ -17,10 +18,13 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
+from ..engine.endless import EndlessError
 from .inputs.coverage import Unverified, unverified
 from .rewrite_places import RewritePlaces
 from .sessions.runtime import Opener, VerificationError
 from .verification import Reference, VerificationReport
+from .windows.certificates import Summary
+from .windows.validation import Validation, WrongRewriteError
 
 
 @dataclass
@@ -52,6 +56,8 @@ class Bisection:
     :param report: comparison of the model with every rewrite, None if it does not run
     :param wrong: the rewrite to blame, None if none was found
     :param unverified: the bodies that never ran, and the rewrites in them
+    :param windows: the certificates of the rewrites, checked in their windows when the results of
+        the whole model do not differ
     """
 
     rewrites: int
@@ -59,6 +65,7 @@ class Bisection:
     report: VerificationReport | None
     wrong: WrongRewrite | None = None
     unverified: list[Unverified] = field(default_factory=list)
+    windows: Summary = field(default_factory=Summary)
 
 
 class _Search:
@@ -79,14 +86,14 @@ class _Search:
         self.runs = 0
 
     def optimize(
-        self, stop_after: int, dump: bool = False, places: RewritePlaces | None = None
+        self, stop_after: int, dump: bool = False, **more: Any
     ) -> tuple[ModelContainer, list[dict[str, Any]]]:
         options = OptimizationOptions(
             patterns=self.patterns,
             stop_after=stop_after,
             dump_applied_patterns=str(self.folder) if dump else None,
             trust_shapes=self.trust_shapes,
-            features=[] if places is None else [places],
+            **more,
         )
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
         builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
@@ -140,6 +147,22 @@ class _Search:
         files = _keep_models(rows, self.folder, Path(kept)) if kept is not None else []
         return WrongRewrite(wrong, names, *found, files)
 
+    def wrong_window(self, kept: str | Path | None) -> tuple[WrongRewrite | None, Summary]:
+        """The first rewrite that is wrong in its window, and the certificates of all of them.
+
+        :param kept: where the two sides of the window are written, with the inputs that show it
+        """
+        validation = Validation(kept)
+        try:
+            self.optimize(-1, features=[validation])
+        except WrongRewriteError as e:
+            certificates = validation.summary.certificates
+            files = [] if kept is None else sorted(Path(kept).rglob("*.*"))
+            name = certificates[-1].pattern
+            wrong = WrongRewrite(len(certificates), [name], str(e), files=files)
+            return wrong, validation.summary
+        return None, validation.summary
+
 
 def applied_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keeps the rows of the statistics that stand for one applied rewrite, in order."""
@@ -161,7 +184,9 @@ def bisect_rewrites(
 ) -> Bisection:
     """Looks for the first rewrite that changes the results of a model, reports the comparisons.
 
-    The model is optimized and run about ``log2(number of rewrites)`` times.
+    The model is optimized and run about ``log2(number of rewrites)`` times. When its results do not
+    differ, each rewrite is checked in its own window: one that is wrong for a size, a value or in a
+    branch that no input shows is found there.
 
     :param model: a model or its path
     :param patterns: a selection of patterns
@@ -176,6 +201,7 @@ def bisect_rewrites(
     :param atol: see :func:`xoptim.trust.verification.verify_models`
     :return: the wrong rewrite, if any, and the comparisons
     :raises VerificationError: if the original model does not run
+    :raises EndlessError: if the rewrites never end, and none of them is wrong in its window
 
     .. code-block:: python
 
@@ -191,13 +217,21 @@ def bisect_rewrites(
         reference = Reference(opener, model, inputs, sizes, Criterion(rtol, atol), seed)
         switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
         search = _Search(model, patterns, Path(name), **switches, reference=reference)
-        reason, report = search.difference(-1)
+        try:
+            reason, report = search.difference(-1)
+        except EndlessError:
+            wrong, windows = search.wrong_window(folder)
+            if wrong is None:
+                raise
+            return Bisection(wrong.position, search.runs, None, wrong, windows=windows)
         places = RewritePlaces()
-        done = Bisection(len(applied_rows(search.optimize(-1, places=places)[1])), 1, report)
+        done = Bisection(len(applied_rows(search.optimize(-1, features=[places])[1])), 1, report)
         done.unverified = unverified(reference.draws.never_ran, places.results)
         if reason:
             done.wrong = search.first_wrong(done.rewrites, (reason, report), folder)
             done.runs = search.runs
+        elif done.rewrites:
+            done.wrong, done.windows = search.wrong_window(folder)
         return done
 
 

@@ -80,10 +80,10 @@ def test_a_branch_that_never_runs_is_told(tmp_path, rules) -> None:
     found = json.loads(run("optimize", model, other, *rules, "--verify", "--json").stdout)
     row = {"body": "then_branch of y", "rewrites": 1}
     assert found["verification"]["never_ran"] == [row]
-    bisected = run("bisect", model, *rules).output
-    assert "every rewrite is right" not in bisected
-    assert "no wrong rewrite was found, some are not verified: " in bisected and text in bisected
-    assert json.loads(run("bisect", model, *rules, "--json").stdout)["never_ran"] == [row]
+    bisected = run("bisect", model, *rules, code=1).output
+    assert "rewrite 1 is to blame, pattern WrongThenBranch: " in bisected
+    blamed = json.loads(run("bisect", model, *rules, "--json", code=1).stdout)
+    assert blamed["never_ran"] == [row] and blamed["windows"]["counts"] == {"wrong": 1}
     compared = run("compare", model, other).output
     assert "not compared: then_branch of y never ran" in compared
     listed = json.loads(run("compare", model, other, "--json").stdout)["never_ran"]
@@ -101,8 +101,8 @@ def test_real_inputs(tmp_path, rules) -> None:
     told = run("optimize", model, "--dry-run", *rules, "--verify", *high, code=1)
     assert f"next: xoptim bisect {model} -p default+WrongThenBranch --load" in told.stderr
     assert "--input sr=16000\n" in told.stderr
-    assert text in run("bisect", model, *rules, *low).output
-    run("bisect", model, *rules, *high, code=1)
+    for inputs in (low, high):  # in its window, then by its results
+        assert "pattern WrongThenBranch" in run("bisect", model, *rules, *inputs, code=1).output
     run("compare", model, other, *low)
     run("compare", model, other, *high, code=1)
     np.savez(tmp_path / "feeds.npz", sr=np.array(16000), x=np.array([-1, 1], np.float32))

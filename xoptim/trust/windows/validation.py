@@ -209,8 +209,8 @@ class Validation(Observer):
         ]
         if self.folder is None:
             text.append(
-                "  Validation(folder=...), or --windows FOLDER on the command line, saves the two "
-                "models and these inputs."
+                "  Validation(folder=...), `xoptim optimize --windows FOLDER` or `xoptim bisect -o "
+                "FOLDER` saves the two models and these inputs."
             )
         else:
             stem = f"{pattern.name}_{len(self.summary.certificates):04d}"
