@@ -17,6 +17,7 @@ from .inputs.coverage import Body
 from .inputs.draws import InputSet, draw_inputs
 from .noise import Roundings
 from .outputs import OutputDifference, compare_outputs
+from .sessions.reference_session import reference_session
 from .sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 
 __all__ = [
@@ -42,6 +43,8 @@ class VerificationReport:
     :param atol: absolute tolerance that was asked for
     :param draws: number of sets of inputs
     :param never_ran: the bodies that none of them runs: nothing in them is verified
+    :param not_loaded: why onnxruntime does not load the first model, which the reference evaluator
+        of onnx ran; empty if it does
     """
 
     rows: list[OutputDifference]
@@ -51,6 +54,7 @@ class VerificationReport:
     atol: float = ATOL
     draws: int = 1
     never_ran: list[Body] = field(default_factory=list)
+    not_loaded: str = ""
 
     @property
     def ok(self) -> bool:
@@ -104,7 +108,8 @@ def verify_models(
     """Runs two models with onnxruntime on the same inputs and compares their outputs.
 
     Both run with onnxruntime's own optimizations disabled: the comparison is on the models as they
-    are written. Inputs that are not given are drawn, in several sets if the model has branches, see
+    are written. If onnxruntime has no kernel for the first one, the reference evaluator of onnx runs
+    it. Inputs that are not given are drawn, in several sets if the model has branches, see
     :func:`xoptim.trust.inputs.draws.draw_inputs`; the report tells the branches that never ran.
     Types, shapes and values are compared as :class:`xbuilder.tensors.closeness.Criterion` says; the
     noise of the first model is its distance from itself when onnxruntime optimizes it, or computes
@@ -166,7 +171,12 @@ class Reference:
         self.opener, self.model, self.seed = opener, model, seed
         self.criterion = criterion or Criterion()
         given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
-        session = opener.open(model, "first")
+        self.not_loaded = ""
+        try:
+            session = opener.open(model, "first")
+        except VerificationError as e:
+            session = reference_session(model, "first", e)
+            self.not_loaded = str(e)
         self.names = session.names[2]
         self.draws = draw_inputs(opener, session, model, sizes, seed, given)
         #: for each set of inputs, whether each output changes from one run to the next
@@ -201,6 +211,7 @@ class Reference:
             self.criterion.atol,
             len(self.draws.sets),
             self.draws.never_ran,
+            self.not_loaded,
         )
 
     def _rows(self, position: int, got: Sequence[Any]) -> list[OutputDifference]:

@@ -160,8 +160,35 @@ def test_a_model_that_does_not_load_is_named():
     wrong.opset_import.add(domain="unknown", version=1)
     with pytest.raises(VerificationError, match="does not load the second model"):
         verify_models(model_of("y = Neg(x)"), wrong)
-    with pytest.raises(VerificationError, match="does not load the first model"):
+    with pytest.raises(VerificationError, match="does not load the first model.* does not either"):
         verify_models(wrong, model_of("y = Neg(x)"))
+
+
+@pytest.mark.parametrize(("body", "ok"), [("y = Relu(q)", True), ("y = Neg(q)", False)])
+def test_the_reference_evaluator_runs_what_onnxruntime_does_not_load(body, ok):
+    rows = "q = DequantizeLinear(i, s)"
+    text = f"""<ir_version: 13, opset_import: ["" : 28]> g (int8[N] i) => (float[N] y)
+        <float s = {{0.5}}> {{ {rows} y = Relu(q) }}"""
+    before = onnx.parser.parse_model(text)
+    old = text.replace("Relu(q)", body.removeprefix("y = ")).replace('"" : 28', '"" : 23')
+    report = verify_models(before, onnx.parser.parse_model(old), sizes={"N": 5})
+    assert report.ok is ok
+    assert "implementation for DequantizeLinear(28)" in report.not_loaded
+    with pytest.raises(VerificationError, match="does not load the second model"):
+        verify_models(onnx.parser.parse_model(old), before)
+
+
+def test_branches_the_reference_evaluator_runs_are_not_counted():
+    """It tells nothing of what ran."""
+    text = """<ir_version: 13, opset_import: ["" : 28]> g (int8[N] i, bool c) => (float[N] y)
+        <float s = {0.5}> { y = If(c) <
+            then_branch = t () => (float[N] a) { a = DequantizeLinear(i, s) },
+            else_branch = e () => (float[N] b) { q = DequantizeLinear(i, s) b = Neg(q) }
+        > }"""
+    before = onnx.parser.parse_model(text)
+    report = verify_models(before, onnx.parser.parse_model(text.replace('"" : 28', '"" : 23')))
+    assert report.ok and report.not_loaded
+    assert [body.name for body in report.never_ran] == ["then_branch of y", "else_branch of y"]
 
 
 def test_unknown_dimension():

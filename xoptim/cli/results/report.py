@@ -76,6 +76,7 @@ def verification_as_dict(
         "seed": report.seed,
         "draws": report.draws,
         "never_ran": [asdict(body) for body in missing],
+        "not_loaded": report.not_loaded,
         "outputs": report.to_rows(),
     }
 
@@ -270,6 +271,8 @@ def print_verification(report: VerificationReport, out: Console) -> None:
             columns = [*columns[:place], *columns[place + 1 :]]
             rows = [(*row[:place], *row[place + 1 :]) for row in rows]
     print_table(out, title, columns, rows, left=3)
+    if report.not_loaded:
+        print_line(out, f"{report.not_loaded}; the reference evaluator of onnx ran it instead")
 
 
 def _place(row: OutputDifference) -> str:

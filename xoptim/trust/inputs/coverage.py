@@ -145,14 +145,14 @@ class Coverage:
             return found
         with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
             prefix = str(Path(folder) / "profile")
-            session = self._opener.open(self._model, "first", profile=prefix)
             with contextlib.suppress(OSError, ValueError, VerificationError):
+                session = self._opener.open(self._model, "first", profile=prefix)
                 for feeds in sets:
                     session.run(feeds)
                 events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
                 for i, numbers in enumerate(_numbers(events)):
                     found[i] = numbers
-            session.close()
+                session.close()
         self.ran.update(*found)
         return found
 

@@ -61,16 +61,18 @@ def container_of(model: Model, allowed_roots: Sequence[Any] = ()) -> ModelContai
 
 @dataclass
 class Session:
-    """A session of onnxruntime, in this process or in another one.
+    """A session of onnxruntime, in this process or in another one, or one that has its methods.
 
     :param session: runs the model
     :param names: inputs, inputs with a default value, outputs
     :param which: the model in messages: `first`, `second`
+    :param runtime: what runs it, in messages
     """
 
     session: Any
     names: tuple[list[str], list[str], list[str]]
     which: str
+    runtime: str = "onnxruntime"
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Any]:
         """Runs the model.
@@ -84,7 +86,7 @@ class Session:
             return results
         except Exception as e:
             raise VerificationError(
-                f"onnxruntime does not run the {self.which} model: {short(e)}"
+                f"{self.runtime} does not run the {self.which} model: {short(e)}"
             ) from e
 
     def end_profiling(self) -> str:

@@ -18,7 +18,7 @@ from .differences import Difference
 from .draws import SPECIAL, TIES, USUAL, Draw, draw_inputs
 from .judging import FAILS, Judge
 from .roles import Role, roles_of
-from .runs import REFERENCE, RUNTIME, Runner
+from .runs import EITHER, REFERENCE, RUNTIME, Runner
 from .sessions import CannotRunError
 from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
 from .wholes import Proof, prove_at_integers
@@ -164,10 +164,10 @@ class _Check:
                 return f"the type of {name!r} is not known"
         return ""
 
-    def _ways(self) -> tuple[str, str]:
+    def _ways(self) -> tuple[str, str, str]:
         """The ways to run both sides, the best first. onnxruntime computes halves with floats."""
         halves = self.member.precision == "exact" and not HALF_FLOATS.isdisjoint(self._types())
-        return (REFERENCE, RUNTIME) if halves else (RUNTIME, REFERENCE)
+        return (REFERENCE, RUNTIME, EITHER) if halves else (RUNTIME, REFERENCE, EITHER)
 
     def _loads(self, way: str) -> bool:
         return all(r.loads(way) for r in self.runners)

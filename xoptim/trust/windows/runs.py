@@ -24,6 +24,8 @@ RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
     "reference",
     "reference in float64",
 )
+#: onnxruntime, or the reference evaluator for a side it has no kernel for
+EITHER = "onnxruntime or reference"
 _OPTIONALS = {"Optional", "OptionalGetElement", "OptionalHasElement"}
 #: the reference evaluator is slow: it does not run on more elements
 _REFERENCE_ELEMENTS = 1 << 14
@@ -181,6 +183,11 @@ class _There:
 
 
 def _open(model: ModelProto, way: str, constants: Values) -> _Reference | _Here | _There:
+    if way == EITHER:
+        try:
+            return _open(model, RUNTIME, constants)
+        except Exception:  # of onnxruntime, or of its process
+            return _open(model, REFERENCE, constants)
     if way in _DOUBLES:
         model, constants = to_double(model), {n: as_wide(v) for n, v in constants.items()}
     if way in _REFERENCES:

@@ -135,6 +135,25 @@ def test_operators_nobody_runs_are_not_checked() -> None:
     assert found.verdict == "not checked" and "do not load" in found.reason
 
 
+def test_the_reference_evaluator_runs_a_side_without_kernel() -> None:
+    """onnxruntime runs the other one; their last bits may differ."""
+    graph = """<ir_version: 13, opset_import: ["" : 28]>
+    g (int8[n] x, float s) => (float[n] z) { z = DequantizeLinear(x, s) }"""
+
+    def written(factor: float) -> Any:
+        @rewrite(root="DequantizeLinear")
+        def other(g: RewriteContext, node: NodeProto) -> Any:
+            half = g.op.Mul(node.input[1], np.array(factor, dtype=np.float32))
+            return g.op.Mul(g.op.Cast(node.input[0], to=onnx.TensorProto.FLOAT), half)
+
+        return other()
+
+    found = sole(graph, [written(1.0)], public_operators=False)
+    assert found.verdict == "right" and found.methods
+    with pytest.raises(WrongRewriteError, match="became"):
+        sole(graph, [written(0.5)])
+
+
 def test_error_and_files(tmp_path: Path) -> None:
     """The models and the inputs that are saved show the difference."""
     graph = "g (float[n, 3] x) => (float[n, 3] z) { y = Sin(x) f = Floor(y) z = Exp(f) }"
