@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, ClassVar
 
@@ -212,6 +214,14 @@ class PatternOptimization(Member):
         text = msg() if callable(msg) else (msg or "")
         self.listener((self, node, lineno, text))
         return None
+
+    def place(self, lineno: int | None) -> str:
+        """A line of the file that defines the pattern, as ``file.py:12``; empty without line."""
+        module = sys.modules.get(type(self).__module__)
+        file = getattr(module, "__file__", None)
+        if lineno is None:
+            return ""
+        return f"{os.path.basename(file)}:{lineno}" if file else f"line {lineno}"
 
     def enumerate_matches(
         self, g: GraphQueries, matched: list[MatchResult] | None = None

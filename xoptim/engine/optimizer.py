@@ -174,7 +174,7 @@ class GraphBuilderPatternOptimization(Engine):
         reasons: list[str] = []
         previous, pattern.listener = (
             pattern.listener,
-            lambda r: reasons.append(f"{r[3]} (line {r[2]})"),
+            lambda r: reasons.append(f"{r[3]} ({r[0].place(r[2])})"),
         )
         try:
             result = pattern.match(self, node, [])

@@ -29,7 +29,7 @@ def answers(*args: object) -> dict[str, str]:
 def test_every_root(model):
     found = answers(model, "TransposeTranspose")
     assert set(found) == {"s", "r", "t"}
-    assert all("(line " in answer for answer in found.values())
+    assert all("(transpose.py:" in answer for answer in found.values())
 
 
 def test_after_other_patterns(model):

@@ -209,9 +209,12 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
         print_verification(outcome.verification, out)
     for missing in outcome.unverified:
         print_line(out, f"not verified: {missing}")
-    if request.output is not None and not outcome.failure:
-        print_line(out, f"\nwrote {request.output}")
-    for row in outcome.files:
+    if outcome.failure:
+        return
+    size = human_bytes(sum(row["bytes"] for row in outcome.files))
+    if request.output is not None:
+        print_line(out, f"\nwrote {request.output}, {size}")
+    for row in outcome.files if len(outcome.files) > 1 else ():
         print_line(out, f"  {human_bytes(row['bytes']):>10}  {row['path']}")
 
 
