@@ -52,6 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "reports",
         "linting",
         "trust",
+        "tasks",
         "testing",
         "cli",
         "__main__",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from xbuilder.options import OrderAlgorithm
 
 from .authoring.context import RewriteContext
@@ -19,6 +22,19 @@ from .declarative.onnx_patterns import (
 from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
 
+if TYPE_CHECKING:
+    from .tasks.calls import (
+        bisect,
+        check,
+        compare,
+        convert,
+        diff,
+        explain,
+        measure,
+        optimize,
+        verify,
+    )
+
 add_families(*(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda")))
 
 __all__ = [
@@ -30,11 +46,27 @@ __all__ = [
     "PatternOptimization",
     "Rewrite",
     "RewriteContext",
+    "bisect",
+    "check",
+    "compare",
+    "convert",
+    "diff",
+    "explain",
     "get_pattern",
     "get_pattern_list",
     "make_pattern_from_onnx",
+    "measure",
+    "optimize",
     "register_pattern",
     "remove_constants_for_initializers",
     "rewrite",
     "rule",
+    "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of :mod:`xoptim.tasks.calls`, imported when they are first asked for."""
+    if name in __all__:
+        return getattr(importlib.import_module(f"{__name__}.tasks.calls"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

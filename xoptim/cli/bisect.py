@@ -13,19 +13,20 @@ import click
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
+from ..tasks.optimization import copy_next_to_data
+from ..tasks.tables import counted
+from ..tasks.verification_tables import verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
 from ..trust.windows.certificates import UNCHECKED
 from .options.optimize_options import (
-    copy_next_to_data,
     data_root_option,
     keep_functions_option,
     trust_shapes_option,
 )
 from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
-from .results.report import verification_as_dict
-from .terminal.output import common_options, counted, print_json
+from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel
 
 

@@ -8,19 +8,12 @@ from typing import Any
 
 import click
 
+from ..tasks.tables import counted, human_bytes, print_line, print_table
 from ..trust.inputs.coverage import unverified
 from ..trust.layers import LayerDifference, LayerReport, compare_layers
 from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
-from .terminal.output import (
-    common_options,
-    console,
-    counted,
-    human_bytes,
-    print_json,
-    print_line,
-    print_table,
-)
+from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 
 #: results shown before the first difference

@@ -17,6 +17,7 @@ from .compare import compare
 from .diff import diff
 from .explain import explain
 from .kernels import kernels
+from .measure import measure
 from .new_pattern import new_pattern
 from .optimize import optimize
 from .patterns import patterns
@@ -43,6 +44,7 @@ def main() -> None:
     xoptim model.onnx optimized.onnx
     xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
     xoptim verify model.onnx optimized.onnx
+    xoptim measure model.onnx optimized.onnx
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim reduce model.onnx -o to_report
     xoptim compare model.onnx optimized.onnx
@@ -60,6 +62,7 @@ def main() -> None:
 
 main.add_command(optimize)
 main.add_command(verify)
+main.add_command(measure)
 main.add_command(bisect)
 main.add_command(reduce)
 main.add_command(compare)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-from onnx import ModelProto
 
-from xbuilder.errors import LateCheckError, OptionError, XoptimError
+from xbuilder.errors import LateCheckError, XoptimError
 from xbuilder.files.model_container import ModelContainer
-from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
-from ..trust.inputs.coverage import unverified
-from ..trust.rewrite_places import RewritePlaces
-from ..trust.verification import VerificationReport, verify_models
-from ..trust.windows.validation import Validation
+from ..tasks.measure import ModelLatency, measure_models
+from ..tasks.optimization import Optimization, copy_next_to_data
+from ..tasks.report import html_report
+from ..tasks.result import OptimizedModel
+from ..tasks.saving import data_files, save
 from .options.optimize_options import (
-    copy_next_to_data,
     data_root_option,
     keep_functions_option,
     public_operators_option,
@@ -30,25 +24,17 @@ from .options.optimize_options import (
 )
 from .options.saving import (
     check_replaced,
-    data_files,
     read_saving_options,
     refuse_on_command_line,
-    save,
     saving_options,
-    stored,
 )
 from .options.validation import validate_options
 from .options.verify_options import Comparison, verify_options
 from .patterns import LOADED, check_selection, load_option
-from .results.outcome import Outcome, Request
-from .results.profiles import new_profile, print_profile, profile_file_text, profile_options
-from .results.report import (
-    html_report,
-    next_commands,
-    outcome_as_dict,
-    print_outcome,
-    statistics_text,
-)
+from .results.profiles import print_profile, profile_file_text, profile_options
+from .results.report import next_commands, outcome_as_dict, print_outcome
+from .results.request import Request
+from .results.statistics import statistics_text
 from .terminal.output import (
     WIDE,
     common_options,
@@ -59,9 +45,6 @@ from .terminal.output import (
     staged_text,
 )
 from .terminal.paths import InputModel, OutputFile, check_different, check_link, target_of
-
-if TYPE_CHECKING:
-    from xbuilder import GraphBuilder
 
 
 def level(verbose: int) -> int:
@@ -129,6 +112,11 @@ def level(verbose: int) -> int:
 @verify_options
 @validate_options
 @click.option(
+    "--measure",
+    is_flag=True,
+    help="Measures the time of both models under onnxruntime, in turns, on one thread.",
+)
+@click.option(
     "--stats",
     type=OutputFile([".csv", ".json"]),
     help="Writes the rows of the engine into a .csv or .json file.",
@@ -163,7 +151,9 @@ def optimize(
     target_opset: int | None,
     verify: bool | None,
     how: Comparison,
-    validation: Validation | None,
+    validates: bool,
+    windows: Path | None,
+    measure: bool,
     stats: Path | None,
     profile: bool,
     profile_output: Path | None,
@@ -176,12 +166,9 @@ def optimize(
 
     Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
-    request = Request(
+    task = Optimization(
         model=model,
-        output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
-        force=force,
         patterns=None if patterns.lower() == "none" else patterns,
-        loaded=ctx.meta.get(LOADED, ()),
         processor=processor,
         max_iter=max_iter,
         trust_shapes=trust_shapes,
@@ -190,22 +177,34 @@ def optimize(
         data_roots=data_roots,
         saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
         target_opset=target_opset,
-        comparison=_comparison(ctx, verify, target_opset, how),
-        validation=validation,
+        provenance=provenance,
+        late_checks=not dry_run,  # a weight is checked when it is written
+        verbose=level(verbose),
+    )
+    request = Request(
+        optimization=task,
+        output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
+        force=force,
+        loaded=ctx.meta.get(LOADED, ()),
+        comparison=_comparison(ctx, verify, target_opset, how, measure),
+        validates=validates or windows is not None,
+        windows=windows,
+        measures=how if measure else None,
         stats=stats,
         html=html,
         profile=profile,
         profile_output=profile_output,
-        provenance=provenance,
-        late_checks=not dry_run,  # a weight is checked when it is written
         as_json=as_json,
-        verbose=level(verbose),
     )
     run_each(ctx, request, others, output_dir)
 
 
 def _comparison(
-    ctx: click.Context, verify: bool | None, target_opset: int | None, how: Comparison
+    ctx: click.Context,
+    verify: bool | None,
+    target_opset: int | None,
+    how: Comparison,
+    measure: bool,
 ) -> Comparison | None:
     """How the results are compared, None if they are not.
 
@@ -213,6 +212,8 @@ def _comparison(
     """
     if verify or (verify is None and target_opset is not None):
         return how
+    if measure:
+        return None
     unused = {
         "values": "--input",
         "files": "--inputs",
@@ -221,25 +222,44 @@ def _comparison(
         "atol": "--atol",
         "seed": "--seed",
     }
-    refuse_on_command_line(ctx, unused, "has no effect without --verify")
+    refuse_on_command_line(ctx, unused, "has no effect without --verify or --measure")
     return None
+
+
+def _measured(done: OptimizedModel, task: Optimization, how: Comparison) -> list[ModelLatency]:
+    """Measures the time of the model and of the optimized one.
+
+    :param done: the optimization
+    :param task: its options
+    :param how: the inputs
+    """
+    with temporary_folder(str(task.folder), "xoptim") as folder:
+        first = copy_next_to_data(task.model, task.data_roots, Path(folder))
+        return measure_models(
+            first,
+            done.stored,
+            inputs=how.inputs_of(task.model),
+            sizes=how.sizes,
+            seed=how.seed,
+            names=("before", "after"),
+        )
 
 
 def _run(request: Request) -> str:
     """Optimizes the model, writes it and prints the outcome. Returns why the verification failed,
     an empty text if it did not."""
-    outcome = _optimized(request)
+    done = _optimized(request)
     if request.as_json:
-        print_json(outcome_as_dict(request, outcome))
+        print_json(outcome_as_dict(request, done))
     else:
-        print_outcome(request, outcome, console())
-        if outcome.profile is not None and request.profile:
-            print_profile(outcome.profile, console(width=WIDE))
-    if outcome.failure:
-        click.echo(f"Error: {outcome.failure}; nothing is written", err=True)
-        for line in next_commands(request, outcome):
+        print_outcome(request, done, console())
+        if done.profile is not None and request.profile:
+            print_profile(done.profile, console(width=WIDE))
+    if done.failure:
+        click.echo(f"Error: {done.failure}; nothing is written", err=True)
+        for line in next_commands(request, done):
             click.echo(f"next: {line}", err=True)
-    return outcome.failure
+    return done.failure
 
 
 def run_each(
@@ -266,12 +286,12 @@ def run_each(
     failed: dict[str, str] = {}
     rows = []
     for model, target in zip(models, targets, strict=True):
-        one = replace(request, model=model, output=target if request.late_checks else None)
+        one = request.of(model, target if request.optimization.late_checks else None)
         try:
             if request.as_json:
-                outcome = _optimized(one)
-                rows.append(outcome_as_dict(one, outcome))
-                failure = outcome.failure
+                done = _optimized(one)
+                rows.append(outcome_as_dict(one, done))
+                failure = done.failure
             else:
                 failure = _run(one)
             if failure:
@@ -288,16 +308,17 @@ def run_each(
         raise click.ClickException(f"{len(failed)} of {len(models)} models failed: {names}")
 
 
-def _optimized(request: Request) -> Outcome:
+def _optimized(request: Request) -> OptimizedModel:
     """Optimizes the model and writes it."""
+    task = request.optimization
     reports = [request.stats, request.html, request.profile_output]
     check_different(reports, request.model)
     check_different([request.output, *reports])
-    check_selection(request.patterns)
+    check_selection(task.patterns)
     try:
-        return _optimize_and_save(request)
+        return _optimize_and_save(request, task.late_checks)
     except LateCheckError:  # nothing was written
-        return _optimize_and_save(replace(request, late_checks=False))
+        return _optimize_and_save(request, False)
 
 
 def _only_output(
@@ -332,127 +353,29 @@ def _only_output(
     return None if dry_run else chosen
 
 
-def _optimize_and_save(request: Request) -> Outcome:
+def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
     """Writes the model, its statistics and the reports: all of them, or none if results differ.
 
     :raises LateCheckError: if the check of a weight fails when it is written
     """
     stats, html, profile = request.stats, request.html, request.profile_output
+    task = request.fresh(late_checks=late_checks)
+    if request.output is not None and not request.force:
+        check_replaced(request.output, request.model, task.data_roots)
     with prints_on_stderr(request.as_json):
-        outcome = run_optimization(request)
-    if outcome.failure:
-        return outcome
+        done = task.run()
+    check_different([request.output, stats, html, profile], *data_files(done.before, request.model))
+    if request.output is not None and isinstance(done.stored, ModelContainer):
+        check_link(request.output)
+    if done.failure:
+        return done
+    if request.measures is not None:
+        done.latency = _measured(done, task, request.measures)
     with (
-        staged_text(stats, statistics_text(outcome.statistics, stats)),
-        staged_text(html, html_report(request, outcome) if html else ""),
-        staged_text(profile, profile_file_text(outcome.profile, profile)),
+        staged_text(stats, statistics_text(done.rows, stats)),
+        staged_text(html, html_report(done) if html else ""),
+        staged_text(profile, profile_file_text(done.profile, profile)),
     ):
         if request.output is not None:
-            outcome.files = save(outcome.result, target_of(request.output), request.saving)
-    return outcome
-
-
-def run_optimization(request: Request) -> Outcome:
-    """Reads, optimizes and verifies a model, writes nothing.
-
-    :param request: the options of the command
-    :return: the optimized model and its statistics
-    :raises XoptimError: if the model cannot be read, optimized, or does not run
-    """
-    from ..toolkit.features import Provenance
-
-    begin = time.perf_counter()
-    profile = new_profile(request.profile or request.profile_output is not None)
-    provenance = Provenance() if request.provenance else None
-    places = RewritePlaces() if request.comparison is not None else None
-    features = (request.validation, profile, provenance, places)
-    builder, before = _read(request, [f for f in features if f is not None])
-    if request.output is not None and not request.force:
-        check_replaced(request.output, request.model, before)
-    data = data_files(before, request.model)
-    written = [request.output, request.stats, request.html, request.profile_output]
-    check_different(written, *data)
-    # the container of a small model costs nothing, because its weights are still the builder's
-    container, statistics = builder.to_onnx(
-        large_model=True,
-        external_threshold=request.saving.threshold,
-        return_optimize_report=True,
-        inline=not request.keep_functions,
-    )
-    container.protect(data)
-    if provenance is not None:
-        provenance.annotate(container.proto)
-    seconds = time.perf_counter() - begin
-    result = stored(container, before, request.saving)
-    if request.output is not None and isinstance(result, ModelContainer):
-        check_link(request.output)
-    outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
-    if request.comparison is not None:
-        report = outcome.verification = _verify(request, request.comparison, result)
-        outcome.unverified = unverified(report.never_ran, places.results if places else None)
-    return outcome
-
-
-def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelProto]:
-    """The model of the request, converted to another opset if asked, and as it was read."""
-    from xbuilder import GraphBuilder, OptimizationOptions
-
-    from ..surgery.opset_conversion import convert_opset
-
-    options = OptimizationOptions(
-        patterns=request.patterns,
-        max_iter=request.max_iter,
-        processor=request.processor,
-        verbose=request.verbose,
-        trust_shapes=request.trust_shapes,
-        public_operators=request.public_operators,
-        late_checks=request.late_checks,
-        features=features,
-    )
-
-    def builder(model: str | ModelProto, folder: str | None = None) -> GraphBuilder:
-        return GraphBuilder(
-            model,
-            infer_shapes_options=True,
-            allowed_roots=request.data_roots,
-            optimization_options=options,
-            base_dir=folder,
-        )
-
-    if request.target_opset is None:
-        read = builder(str(request.model))
-        return read, read.origin
-    source = load_model(request.model, request.data_roots)
-    if source.proto.functions and request.keep_functions:
-        raise OptionError(
-            "the functions of the model are inlined by --target-opset, it does not go with "
-            "--keep-functions"
-        )
-    converted = convert_opset(source.proto, request.target_opset)
-    return builder(converted, source.base_dir), source.proto
-
-
-def _verify(
-    request: Request, how: Comparison, result: ModelProto | ModelContainer
-) -> VerificationReport:
-    """Compares the results of the two models.
-
-    onnxruntime reads models with external data from files. They are written in a temporary folder
-    beside the output, where there is room for them, and removed at the end.
-    """
-    output = Path(tempfile.gettempdir()) / "xoptim"
-    if request.output is not None:
-        output = target_of(request.output)
-    with temporary_folder(str(output.parent), output.name) as folder:
-        after: ModelProto | Path
-        before = copy_next_to_data(request.model, request.data_roots, Path(folder))
-        if isinstance(result, ModelContainer):
-            after = Path(result.save(Path(folder) / "after.onnx")[-1])
-        else:
-            after = result
-        return verify_models(
-            before,
-            after,
-            **how.arguments(request.model),
-            isolated=True,
-        )
+            done.files = save(done.stored, target_of(request.output), task.saving)
+    return done

@@ -15,7 +15,8 @@ from xbuilder.errors import OptionError
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
-from .terminal.output import common_options, counted, print_json, print_list
+from ..tasks.tables import counted
+from .terminal.output import common_options, print_json, print_list
 
 #: where the context of a command holds the files it loaded
 LOADED = "xoptim.loaded"

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from ..tasks.tables import counted, print_line, print_table
 from ..trust.inputs.draws import accepted_inputs
 from ..trust.reduction import ReducedModel, ReductionError, Shows, reduce_model
 from ..trust.tools import command_of, difference_of, optimizer_of
 from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
-from .terminal.output import common_options, console, counted, print_json, print_line, print_table
+from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 
 

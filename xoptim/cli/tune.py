@@ -12,11 +12,12 @@ import click
 from rich.console import Console
 
 from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
+from ..tasks.tables import counted, print_table
 from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
 from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
-from .results.report import statistics_text
-from .terminal.output import common_options, console, counted, print_json, print_table, staged_text
+from .results.statistics import statistics_text
+from .terminal.output import common_options, console, print_json, staged_text
 from .terminal.paths import InputModel, OutputFile, check_different
 
 

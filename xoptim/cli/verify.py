@@ -12,12 +12,14 @@ import click
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
+from ..tasks.optimization import copy_next_to_data
+from ..tasks.tables import print_line
+from ..tasks.verification_tables import print_verification, verification_as_dict
 from ..trust.inputs.coverage import unverified
 from ..trust.verification import verify_models
-from .options.optimize_options import copy_next_to_data, data_root_option
+from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
-from .results.report import print_verification, verification_as_dict
-from .terminal.output import common_options, console, print_json, print_line
+from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 
 

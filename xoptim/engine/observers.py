@@ -171,9 +171,7 @@ class Verbose(Observer):
         """Prints a rejection."""
         pattern, node, lineno, text = reason
         where = "" if node is None else f" {pretty_node(node)}"
-        print(
-            f"{self.prefix}   {pattern.name} refuses{where}: {text} ({pattern.place(lineno)})"
-        )
+        print(f"{self.prefix}   {pattern.name} refuses{where}: {text} ({pattern.place(lineno)})")
 
     def iteration(self, engine: Engine, i: int, priority: int) -> None:
         """Prints the iteration."""

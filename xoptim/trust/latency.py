@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 #: a run to time: the session, on its inputs
@@ -18,11 +18,15 @@ class Latency:
     """The time of two models run in turns.
 
     :param before: seconds of the processor for one run of the first one, its best block
-    :param ratio: time of the second one over the time of the first one
+    :param ratio: time of the second one over the time of the first one, its median over the blocks
+    :param low: the quarter of the blocks below this ratio
+    :param high: the quarter of the blocks above this ratio
     """
 
     before: float
     ratio: float
+    low: float = 0.0
+    high: float = 0.0
 
 
 def fast_session(source: str | Path | bytes, threads: int, spins: bool = False) -> Any:
@@ -89,8 +93,9 @@ def compare_runs(
     repeated = max(1, int(2e-3 / once))
     turns = max(3, int(seconds / (once * repeated)))
     found = [_block(runs, turns, repeated, i % 2 == 1, clock) for i in range(blocks)]
-    ratio = median(b / a if a else 1.0 for a, b in found)
-    return Latency(min(a for a, _ in found), ratio)
+    ratios = [b / a if a else 1.0 for a, b in found]
+    low, _, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    return Latency(min(a for a, _ in found), median(ratios), low, high)
 
 
 def _block(

@@ -108,8 +108,8 @@ def verify_models(
     """Runs two models with onnxruntime on the same inputs and compares their outputs.
 
     Both run with onnxruntime's own optimizations disabled: the comparison is on the models as they
-    are written. If onnxruntime has no kernel for the first one, the reference evaluator of onnx runs
-    it. Inputs that are not given are drawn, in several sets if the model has branches, see
+    are written. The reference evaluator of onnx runs a first model that onnxruntime has no kernel
+    for. Inputs that are not given are drawn, in several sets if the model has branches, see
     :func:`xoptim.trust.inputs.draws.draw_inputs`; the report tells the branches that never ran.
     Types, shapes and values are compared as :class:`xbuilder.tensors.closeness.Criterion` says; the
     noise of the first model is its distance from itself when onnxruntime optimizes it, or computes

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
-
-from xbuilder.files.model_container import ModelContainer
 
 #: decorators, each adds an option to a command
 trust_shapes_option = click.option(
@@ -32,17 +29,3 @@ data_root_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder the weights may be read from, beside the model's: a cache made of links.",
 )
-
-
-def copy_next_to_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:
-    """A model file for onnxruntime, without links out of the folder of the model.
-
-    :param model: the file of the model
-    :param data_roots: folders the weights may be in, beside the model's
-    :param folder: where the model is copied with its weights if there are such folders
-    :return: the file to give to onnxruntime
-    """
-    if not data_roots:
-        return model
-    container = ModelContainer.load(model, data_roots)
-    return Path(container.save(folder / "before.onnx")[-1])

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
 from onnx import ModelProto
 
-from xbuilder.errors import InvalidModelError, OptionError, XoptimError
-from xbuilder.files.model_container import ModelContainer, save_model
-from xbuilder.files.model_files import MAX_PROTO_BYTES, load_model
-from xbuilder.files.tensor_sites import iter_external_tensors
+from xbuilder.errors import OptionError, XoptimError
+from xbuilder.files.model_files import load_model
 from xbuilder.protos.pretty import pretty_value_info
 
+from ...tasks.saving import FORMATS, SavingFormat
 from ...trust.inputs.random_inputs import required_inputs
 from ..terminal.output import several_options
-
-FORMATS = ("auto", "one-file", "per-tensor", "embed")
-
-
-@dataclass(frozen=True)
-class SavingFormat:
-    """Where the weights of the written model are stored.
-
-    :param external: `auto` (out of the model if the source has external data or if the model
-        would be too big for one file), `one-file`, `per-tensor`, `embed`
-    :param threshold: bytes from which a tensor leaves the model
-    :param refer_to_source: unchanged weights stay in the data file of the source
-    :param max_proto_bytes: the largest model file, data excluded
-    """
-
-    external: str = "auto"
-    threshold: int = 1024
-    refer_to_source: bool = False
-    max_proto_bytes: int = MAX_PROTO_BYTES
-
 
 #: adds ``--external``, ``--external-threshold``, ``--refer-to-source`` to a command
 saving_options = several_options(
@@ -100,78 +76,12 @@ def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reaso
             raise click.UsageError(f"{option} {reason}")
 
 
-def data_files(model: ModelProto, path: Path) -> list[Path]:
-    """The data files a model needs, without repetition.
-
-    :param model: the model, its external data is not read
-    :param path: its file
-    """
-    locations = (
-        entry.value
-        for tensor in iter_external_tensors(model)
-        for entry in tensor.external_data
-        if entry.key == "location"
-    )
-    return [path.parent / location for location in dict.fromkeys(locations)]
-
-
-def stored(
-    container: ModelContainer, before: ModelProto, chosen: SavingFormat
-) -> ModelProto | ModelContainer:
-    """The object to save: the container if data leaves the model, else a proto.
-
-    :param container: the optimized model
-    :param before: the model it comes from
-    :param chosen: options of the user
-    :raises InvalidModelError: if everything must be in one file and does not fit
-    """
-    external = chosen.external in {"one-file", "per-tensor"}
-    if not external:
-        size = container.nbytes() + container.proto.ByteSize()
-        fits = size <= chosen.max_proto_bytes
-        if chosen.external == "auto":
-            external = not fits or next(iter_external_tensors(before), None) is not None
-        elif not fits:
-            raise InvalidModelError(
-                f"The optimized model takes {size} bytes, one file cannot exceed "
-                f"{chosen.max_proto_bytes}: choose another format than --external embed, external "
-                "data has no limit."
-            )
-    return container if external else container.to_model_proto(chosen.max_proto_bytes)
-
-
-def save(
-    model: ModelProto | ModelContainer, path: Path, chosen: SavingFormat
-) -> list[dict[str, Any]]:
-    """Saves the object :func:`stored` returned, atomically.
-
-    :param model: the model
-    :param path: destination
-    :param chosen: options of the user
-    :return: the files, the model is the last one: rows with `path`, `bytes`
-    """
-    written = save_model(
-        model,
-        path,
-        external=isinstance(model, ModelContainer),
-        all_tensors_to_one_file=chosen.external != "per-tensor",
-        size_threshold=chosen.threshold,
-        refer_to_source=chosen.refer_to_source,
-        max_proto_bytes=chosen.max_proto_bytes,
-    )
-    # in the folder as the user wrote it
-    return [
-        {"path": str(path.parent / Path(name).name), "bytes": os.path.getsize(name)}
-        for name in written
-    ]
-
-
-def check_replaced(output: Path, source: Path, model: ModelProto) -> None:
+def check_replaced(output: Path, source: Path, data_roots: Sequence[Path] = ()) -> None:
     """Checks that the file to write is not another model, which would be lost.
 
     :param output: the file to write
     :param source: the file of the model
-    :param model: the model
+    :param data_roots: folders its weights may be in
     :raises OptionError: the file is a model that has other inputs or outputs
     """
     if not output.exists() or output.samefile(source):
@@ -180,6 +90,7 @@ def check_replaced(output: Path, source: Path, model: ModelProto) -> None:
         other = load_model(output).proto
     except XoptimError:  # no model
         return
+    model = load_model(source, data_roots).proto
     found, expected = (_signature(proto) for proto in (other, model))
     if found != expected:
         raise OptionError(

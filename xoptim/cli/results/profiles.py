@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..terminal.paths import OutputFile
-from .report import statistics_text
+from .statistics import statistics_text
 
 if TYPE_CHECKING:
     from rich.console import Console

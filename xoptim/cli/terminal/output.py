@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import os
@@ -17,17 +16,15 @@ from typing import IO, Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from xbuilder.errors import OptionError, XoptimError
 from xbuilder.files.model_files import FileTransaction, write_all
 
+from ...tasks.tables import NO_TERMINAL, print_table
 from .paths import target_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_NO_TERMINAL = 120
 #: width of a list when the output is not a terminal, so that a row takes one line
 WIDE = 1000
 _JSON = "xoptim.json"
@@ -209,7 +206,7 @@ def console(width: int | None = None) -> Console:
         command was typed in, 120 without one
     """
     if width is None and not _has_terminal():
-        width = _NO_TERMINAL
+        width = NO_TERMINAL
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=width)
 
@@ -221,11 +218,6 @@ def _has_terminal() -> bool:
             if os.get_terminal_size(stream.fileno()).columns:
                 return True
     return False
-
-
-def html_console() -> Console:
-    """A console that prints nothing and records its output, for `export_html`."""
-    return Console(highlight=False, width=_NO_TERMINAL, record=True, file=io.StringIO())
 
 
 def print_json(value: Any, out: IO[str] | None = None) -> None:
@@ -249,48 +241,6 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def print_line(out: Console, text: str = "") -> None:
-    """Prints a line as it is, however long."""
-    out.print(text, markup=False, soft_wrap=True)
-
-
-def print_table(
-    out: Console,
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    left: int = 1,
-    one_line: bool = False,
-) -> None:
-    """Prints a table after an empty line.
-
-    :param out: destination
-    :param title: line above the table
-    :param columns: names of the columns
-    :param rows: values, one sequence by row
-    :param left: number of columns aligned on the left, the others are numbers
-    :param one_line: a row takes one line, the last column is cut if there is no room for it
-    """
-    table = Table(show_edge=False, pad_edge=False)
-    rows = list(rows)
-    widths = [max(map(len, (name, *(str(r[i]) for r in rows)))) for i, name in enumerate(columns)]
-    last = len(columns) - 1
-    for i, name in enumerate(columns):
-        cut = one_line and i == last
-        table.add_column(
-            name,
-            justify="left" if i < left else "right",
-            overflow="ellipsis" if cut else "fold",
-            no_wrap=cut,
-            min_width=widths[i] if one_line and not cut else None,
-            max_width=max(out.width - sum(widths[:last]) - 3 * last, 1) if cut else None,
-        )
-    for row in rows:
-        table.add_row(*(escape(str(value)) for value in row))
-    print_line(out, f"\n{title}")
-    out.print(table)
-
-
 def print_list(
     title: str,
     columns: Sequence[str],
@@ -305,21 +255,6 @@ def print_list(
     :param one_line: a row takes one line on a terminal too, its last column is cut
     """
     print_table(console(width=WIDE), title, columns, rows, len(columns), one_line)
-
-
-def counted(number: int, noun: str) -> str:
-    """Writes a number of things: ``1 pattern``, ``2 patterns``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def human_bytes(size: int) -> str:
-    """Writes a number of bytes for a reader: ``2048`` gives ``2.0 KB``."""
-    value = float(size)
-    for unit in ("bytes", "KB", "MB"):
-        if value < 1024:
-            return f"{int(value)} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GB"
 
 
 @contextlib.contextmanager

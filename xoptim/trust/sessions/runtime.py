@@ -128,7 +128,7 @@ class Opener:
         :param profile: beginning of the path of a profile, empty for none
         :raises VerificationError: onnxruntime does not load the model
         """
-        source = self._source(model, which)
+        source = self.source(model, which)
         providers = list(self.providers or ())
         try:
             if self.isolated:
@@ -143,8 +143,13 @@ class Opener:
                 f"onnxruntime does not load the {which} model: {short(e)}"
             ) from e
 
-    def _source(self, model: Model, which: str) -> bytes | str:
-        """The model as onnxruntime reads it: bytes, or a path."""
+    def source(self, model: Model, which: str) -> bytes | str:
+        """The model as onnxruntime reads it: bytes, or a path.
+
+        :param model: the model
+        :param which: its name in messages
+        :raises VerificationError: it is too large for bytes
+        """
         if isinstance(model, str | Path) and format_of(model) != "binary":
             model = ModelContainer.load(model)  # onnxruntime reads no text format
         if isinstance(model, ModelContainer):

@@ -21,7 +21,7 @@ MODEL = TRANSPOSES
 
 
 def test_failure_while_writing_leaves_nothing(model, tmp_path, monkeypatch):
-    import xoptim.cli.options.saving as module
+    import xoptim.tasks.saving as module
 
     def fail(*_, **__):
         raise OSError("No space left on device")

@@ -117,7 +117,7 @@ def test_interrupted_json(model, monkeypatch):
         sys.stdout = sys.stderr
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("xoptim.cli.optimize.run_optimization", interrupt)
+    monkeypatch.setattr("xoptim.tasks.optimization.Optimization.run", interrupt)
     out = sys.stdout
     try:
         result = CliRunner().invoke(main, ["optimize", str(model), "--dry-run", "--json"])

@@ -1,0 +1,52 @@
+"""The time of models, in turns."""
+
+from __future__ import annotations
+
+import io
+
+import onnx
+import onnx.parser
+import pytest
+from rich.console import Console
+
+import xoptim
+from xbuilder.errors import OptionError
+from xoptim.tasks.measure import print_latency
+from xoptim.trust.verification import VerificationError
+
+SLOW = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, n] x) => (float[n, n] y) {
+    a = MatMul(x, x) b = MatMul(a, x) c = MatMul(b, x) d = MatMul(c, x) y = Neg(d) }"""
+
+
+def models() -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    fast = SLOW[: SLOW.index("a =")] + "y = Neg(x) }"
+    return onnx.parser.parse_model(SLOW), onnx.parser.parse_model(fast)
+
+
+def test_rows():
+    """The second one is faster on any machine: it has no product of matrices."""
+    first, second = xoptim.measure(*models(), sizes={"n": 200}, blocks=3, seconds=0.02)
+    assert (first.model, second.model, first.nodes, second.nodes) == ("model 1", "model 2", 5, 1)
+    assert (first.ratio, first.low, first.high) == (1.0, 1.0, 1.0)
+    assert 0 < second.low <= second.ratio <= second.high < 1
+    assert second.milliseconds == pytest.approx(first.milliseconds * second.ratio)
+    assert first.sizes == {"x": [200, 200]} and first.to_row()["threads"] == 1
+
+
+def test_files(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(models()[1], path)
+    found = xoptim.measure(path, blocks=1, seconds=0.001, elapsed=True)
+    assert [m.model for m in found] == [str(path)]
+    out = Console(width=120, file=io.StringIO())
+    print_latency(found, out)
+    assert "1 thread, x[" in out.file.getvalue()
+
+
+def test_refusals():
+    with pytest.raises(OptionError, match="no model to measure"):
+        xoptim.measure()
+    other = onnx.parser.parse_model(SLOW.replace("float[n, n] x", "float[n, n] z, float[n, n] x"))
+    with pytest.raises(VerificationError, match="model 2 cannot be measured"):
+        xoptim.measure(models()[0], other)

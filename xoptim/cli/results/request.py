@@ -1,0 +1,74 @@
+"""The request of a user to ``xoptim optimize``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...tasks.optimization import Optimization
+from ...trust.windows.validation import Validation
+from ..options.verify_options import Comparison
+from ..terminal.paths import target_of
+from .profiles import new_profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of the command, once checked.
+
+    :param optimization: what to optimize, and how
+    :param output: file to write, None to write nothing
+    :param force: the file to write may be a model with other inputs or outputs
+    :param loaded: files of patterns the selection may name
+    :param comparison: compares the results before writing, None does not
+    :param validates: checks each rewrite
+    :param windows: folder that receives the two models of a wrong rewrite
+    :param measures: the inputs on which the time of both models is measured, None does not
+    :param stats: file for the rows of the engine
+    :param html: file for the report
+    :param profile: prints a profile of the time
+    :param profile_output: file for the profile
+    :param as_json: the standard output is for json
+    """
+
+    optimization: Optimization
+    output: Path | None
+    force: bool
+    loaded: Sequence[Path]
+    comparison: Comparison | None
+    validates: bool
+    windows: Path | None
+    measures: Comparison | None
+    stats: Path | None
+    html: Path | None
+    profile: bool
+    profile_output: Path | None
+    as_json: bool
+
+    @property
+    def model(self) -> Path:
+        """The file to read."""
+        path: Path = self.optimization.model
+        return path
+
+    def of(self, model: Path, output: Path | None) -> Request:
+        """The same request for another model."""
+        return replace(self, optimization=replace(self.optimization, model=model), output=output)
+
+    def fresh(self, **changes: Any) -> Optimization:
+        """The optimization, with observers of its own.
+
+        :param changes: other values of its options
+        """
+        how = self.comparison
+        if self.output is not None:
+            changes["folder"] = target_of(self.output).absolute().parent
+        return replace(
+            self.optimization,
+            comparison=None if how is None else how.arguments(self.model),
+            validation=Validation(self.windows) if self.validates else None,
+            profile=new_profile(self.profile or self.profile_output is not None),
+            **changes,
+        )

@@ -1,0 +1,185 @@
+"""Reads a model, optimizes it and compares its results; writes nothing."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnx import ModelProto
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import OptionError
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.model_files import load_model
+from xbuilder.files.writing.temporary_files import temporary_folder
+from xbuilder.graph.features import Feature
+
+from ..trust.inputs.coverage import unverified
+from ..trust.rewrite_places import RewritePlaces
+from ..trust.verification import verify_models
+from ..trust.windows.validation import Validation
+from .result import OptimizedModel
+from .saving import SavingFormat, data_files, stored
+
+if TYPE_CHECKING:
+    from ..toolkit.profiles import Profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimization:
+    """One optimization of one model, with its options.
+
+    :param model: what :class:`xbuilder.GraphBuilder` reads: a path, a ModelProto...
+    :param patterns: selection of patterns, None for none
+    :param processor: processors the model is meant for, such as `CPU,CUDA`
+    :param max_iter: maximum number of iterations, -1 for no limit but the engine's
+    :param trust_shapes: the shapes the file declares for computed results are right
+    :param public_operators: no rewrite writes an operator onnx does not know in its own domain
+    :param keep_functions: calls to local functions are not inlined
+    :param data_roots: folders the weights may be in, beside the model's
+    :param saving: where the weights go
+    :param target_opset: opset the model is converted to first, None to keep its own
+    :param comparison: the results are compared before writing, with these arguments of
+        :func:`xoptim.trust.verification.verify_models`; None does not
+    :param folder: where temporary models are written, those of the comparison
+    :param validation: checks each rewrite, None does not
+    :param profile: measures the time, None does not
+    :param provenance: records in new nodes the rewrites that wrote them and the nodes they replace
+    :param features: other observers of the engine
+    :param late_checks: big weights are checked when they are written, which may raise
+        :class:`xbuilder.errors.LateCheckError` then
+    :param verbose: verbosity of the engine
+    """
+
+    model: Any
+    patterns: Any = "default"
+    processor: str = "CPU"
+    max_iter: int = -1
+    trust_shapes: bool = False
+    public_operators: bool = False
+    keep_functions: bool = False
+    data_roots: Sequence[Path] = ()
+    saving: SavingFormat = field(default_factory=SavingFormat)
+    target_opset: int | None = None
+    comparison: Mapping[str, Any] | None = None
+    folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
+    validation: Validation | None = None
+    profile: Profile | None = None
+    provenance: bool = False
+    features: Sequence[Feature] = ()
+    late_checks: bool = False
+    verbose: int = 0
+
+    def run(self) -> OptimizedModel:
+        """Reads, optimizes and verifies the model.
+
+        :return: the optimized model and its statistics
+        :raises XoptimError: if the model cannot be read, optimized, or does not run
+        """
+        from ..toolkit.features import Provenance
+
+        begin = time.perf_counter()
+        provenance = Provenance() if self.provenance else None
+        places = RewritePlaces() if self.comparison is not None else None
+        observers = (self.validation, self.profile, provenance, places, *self.features)
+        builder, before = self._read([f for f in observers if f is not None])
+        # the container of a small model costs nothing, because its weights are still the builder's
+        container, rows = builder.to_onnx(
+            large_model=True,
+            external_threshold=self.saving.threshold,
+            return_optimize_report=True,
+            inline=not self.keep_functions,
+        )
+        if isinstance(self.model, Path):
+            container.protect(data_files(before, self.model))
+        if provenance is not None:
+            provenance.annotate(container.proto)
+        seconds = time.perf_counter() - begin
+        result = stored(container, before, self.saving)
+        done = OptimizedModel(
+            before,
+            container.proto,
+            result,
+            rows,
+            seconds,
+            name=str(self.model) if isinstance(self.model, Path) else before.graph.name,
+            patterns=self.patterns,
+            saving=self.saving,
+            profile=self.profile,
+            validation=None if self.validation is None else self.validation.summary,
+        )
+        if self.comparison is not None:
+            report = done.verification = self._verify(self.comparison, result)
+            done.unverified = unverified(report.never_ran, places.results if places else None)
+        return done
+
+    def _read(self, features: list[Feature]) -> tuple[GraphBuilder, ModelProto]:
+        """The model, converted to another opset if asked, and as it was read."""
+        from ..surgery.opset_conversion import convert_opset
+
+        options = OptimizationOptions(
+            patterns=self.patterns,
+            max_iter=self.max_iter,
+            processor=self.processor,
+            verbose=self.verbose,
+            trust_shapes=self.trust_shapes,
+            public_operators=self.public_operators,
+            late_checks=self.late_checks,
+            features=features,
+        )
+
+        def builder(model: Any, folder: str | None = None) -> GraphBuilder:
+            return GraphBuilder(
+                str(model) if isinstance(model, Path) else model,
+                infer_shapes_options=True,
+                allowed_roots=self.data_roots,
+                optimization_options=options,
+                base_dir=folder,
+            )
+
+        if self.target_opset is None:
+            read = builder(self.model)
+            return read, read.origin
+        is_file = isinstance(self.model, Path)
+        source = load_model(self.model, self.data_roots) if is_file else None
+        proto = self.model if source is None else source.proto
+        if proto.functions and self.keep_functions:
+            raise OptionError(
+                "the functions of the model are inlined by --target-opset, it does not go with "
+                "--keep-functions"
+            )
+        converted = convert_opset(proto, self.target_opset)
+        return builder(converted, None if source is None else source.base_dir), proto
+
+    def _verify(self, how: Mapping[str, Any], result: ModelProto | ModelContainer) -> Any:
+        """Compares the results of the two models.
+
+        onnxruntime reads models with external data from files. They are written in a temporary
+        folder where there is room for them, and removed at the end.
+        """
+        with temporary_folder(str(self.folder), "xoptim") as folder:
+            before = copy_next_to_data(self.model, self.data_roots, Path(folder))
+            after: ModelProto | Path
+            if isinstance(result, ModelContainer):
+                after = Path(result.save(Path(folder) / "after.onnx")[-1])
+            else:
+                after = result
+            return verify_models(before, after, **how, isolated=True)
+
+
+def copy_next_to_data(model: Any, data_roots: Sequence[Path], folder: Path) -> Any:
+    """A model for onnxruntime, without links out of the folder of its file.
+
+    :param model: the file of the model, or the model itself
+    :param data_roots: folders the weights may be in, beside the model's
+    :param folder: where the model is copied with its weights if there are such folders
+    :return: the file to give to onnxruntime, or the model
+    """
+    if not data_roots or not isinstance(model, Path):
+        return model
+    container = ModelContainer.load(model, data_roots)
+    return Path(container.save(folder / "before.onnx")[-1])

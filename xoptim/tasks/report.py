@@ -1,0 +1,129 @@
+"""The report of an optimization: tables for a terminal or a page."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from .measure import print_latency
+from .tables import NO_TERMINAL, counted, html_console, human_bytes, print_line, print_table
+from .verification_tables import print_validation, print_verification
+
+if TYPE_CHECKING:
+    from .result import OptimizedModel
+
+#: the rewrite that turns a Constant node into an initializer
+_MOVED = "ConstantToInitializer"
+#: number of rows of the table of operators, since a model may have thousands of local functions
+_MOST_TYPES = 40
+#: the cleaning after the rewrites
+_CLEANED = "clean_after_patterns"
+
+
+def html_report(done: OptimizedModel) -> str:
+    """Renders the tables of an optimization as an HTML page.
+
+    :param done: the optimization
+    """
+    out = html_console()
+    print_line(out, f"{done.name}, patterns: {done.patterns}")
+    print_report(done, out)
+    return out.export_html(inline_styles=True)
+
+
+def text_report(done: OptimizedModel) -> str:
+    """Renders the tables of an optimization as text.
+
+    :param done: the optimization
+    """
+    out = Console(highlight=False, width=NO_TERMINAL, file=io.StringIO(), color_system=None)
+    print_report(done, out)
+    text: str = out.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def html_fragment(done: OptimizedModel) -> str:
+    """Renders the tables of an optimization for a notebook.
+
+    :param done: the optimization
+    """
+    out = html_console()
+    print_report(done, out)
+    code = "<pre style='white-space:pre;line-height:1.2;font-family:monospace'>{code}</pre>"
+    return out.export_html(inline_styles=True, code_format=code)
+
+
+def print_report(done: OptimizedModel, out: Console) -> None:
+    """Prints the result of an optimization.
+
+    :param done: the optimization
+    :param out: destination
+    """
+    info = done.to_dict()
+    _print_nodes(info, out)
+    print_line(
+        out,
+        f"weights: {human_bytes(info['weight_bytes_before'])} -> "
+        f"{human_bytes(info['weight_bytes_after'])}",
+    )
+    if info["opset_before"] != info["opset_after"]:
+        print_line(out, f"opset:   {info['opset_before']} -> {info['opset_after']}")
+    print_line(out, f"time:    {done.seconds:.2f} s")
+    changed = [r for r in info["op_types"] if r["delta"] and r["op_type"] != "Constant"]
+    if changed:
+        rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
+        print_table(out, "operators", ["type", "before", "after", "change"], rows[:_MOST_TYPES])
+        if len(rows) > _MOST_TYPES:
+            print_line(out, f"and {counted(len(rows) - _MOST_TYPES, 'other type')}")
+    applied = rewrites(info["applied"])
+    if applied:
+        print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], applied)
+    for op_type in info["private_operators"]:
+        print_line(
+            out,
+            f"{op_type}: onnxruntime alone knows it, onnx.checker refuses the model; "
+            "--public-operators keeps to the others",
+        )
+    if done.latency is not None:
+        print_latency(done.latency, out)
+    if done.validation is not None:
+        print_validation(done.validation, out)
+    if done.verification is not None:
+        print_verification(done.verification, out)
+    for missing in done.unverified:
+        print_line(out, f"not verified: {missing}")
+
+
+def _print_nodes(info: dict[str, Any], out: Console) -> None:
+    """Prints the number of nodes except Constant."""
+    n, m = info["nodes_before"], info["nodes_after"]
+    change = f"{(m - n) / n:+.1%}" if n else "empty graph"
+    print_line(out, f"nodes:   {n} -> {m} ({change})")
+    moved = sum(r["instances"] for r in info["applied"] if r["pattern"] == _MOVED)
+    if moved:
+        became = "became an initializer" if moved == 1 else "became initializers"
+        nodes = counted(moved, "Constant node")
+        print_line(out, f"         {nodes} {became}, Constant nodes are not counted as nodes")
+
+
+def rewrites(applied: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The rows of the table of rewrites, in the words of a user.
+
+    The rewrite of Constant nodes into initializers is left out, and so are the nodes it temporarily
+    leaves.
+
+    :param applied: the result of :func:`xoptim.reports.model_summary.pattern_totals`
+    :return: rows: name, applications, nodes removed, nodes added, milliseconds
+    """
+    passing = sum(r["added"] for r in applied if r["pattern"] == _MOVED)
+    rows = []
+    for r in applied:
+        name, removed, applications = r["pattern"], r["removed"], r["instances"]
+        if name == _CLEANED:
+            name, removed, applications = "unused nodes", removed - passing, ""
+        if name != _MOVED and (removed > 0 or r["added"]):
+            ms = f"{r['time_in'] * 1e3:.1f}"
+            rows.append((name.replace("_", " "), applications, removed, r["added"], ms))
+    return sorted(rows, key=lambda row: -row[2])

@@ -1,0 +1,142 @@
+"""An optimized model with all that is known of its optimization."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnx import ModelProto
+
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.operators.opsets import opsets_of
+
+from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from ..trust.inputs.coverage import Unverified
+from ..trust.verification import VerificationReport
+from ..trust.windows.certificates import Summary
+from .saving import SavingFormat, save
+from .verification_tables import verification_as_dict
+
+if TYPE_CHECKING:
+    from ..toolkit.profiles import Profile
+    from .measure import ModelLatency
+
+
+@dataclass
+class OptimizedModel:
+    """The result of an optimization.
+
+    :param before: the model that was read, its weights may still be in their file
+    :param after: the optimized model; the weights of a large one are in *stored*
+    :param stored: what is saved, a model, or the container of a large one
+    :param rows: rows of the engine
+    :param seconds: time to read and optimize
+    :param name: the file of the model, or the name of its graph
+    :param patterns: the patterns that were asked for
+    :param saving: where :meth:`save` puts the weights
+    :param verification: the comparison of the results, None if it was not asked for
+    :param unverified: the bodies that never ran, with their rewrites
+    :param validation: the certificates of the rewrites, None if they were not asked for
+    :param latency: the time both models take, None if it was not asked for
+    :param profile: where the time went, None if it was not asked for
+    :param files: the files written, rows with `path`, `bytes`
+    """
+
+    before: ModelProto
+    after: ModelProto
+    stored: ModelProto | ModelContainer
+    rows: list[dict[str, Any]]
+    seconds: float
+    name: str = ""
+    patterns: Any = None
+    saving: SavingFormat = field(default_factory=SavingFormat)
+    verification: VerificationReport | None = None
+    unverified: list[Unverified] = field(default_factory=list)
+    validation: Summary | None = None
+    latency: list[ModelLatency] | None = None
+    profile: Profile | None = None
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def model(self) -> ModelProto:
+        """The optimized model as one proto.
+
+        :raises InvalidModelError: it is too large for one, :meth:`save` writes it
+        """
+        if isinstance(self.stored, ModelProto):
+            return self.stored
+        return self.stored.to_model_proto()
+
+    @property
+    def statistics(self) -> Any:
+        """The rows of the engine as a `pandas.DataFrame`."""
+        from pandas import DataFrame
+
+        return DataFrame(self.rows)
+
+    @property
+    def failure(self) -> str:
+        """The differences between the results of the models, empty if there is none."""
+        return "" if self.verification is None else self.verification.reason
+
+    def save(self, path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+        """Writes the model, or nothing if it fails. The weights of a large model are in a file next
+        to it, those of a model read with external data too.
+
+        :param path: the file, .onnx, .json or .textproto
+        :return: the files written, the model is the last one: rows with `path`, `bytes`
+        """
+        self.files = save(self.stored, Path(path), self.saving)
+        return self.files
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is known, with values json accepts: counts of nodes, weights, rewrites applied,
+        verification, validation, latency, profile."""
+        return {
+            "patterns": "none" if self.patterns is None else str(self.patterns),
+            "seconds": self.seconds,
+            **_node_counts("before", self.before),
+            **_node_counts("after", self.after),
+            "opset_before": opsets_of(self.before).get("", 1),
+            "opset_after": opsets_of(self.after).get("", 1),
+            "weight_bytes_before": weight_bytes(self.before),
+            "weight_bytes_after": weight_bytes(self.after),
+            "op_types": compare_ops(self.before, self.after),
+            "private_operators": [r["private"] for r in self.rows if r.get("private")],
+            "applied": [r for r in pattern_totals(self.rows) if r["added"] or r["removed"]],
+            "verification": verification_as_dict(self.verification, self.unverified),
+            "validation": None if self.validation is None else self.validation.to_dict(),
+            "latency": None if self.latency is None else [m.to_row() for m in self.latency],
+            "profile": None if self.profile is None else self.profile.rows(),
+        }
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as a web page.
+
+        :param path: the file, `.html`
+        """
+        from .report import html_report
+
+        Path(path).write_text(html_report(self), encoding="utf-8")
+
+    def __str__(self) -> str:
+        from .report import text_report
+
+        return text_report(self)
+
+    def _repr_html_(self) -> str:
+        from .report import html_fragment
+
+        return html_fragment(self)
+
+
+def _node_counts(when: str, model: ModelProto) -> dict[str, int]:
+    """Number of nodes except Constant, since turning one into an initializer is no gain."""
+    counts = count_ops(model)
+    constants = counts.get("Constant", 0)
+    return {
+        f"nodes_{when}": sum(counts.values()) - constants,
+        f"constant_nodes_{when}": constants,
+    }

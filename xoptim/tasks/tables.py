@@ -1,0 +1,76 @@
+"""Tables and lines of text for a terminal or a page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+#: columns of a table that no terminal shows
+NO_TERMINAL = 120
+
+
+def html_console() -> Console:
+    """A console that prints nothing and records its output, for `export_html`."""
+    return Console(highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO())
+
+
+def print_line(out: Console, text: str = "") -> None:
+    """Prints a line as it is, however long."""
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def print_table(
+    out: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    left: int = 1,
+    one_line: bool = False,
+) -> None:
+    """Prints a table after an empty line.
+
+    :param out: destination
+    :param title: line above the table
+    :param columns: names of the columns
+    :param rows: values, one sequence by row
+    :param left: number of columns aligned on the left, the others are numbers
+    :param one_line: a row takes one line, the last column is cut if there is no room for it
+    """
+    table = Table(show_edge=False, pad_edge=False)
+    rows = list(rows)
+    widths = [max(map(len, (name, *(str(r[i]) for r in rows)))) for i, name in enumerate(columns)]
+    last = len(columns) - 1
+    for i, name in enumerate(columns):
+        cut = one_line and i == last
+        table.add_column(
+            name,
+            justify="left" if i < left else "right",
+            overflow="ellipsis" if cut else "fold",
+            no_wrap=cut,
+            min_width=widths[i] if one_line and not cut else None,
+            max_width=max(out.width - sum(widths[:last]) - 3 * last, 1) if cut else None,
+        )
+    for row in rows:
+        table.add_row(*(escape(str(value)) for value in row))
+    print_line(out, f"\n{title}")
+    out.print(table)
+
+
+def counted(number: int, noun: str) -> str:
+    """Writes a number of things: ``1 pattern``, ``2 patterns``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def human_bytes(size: int) -> str:
+    """Writes a number of bytes for a reader: ``2048`` gives ``2.0 KB``."""
+    value = float(size)
+    for unit in ("bytes", "KB", "MB"):
+        if value < 1024:
+            return f"{int(value)} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GB"

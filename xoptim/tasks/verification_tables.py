@@ -1,0 +1,92 @@
+"""Tables of the comparison of two models, and of the checks of rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..trust.windows.certificates import RIGHT, Summary
+from .tables import counted, print_line, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..trust.inputs.coverage import Unverified
+    from ..trust.outputs import OutputDifference
+    from ..trust.verification import VerificationReport
+
+
+def verification_as_dict(
+    report: VerificationReport | None, missing: Sequence[Unverified] = ()
+) -> dict[str, Any] | None:
+    """Describes a comparison with values json accepts, None if there was none.
+
+    :param report: the comparison
+    :param missing: the bodies that never ran
+    """
+    if report is None:
+        return None
+    return {
+        "ok": report.ok,
+        "rtol": report.rtol,
+        "atol": report.atol,
+        "max_abs": report.max_abs,
+        "max_rel": report.max_rel,
+        "sizes": report.sizes,
+        "seed": report.seed,
+        "draws": report.draws,
+        "never_ran": [asdict(body) for body in missing],
+        "not_loaded": report.not_loaded,
+        "outputs": report.to_rows(),
+    }
+
+
+def print_verification(report: VerificationReport, out: Console) -> None:
+    """Prints a comparison: one row by output.
+
+    :param report: the comparison
+    :param out: destination
+    """
+    rows: list[tuple[object, ...]] = []
+    for r in report.rows:
+        sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"
+        rows.append((r.output, r.dtype, list(r.shape), *sizes, _place(r), r.reason))
+    where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
+    if report.draws > 1:
+        where = f"{report.draws} sets of inputs, the first {f'with {where}' if where else 'plain'}"
+    elif where:
+        where = f"with {where}"
+    verdict = "same results" if report.ok else "results differ"
+    title = f"verification: {verdict}, tolerance {report.rtol:g}" + (f", {where}" if where else "")
+    columns = ["output", "type", "shape", "max abs", "max rel", "at", "remark"]
+    for place in (6, 5):  # columns that say nothing
+        if not any(row[place] for row in rows):
+            columns = [*columns[:place], *columns[place + 1 :]]
+            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
+    print_table(out, title, columns, rows, left=3)
+    if report.not_loaded:
+        print_line(out, f"{report.not_loaded}; the reference evaluator of onnx ran it instead")
+
+
+def _place(row: OutputDifference) -> str:
+    """The index of the largest difference of an output."""
+    return str(list(row.where)) if row.where and row.max_rel else ""
+
+
+def print_validation(summary: Summary, out: Console) -> None:
+    """Prints the number of rewrites by verdict, and those that are not simply right.
+
+    :param summary: the certificates
+    :param out: destination
+    """
+    count = counted(len(summary.certificates), "rewrite")
+    print_line(out, f"validation: {count}, {summary.text()}, in {summary.seconds:.2f} s")
+    rows = [
+        (r["pattern"], r["verdict"], r["instances"], f"{r['max_rel']:.3g}", r["reason"])
+        for r in summary.rows()
+        if r["verdict"] != RIGHT or r["reason"]
+    ]
+    if rows:
+        columns = ["rewrite", "verdict", "times", "max rel", "remark"]
+        print_table(out, "checks with a remark", columns, rows, left=2)
