@@ -74,6 +74,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 HOOKS = {
     "xbuilder.passes.patterns": "the engine",
     "xoptim.catalogue.registry": "the families of patterns, which xoptim/__init__.py names",
+    "xoptim.tasks.sources": "the converter of torch modules",
     "xbuilder.support.walking": "the modules of the package that asks",
 }
 #: package -> packages of the project it may import

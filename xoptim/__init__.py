@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from xbuilder.options import OrderAlgorithm
@@ -68,5 +67,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """The functions of :mod:`xoptim.tasks.calls`, imported when they are first asked for."""
     if name in __all__:
-        return getattr(importlib.import_module(f"{__name__}.tasks.calls"), name)
+        from .tasks import calls
+
+        return getattr(calls, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

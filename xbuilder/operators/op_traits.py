@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
 Key = tuple[str, str]
 
@@ -180,3 +180,11 @@ def is_float_of(elem_type: int | None, opset: int) -> bool:
 IN_ANY_OPSET = frozenset({"LayerNormalization"})
 #: operator of the main domain -> the rank its first inputs must have
 EXACT_RANKS = {"Gemm": (2, 2)}
+
+
+def is_random(nodes: Iterable[NodeProto]) -> bool:
+    """Whether one of the nodes is random."""
+    return any(
+        node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
+        for node in nodes
+    )

@@ -13,9 +13,9 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..tasks.measure import ModelLatency, measure_models
 from ..tasks.optimization import Optimization, copy_next_to_data
-from ..tasks.report import html_report
 from ..tasks.result import OptimizedModel
 from ..tasks.saving import data_files, save
+from .options.checks import Checks, check_options
 from .options.optimize_options import (
     data_root_option,
     keep_functions_option,
@@ -28,13 +28,12 @@ from .options.saving import (
     refuse_on_command_line,
     saving_options,
 )
-from .options.validation import validate_options
 from .options.verify_options import Comparison, verify_options
 from .patterns import LOADED, check_selection, load_option
-from .results.profiles import print_profile, profile_file_text, profile_options
+from .results.profiles import print_profile
 from .results.report import next_commands, outcome_as_dict, print_outcome
+from .results.report_files import ReportFiles, report_options
 from .results.request import Request
-from .results.statistics import statistics_text
 from .terminal.output import (
     WIDE,
     common_options,
@@ -42,7 +41,6 @@ from .terminal.output import (
     message_of,
     print_json,
     prints_on_stderr,
-    staged_text,
 )
 from .terminal.paths import InputModel, OutputFile, check_different, check_link, target_of
 
@@ -110,24 +108,13 @@ def level(verbose: int) -> int:
     "unless --no-verify.",
 )
 @verify_options
-@validate_options
-@click.option(
-    "--measure",
-    is_flag=True,
-    help="Measures the time of both models under onnxruntime, in turns, on one thread.",
-)
-@click.option(
-    "--stats",
-    type=OutputFile([".csv", ".json"]),
-    help="Writes the rows of the engine into a .csv or .json file.",
-)
-@profile_options
+@check_options
+@report_options
 @click.option(
     "--provenance",
     is_flag=True,
     help="Writes in the metadata of each new node its rewrites and the nodes it stands for.",
 )
-@click.option("--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page.")
 @common_options
 @click.pass_context
 def optimize(
@@ -151,14 +138,9 @@ def optimize(
     target_opset: int | None,
     verify: bool | None,
     how: Comparison,
-    validates: bool,
-    windows: Path | None,
-    measure: bool,
-    stats: Path | None,
-    profile: bool,
-    profile_output: Path | None,
+    checks: Checks,
+    reports: ReportFiles,
     provenance: bool,
-    html: Path | None,
     as_json: bool,
     verbose: int,
 ) -> None:
@@ -186,14 +168,10 @@ def optimize(
         output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
         force=force,
         loaded=ctx.meta.get(LOADED, ()),
-        comparison=_comparison(ctx, verify, target_opset, how, measure),
-        validates=validates or windows is not None,
-        windows=windows,
-        measures=how if measure else None,
-        stats=stats,
-        html=html,
-        profile=profile,
-        profile_output=profile_output,
+        comparison=_comparison(ctx, verify, target_opset, how, checks.measure),
+        checks=checks,
+        measures=how if checks.measure else None,
+        reports=reports,
         as_json=as_json,
     )
     run_each(ctx, request, others, output_dir)
@@ -253,7 +231,7 @@ def _run(request: Request) -> str:
         print_json(outcome_as_dict(request, done))
     else:
         print_outcome(request, done, console())
-        if done.profile is not None and request.profile:
+        if done.profile is not None and request.reports.profile:
             print_profile(done.profile, console(width=WIDE))
     if done.failure:
         click.echo(f"Error: {done.failure}; nothing is written", err=True)
@@ -311,7 +289,7 @@ def run_each(
 def _optimized(request: Request) -> OptimizedModel:
     """Optimizes the model and writes it."""
     task = request.optimization
-    reports = [request.stats, request.html, request.profile_output]
+    reports = request.reports.paths
     check_different(reports, request.model)
     check_different([request.output, *reports])
     check_selection(task.patterns)
@@ -358,24 +336,21 @@ def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
 
     :raises LateCheckError: if the check of a weight fails when it is written
     """
-    stats, html, profile = request.stats, request.html, request.profile_output
     task = request.fresh(late_checks=late_checks)
     if request.output is not None and not request.force:
         check_replaced(request.output, request.model, task.data_roots)
     with prints_on_stderr(request.as_json):
         done = task.run()
-    check_different([request.output, stats, html, profile], *data_files(done.before, request.model))
+    check_different(
+        [request.output, *request.reports.paths], *data_files(done.before, request.model)
+    )
     if request.output is not None and isinstance(done.stored, ModelContainer):
         check_link(request.output)
     if done.failure:
         return done
     if request.measures is not None:
         done.latency = _measured(done, task, request.measures)
-    with (
-        staged_text(stats, statistics_text(done.rows, stats)),
-        staged_text(html, html_report(done) if html else ""),
-        staged_text(profile, profile_file_text(done.profile, profile)),
-    ):
+    with request.reports.staged(done):
         if request.output is not None:
             done.files = save(done.stored, target_of(request.output), task.saving)
     return done

@@ -1,18 +1,14 @@
-"""The report of an optimization: tables for a terminal or a page."""
+"""Tables of what an optimization changed."""
 
 from __future__ import annotations
 
-import io
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from .measure import print_latency
-from .tables import NO_TERMINAL, counted, html_console, human_bytes, print_line, print_table
-from .verification_tables import print_validation, print_verification
+from .tables import counted, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
-    from .result import OptimizedModel
+    from rich.console import Console
 
 #: the rewrite that turns a Constant node into an initializer
 _MOVED = "ConstantToInitializer"
@@ -22,46 +18,12 @@ _MOST_TYPES = 40
 _CLEANED = "clean_after_patterns"
 
 
-def html_report(done: OptimizedModel) -> str:
-    """Renders the tables of an optimization as an HTML page.
+def print_changes(info: Mapping[str, Any], out: Console) -> None:
+    """Prints what an optimization changed: nodes, weights, operators, rewrites.
 
-    :param done: the optimization
-    """
-    out = html_console()
-    print_line(out, f"{done.name}, patterns: {done.patterns}")
-    print_report(done, out)
-    return out.export_html(inline_styles=True)
-
-
-def text_report(done: OptimizedModel) -> str:
-    """Renders the tables of an optimization as text.
-
-    :param done: the optimization
-    """
-    out = Console(highlight=False, width=NO_TERMINAL, file=io.StringIO(), color_system=None)
-    print_report(done, out)
-    text: str = out.file.getvalue()  # type: ignore[attr-defined]
-    return text
-
-
-def html_fragment(done: OptimizedModel) -> str:
-    """Renders the tables of an optimization for a notebook.
-
-    :param done: the optimization
-    """
-    out = html_console()
-    print_report(done, out)
-    code = "<pre style='white-space:pre;line-height:1.2;font-family:monospace'>{code}</pre>"
-    return out.export_html(inline_styles=True, code_format=code)
-
-
-def print_report(done: OptimizedModel, out: Console) -> None:
-    """Prints the result of an optimization.
-
-    :param done: the optimization
+    :param info: the result of :meth:`xoptim.tasks.result.OptimizedModel.to_dict`
     :param out: destination
     """
-    info = done.to_dict()
     _print_nodes(info, out)
     print_line(
         out,
@@ -70,7 +32,7 @@ def print_report(done: OptimizedModel, out: Console) -> None:
     )
     if info["opset_before"] != info["opset_after"]:
         print_line(out, f"opset:   {info['opset_before']} -> {info['opset_after']}")
-    print_line(out, f"time:    {done.seconds:.2f} s")
+    print_line(out, f"time:    {info['seconds']:.2f} s")
     changed = [r for r in info["op_types"] if r["delta"] and r["op_type"] != "Constant"]
     if changed:
         rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
@@ -86,17 +48,9 @@ def print_report(done: OptimizedModel, out: Console) -> None:
             f"{op_type}: onnxruntime alone knows it, onnx.checker refuses the model; "
             "--public-operators keeps to the others",
         )
-    if done.latency is not None:
-        print_latency(done.latency, out)
-    if done.validation is not None:
-        print_validation(done.validation, out)
-    if done.verification is not None:
-        print_verification(done.verification, out)
-    for missing in done.unverified:
-        print_line(out, f"not verified: {missing}")
 
 
-def _print_nodes(info: dict[str, Any], out: Console) -> None:
+def _print_nodes(info: Mapping[str, Any], out: Console) -> None:
     """Prints the number of nodes except Constant."""
     n, m = info["nodes_before"], info["nodes_after"]
     change = f"{(m - n) / n:+.1%}" if n else "empty graph"

@@ -16,12 +16,16 @@ from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weig
 from ..trust.inputs.coverage import Unverified
 from ..trust.verification import VerificationReport
 from ..trust.windows.certificates import Summary
+from .measure import ModelLatency, print_latency
+from .report import print_changes
 from .saving import SavingFormat, save
-from .verification_tables import verification_as_dict
+from .tables import as_html, as_text, print_line
+from .verification_tables import print_validation, print_verification, verification_as_dict
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..toolkit.profiles import Profile
-    from .measure import ModelLatency
 
 
 @dataclass
@@ -112,24 +116,42 @@ class OptimizedModel:
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
+    def print(self, out: Console) -> None:
+        """Prints the report: what changed, latency, validation, verification.
+
+        :param out: destination
+        """
+        print_changes(self.to_dict(), out)
+        if self.latency is not None:
+            print_latency(self.latency, out)
+        if self.validation is not None:
+            print_validation(self.validation, out)
+        if self.verification is not None:
+            print_verification(self.verification, out)
+        for missing in self.unverified:
+            print_line(out, f"not verified: {missing}")
+
+    def html(self) -> str:
+        """The report as a web page."""
+
+        def show(out: Console) -> None:
+            print_line(out, f"{self.name}, patterns: {self.patterns}")
+            self.print(out)
+
+        return as_html(show)
+
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as a web page.
 
         :param path: the file, `.html`
         """
-        from .report import html_report
-
-        Path(path).write_text(html_report(self), encoding="utf-8")
+        Path(path).write_text(self.html(), encoding="utf-8")
 
     def __str__(self) -> str:
-        from .report import text_report
-
-        return text_report(self)
+        return as_text(self.print)
 
     def _repr_html_(self) -> str:
-        from .report import html_fragment
-
-        return html_fragment(self)
+        return as_html(self.print, fragment=True)
 
 
 def _node_counts(when: str, model: ModelProto) -> dict[str, int]:

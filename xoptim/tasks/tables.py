@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,11 +12,6 @@ from rich.table import Table
 
 #: columns of a table that no terminal shows
 NO_TERMINAL = 120
-
-
-def html_console() -> Console:
-    """A console that prints nothing and records its output, for `export_html`."""
-    return Console(highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO())
 
 
 def print_line(out: Console, text: str = "") -> None:
@@ -74,3 +69,28 @@ def human_bytes(size: int) -> str:
             return f"{int(value)} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GB"
+
+
+def as_text(show: Callable[[Console], None]) -> str:
+    """The text of what a function prints.
+
+    :param show: prints on a console
+    """
+    file = io.StringIO()
+    show(Console(highlight=False, width=NO_TERMINAL, file=file, color_system=None))
+    return file.getvalue()
+
+
+def as_html(show: Callable[[Console], None], fragment: bool = False) -> str:
+    """The web page of what a function prints.
+
+    :param show: prints on a console
+    :param fragment: a part of a page, for a notebook
+    """
+    out = Console(highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO())
+    show(out)
+    if not fragment:
+        return out.export_html(inline_styles=True)
+    style = "white-space:pre;line-height:1.2;font-family:monospace"
+    code = f"<pre style='{style}'>{{code}}</pre>"
+    return out.export_html(inline_styles=True, code_format=code)

@@ -184,9 +184,7 @@ def bisect_rewrites(
 ) -> Bisection:
     """Looks for the first rewrite that changes the results of a model, reports the comparisons.
 
-    The model is optimized and run about ``log2(number of rewrites)`` times. When its results do not
-    differ, each rewrite is checked in its own window: one that is wrong for a size, a value or in a
-    branch that no input shows is found there.
+    It runs about ``log2(number of rewrites)`` times, then each rewrite in its own window.
 
     :param model: a model or its path
     :param patterns: a selection of patterns
@@ -208,15 +206,11 @@ def bisect_rewrites(
         done = bisect_rewrites("model.onnx", "default+onnxruntime", folder="wrong")
         print(done.rewrites, done.runs, done.wrong)
     """
-    with (
-        ExitStack() as files,
-        temporary_folder(tempfile.gettempdir(), "xoptim") as name,
-    ):
+    with ExitStack() as files, temporary_folder(tempfile.gettempdir(), "xoptim") as name:
         opener = Opener(files, isolated=isolated)
         # fails if the original model does
         reference = Reference(opener, model, inputs, sizes, Criterion(rtol, atol), seed)
-        switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
-        search = _Search(model, patterns, Path(name), **switches, reference=reference)
+        search = _Search(model, patterns, Path(name), trust_shapes, keep_functions, reference)
         try:
             reason, report = search.difference(-1)
         except EndlessError:

@@ -15,6 +15,7 @@ from typing import Any
 from onnx import NodeProto
 
 from xbuilder.nodes.functions import all_nodes
+from xbuilder.operators.op_traits import is_random
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..toolkit.features.provenance import REWRITES, SOURCES
@@ -26,7 +27,6 @@ from .outputs import OutputDifference, compare_outputs
 from .sessions.node_runner import NodeError, NodeRunner, reads
 from .sessions.ort_values import OrtResult, to_python, to_result
 from .sessions.runtime import Model, Opener, VerificationError, container_of
-from .verification import is_random
 
 #: number of results whose noise is measured with the optimizations of onnxruntime
 _MOST_SESSIONS = 8

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import onnx
-
-from xbuilder.operators.op_traits import RANDOM
+from xbuilder.operators.op_traits import is_random
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..reports.model_summary import iterate_nodes
@@ -27,7 +25,6 @@ __all__ = [
     "VerificationError",
     "VerificationReport",
     "compare_outputs",
-    "is_random",
     "verify_models",
 ]
 
@@ -261,14 +258,6 @@ def _identical(a: Any, b: Any) -> bool:
     if isinstance(a, list):
         return len(a) == len(b) and all(_identical(x, y) for x, y in zip(a, b, strict=True))
     return compare_outputs("", a, b, Criterion(0, 0)).ok
-
-
-def is_random(nodes: Iterable[onnx.NodeProto]) -> bool:
-    """Whether one of the nodes is random."""
-    return any(
-        node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
-        for node in nodes
-    )
 
 
 def _check_signatures(names: list[str], feeds: Mapping[str, Any], other: Session) -> None:

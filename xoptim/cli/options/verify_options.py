@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from xbuilder.tensors.closeness import ATOL, RTOL
 
 from ...trust.inputs.given_inputs import read_inputs
 from ...trust.sessions.runtime import structure_of
-from ..terminal.output import several_options
+from .bundles import bundled
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,11 @@ def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> f
     return value
 
 
-_options = several_options(
+#: adds ``--dim``, ``--input``, ``--inputs``, ``--rtol``, ``--atol``, ``--seed`` to a command, as
+#: `how`
+verify_options = bundled(
+    Comparison,
+    "how",
     click.option(
         "--dim",
         "sizes",
@@ -141,18 +144,3 @@ _options = several_options(
         help="Seed of the random inputs.",
     ),
 )
-
-
-def verify_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--dim``, ``--input``, ``--inputs``, ``--rtol``, ``--atol``, ``--seed`` to a command,
-    which receives them as one :class:`Comparison`, `how`.
-
-    :param command: the function of a command
-    """
-
-    @functools.wraps(command)
-    def with_comparison(*args: Any, **kwargs: Any) -> Any:
-        how = Comparison(**{field.name: kwargs.pop(field.name) for field in fields(Comparison)})
-        return command(*args, how=how, **kwargs)
-
-    return _options(with_comparison)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import click
-
-from ..terminal.paths import OutputFile
 from .statistics import statistics_text
 
 if TYPE_CHECKING:
@@ -16,33 +12,9 @@ if TYPE_CHECKING:
 
     from ...toolkit.profiles import Profile
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: `--profile` does not print the lines below this share of the time
 LEAST = 0.01
-
-
-def profile_options(command: Command) -> Command:
-    """Adds ``--profile`` and ``--profile-output`` to a command, as `profile`, `profile_output`."""
-    command = click.option(
-        "--profile-output",
-        type=OutputFile([".svg", ".html", ".txt", ".csv", ".json"]),
-        help="Writes the profile: a drawing (.svg), a page (.html), a text, or rows.",
-    )(command)
-    return click.option(
-        "--profile",
-        is_flag=True,
-        help="Prints where the time went: by graph, pass, phase and rewrite.",
-    )(command)
-
-
-def new_profile(wanted: bool) -> Profile | None:
-    """A profile to attach, None if it is not asked for."""
-    if not wanted:
-        return None
-    from ...toolkit.profiles import Profile
-
-    return Profile()
 
 
 def profile_file_text(profile: Profile | None, path: Path | None) -> str:

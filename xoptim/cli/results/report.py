@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ...tasks.report import print_report
 from ...tasks.tables import human_bytes, print_line
 from ...trust.sessions.runtime import VerificationError
 
@@ -76,7 +75,7 @@ def print_outcome(request: Request, done: OptimizedModel, out: Console) -> None:
     :param done: the optimization
     :param out: destination
     """
-    print_report(done, out)
+    done.print(out)
     if done.failure:
         return
     size = human_bytes(sum(row["bytes"] for row in done.files))

@@ -9,9 +9,10 @@ from typing import Any
 
 from ...tasks.optimization import Optimization
 from ...trust.windows.validation import Validation
+from ..options.checks import Checks
 from ..options.verify_options import Comparison
 from ..terminal.paths import target_of
-from .profiles import new_profile
+from .report_files import ReportFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +24,9 @@ class Request:
     :param force: the file to write may be a model with other inputs or outputs
     :param loaded: files of patterns the selection may name
     :param comparison: compares the results before writing, None does not
-    :param validates: checks each rewrite
-    :param windows: folder that receives the two models of a wrong rewrite
+    :param checks: what is checked beside the results
     :param measures: the inputs on which the time of both models is measured, None does not
-    :param stats: file for the rows of the engine
-    :param html: file for the report
-    :param profile: prints a profile of the time
-    :param profile_output: file for the profile
+    :param reports: the files written beside the model
     :param as_json: the standard output is for json
     """
 
@@ -38,13 +35,9 @@ class Request:
     force: bool
     loaded: Sequence[Path]
     comparison: Comparison | None
-    validates: bool
-    windows: Path | None
+    checks: Checks
     measures: Comparison | None
-    stats: Path | None
-    html: Path | None
-    profile: bool
-    profile_output: Path | None
+    reports: ReportFiles
     as_json: bool
 
     @property
@@ -62,13 +55,15 @@ class Request:
 
         :param changes: other values of its options
         """
+        from ...toolkit.profiles import Profile
+
         how = self.comparison
         if self.output is not None:
             changes["folder"] = target_of(self.output).absolute().parent
         return replace(
             self.optimization,
             comparison=None if how is None else how.arguments(self.model),
-            validation=Validation(self.windows) if self.validates else None,
-            profile=new_profile(self.profile or self.profile_output is not None),
+            validation=Validation(self.checks.windows) if self.checks.validates else None,
+            profile=Profile() if self.reports.profiles else None,
             **changes,
         )

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.operators.op_traits import HALF_FLOATS
+from xbuilder.operators.op_traits import HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
-from ..verification import is_random
 from .differences import Difference
 from .draws import SPECIAL, TIES, USUAL, Draw, draw_inputs
 from .judging import FAILS, Judge

@@ -1,0 +1,53 @@
+"""The options of the checks of rewrites and of the measure of the latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from .bundles import bundled
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks and the measures that are asked for.
+
+    :param validate: each rewrite is checked
+    :param windows: folder that receives the two models of a wrong rewrite
+    :param measure: the time of both models is measured
+    """
+
+    validate: bool
+    windows: Path | None
+    measure: bool
+
+    @property
+    def validates(self) -> bool:
+        """Whether each rewrite is checked."""
+        return self.validate or self.windows is not None
+
+
+#: adds ``--validate``, ``--windows``, ``--measure`` to a command, as `checks`
+check_options = bundled(
+    Checks,
+    "checks",
+    click.option(
+        "--validate",
+        is_flag=True,
+        help="Runs the nodes each rewrite removes and those it writes, on several sizes, "
+        "and fails if one is wrong: bodies that never run are checked too.",
+    ),
+    click.option(
+        "--windows",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="With --validate, receives the two models of a wrong rewrite and its inputs.",
+    ),
+    click.option(
+        "--measure",
+        is_flag=True,
+        help="Measures the time of both models under onnxruntime, in turns, on one thread.",
+    ),
+)

@@ -1,0 +1,83 @@
+"""The files ``xoptim optimize`` writes beside the model: statistics, report, profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ...tasks.result import OptimizedModel
+from ..options.bundles import bundled
+from ..terminal.output import staged_text
+from ..terminal.paths import OutputFile
+from .profiles import profile_file_text
+from .statistics import statistics_text
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """The reports that are asked for.
+
+    :param stats: file for the rows of the engine
+    :param html: file for the report
+    :param profile: prints a profile of the time
+    :param profile_output: file for the profile
+    """
+
+    stats: Path | None
+    html: Path | None
+    profile: bool
+    profile_output: Path | None
+
+    @property
+    def paths(self) -> list[Path | None]:
+        """The files to write."""
+        return [self.stats, self.html, self.profile_output]
+
+    @property
+    def profiles(self) -> bool:
+        """Whether the time is measured."""
+        return self.profile or self.profile_output is not None
+
+    @contextmanager
+    def staged(self, done: OptimizedModel) -> Iterator[None]:
+        """Writes the files, moved to their places if the block ends well.
+
+        :param done: the optimization
+        """
+        with ExitStack() as files:
+            for path, text in (
+                (self.stats, statistics_text(done.rows, self.stats)),
+                (self.html, done.html() if self.html else ""),
+                (self.profile_output, profile_file_text(done.profile, self.profile_output)),
+            ):
+                files.enter_context(staged_text(path, text))
+            yield
+
+
+#: adds ``--stats``, ``--profile``, ``--profile-output``, ``--html`` to a command, as `reports`
+report_options = bundled(
+    ReportFiles,
+    "reports",
+    click.option(
+        "--stats",
+        type=OutputFile([".csv", ".json"]),
+        help="Writes the rows of the engine into a .csv or .json file.",
+    ),
+    click.option(
+        "--profile",
+        is_flag=True,
+        help="Prints where the time went: by graph, pass, phase and rewrite.",
+    ),
+    click.option(
+        "--profile-output",
+        type=OutputFile([".svg", ".html", ".txt", ".csv", ".json"]),
+        help="Writes the profile: a drawing (.svg), a page (.html), a text, or rows.",
+    ),
+    click.option(
+        "--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page."
+    ),
+)
