@@ -78,6 +78,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "checks": (bool,),
     "late_checks": (bool,),
     "trust_shapes": (bool,),
+    "positive_dims": (bool, list, tuple),
     "processor": (str,),
     "dump_applied_patterns": (*PATH, type(None)),
     "passes": (list, tuple),
@@ -114,6 +115,7 @@ class PassOptions:
     order: OrderAlgorithm | str | None = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
     trust_shapes: bool = False
+    positive_dims: bool | Sequence[str] = False
     public_operators: bool = False
     checks: bool = True
     late_checks: bool = False
@@ -133,6 +135,8 @@ class PassOptions:
         check_processor(self.processor)
         if not isinstance(self.constant_folding, bool):
             check_names("constant_folding", self.constant_folding)
+        if not isinstance(self.positive_dims, bool):
+            check_names("Option positive_dims", self.positive_dims)
         check_names("Option passes", self.passes)
 
     def _check_types(self) -> None:

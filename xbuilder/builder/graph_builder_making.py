@@ -80,6 +80,7 @@ class BuilderMaking:
         if is_dimension:
             value = normalize(name) if not cleaned else (normalize(name),)
         graph.facts.refine(name, ResultFacts(kind, cleaned, None, value), "an input")
+        graph.declare_input_shape(cleaned)
         graph.input_specs.append(IOSpec(name, None, marker))
         if default_initializer is not None:
             graph.constants.overridable.add(name)

@@ -41,6 +41,10 @@ class OptimizationOptions(PassOptions):
     :param trust_shapes: the shapes a file declares for computed results are right even where the
         inference cannot know them (a Reshape whose shape is computed at run time), and rewrites
         rely on them; otherwise they are labels, since runtimes do not check them either
+    :param positive_dims: no dimension of an input is ever 0 (True), or those of these names are
+        not. Several rewrites wait for that proof, as a Reshape whose shape holds both -1 and a
+        dimension that may be 0. The optimized model may fail, or be wrong, on an input without
+        elements; sizes of 0 are left out of the validation of rewrites
     :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
         knows, `onnx.checker` accepts the result
     :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a

@@ -8,7 +8,7 @@ from functools import partial
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..dims import Shape
-from ..errors import InvalidModelError
+from ..errors import InvalidModelError, OptionError
 from ..facts.facts import DECLARED, ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
@@ -49,8 +49,10 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
             graph.constants.overridable.add(info.name)
         graph.input_specs.append(IOSpec(info.name, info))
         facts = _facts(graph, info)
-        graph.dimensions.take(facts.shape)
+        graph.declare_input_shape(facts.shape)
         graph.facts.refine(info.name, facts, "an input")
+    if graph.parent is None:
+        _check_positive_dims(graph, proto)
     for init in proto.initializer:
         _import_initializer(graph, init)
     for sparse in proto.sparse_initializer:
@@ -68,6 +70,23 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     declarations.update((v.name, v) for v in proto.output)
     import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
+
+
+def _check_positive_dims(graph: Graph, proto: GraphProto) -> None:
+    """Checks that the inputs have the dimensions the options declare positive.
+
+    :raises OptionError: none has one of them
+    """
+    wanted = graph.scope.options.positive_dims
+    if isinstance(wanted, bool):
+        return
+    known = set(declared_names(proto.input))
+    for name in wanted:
+        if name not in known:
+            raise OptionError(
+                f"Option positive_dims names {name!r}, which is no dimension of the inputs; "
+                f"theirs are {sorted(known)}, True stands for all of them."
+            )
 
 
 def _lists_every_initializer(graph: Graph) -> bool:

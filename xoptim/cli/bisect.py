@@ -19,6 +19,7 @@ from .options.optimize_options import (
     copy_next_to_data,
     data_root_option,
     keep_functions_option,
+    positive_dims_option,
     trust_shapes_option,
 )
 from .options.verify_options import Comparison, verify_options
@@ -44,6 +45,7 @@ from .terminal.paths import InputModel
     help="Looks for the optimizations of onnxruntime to blame, instead of the patterns.",
 )
 @trust_shapes_option
+@positive_dims_option
 @keep_functions_option
 @data_root_option
 @verify_options
@@ -54,6 +56,7 @@ def bisect(
     output: Path | None,
     runtime: bool,
     trust_shapes: bool,
+    positive_dims: bool | tuple[str, ...],
     keep_functions: bool,
     data_roots: Sequence[Path],
     how: Comparison,
@@ -78,6 +81,7 @@ def bisect(
             folder=output,
             isolated=True,
             trust_shapes=trust_shapes,
+            positive_dims=positive_dims,
             keep_functions=keep_functions,
         )
     if as_json:

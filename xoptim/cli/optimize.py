@@ -25,6 +25,7 @@ from .options.optimize_options import (
     copy_next_to_data,
     data_root_option,
     keep_functions_option,
+    positive_dims_option,
     public_operators_option,
     trust_shapes_option,
 )
@@ -110,6 +111,7 @@ def level(verbose: int) -> int:
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
 @trust_shapes_option
+@positive_dims_option
 @public_operators_option
 @keep_functions_option
 @data_root_option
@@ -154,6 +156,7 @@ def optimize(
     processor: str,
     max_iter: int,
     trust_shapes: bool,
+    positive_dims: bool | tuple[str, ...],
     public_operators: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
@@ -185,6 +188,7 @@ def optimize(
         processor=processor,
         max_iter=max_iter,
         trust_shapes=trust_shapes,
+        positive_dims=positive_dims,
         public_operators=public_operators,
         keep_functions=keep_functions,
         data_roots=data_roots,
@@ -405,6 +409,7 @@ def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelPro
         processor=request.processor,
         verbose=request.verbose,
         trust_shapes=request.trust_shapes,
+        positive_dims=request.positive_dims,
         public_operators=request.public_operators,
         late_checks=request.late_checks,
         features=features,

@@ -70,12 +70,14 @@ class _Search:
         patterns: Any,
         folder: Path,
         trust_shapes: bool,
+        positive_dims: bool | Sequence[str],
         keep_functions: bool,
         reference: Reference,
     ):
         self.model, self.patterns, self.folder = model, patterns, folder
         self.reference = reference
         self.trust_shapes, self.keep_functions = trust_shapes, keep_functions
+        self.positive_dims = positive_dims
         self.runs = 0
 
     def optimize(
@@ -86,6 +88,7 @@ class _Search:
             stop_after=stop_after,
             dump_applied_patterns=str(self.folder) if dump else None,
             trust_shapes=self.trust_shapes,
+            positive_dims=self.positive_dims,
             features=[] if places is None else [places],
         )
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
@@ -158,6 +161,7 @@ def bisect_rewrites(
     trust_shapes: bool = False,
     keep_functions: bool = False,
     atol: float = ATOL,
+    positive_dims: bool | Sequence[str] = False,
 ) -> Bisection:
     """Looks for the first rewrite that changes the results of a model, reports the comparisons.
 
@@ -174,6 +178,7 @@ def bisect_rewrites(
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
     :param keep_functions: local functions are optimized where they are, not inlined
     :param atol: see :func:`xoptim.trust.verification.verify_models`
+    :param positive_dims: see :class:`xbuilder.OptimizationOptions`
     :return: the wrong rewrite, if any, and the comparisons
     :raises VerificationError: if the original model does not run
 
@@ -189,8 +194,9 @@ def bisect_rewrites(
         opener = Opener(files, isolated=isolated)
         # fails if the original model does
         reference = Reference(opener, model, inputs, sizes, Criterion(rtol, atol), seed)
-        switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
-        search = _Search(model, patterns, Path(name), **switches, reference=reference)
+        search = _Search(
+            model, patterns, Path(name), trust_shapes, positive_dims, keep_functions, reference
+        )
         reason, report = search.difference(-1)
         places = RewritePlaces()
         done = Bisection(len(applied_rows(search.optimize(-1, places=places)[1])), 1, report)

@@ -15,6 +15,12 @@ trust_shapes_option = click.option(
     is_flag=True,
     help="The shapes MODEL declares for computed results are right: rewrites may rely on them.",
 )
+positive_dims_option = click.option(
+    "--positive-dims",
+    metavar="NAMES",
+    callback=lambda _, __, value: _positive_dims(value),
+    help="Dimensions of the inputs that are never 0, NAME1,NAME2 or all: rewrites may rely on it.",
+)
 public_operators_option = click.option(
     "--public-operators",
     is_flag=True,
@@ -32,6 +38,13 @@ data_root_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder the weights may be read from, beside the model's: a cache made of links.",
 )
+
+
+def _positive_dims(value: str | None) -> bool | tuple[str, ...]:
+    """The option `positive_dims` of the optimizer out of the text of the command line."""
+    if value is None or value == "all":
+        return value == "all"
+    return tuple(name.strip() for name in value.split(","))
 
 
 def copy_next_to_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:

@@ -33,6 +33,7 @@ class Request:
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param trust_shapes: the shapes the file declares for computed results are right
+    :param positive_dims: dimensions of the inputs that are never 0, True for all of them
     :param public_operators: no rewrite writes an operator onnx does not know in its own domain
     :param keep_functions: calls to local functions are not inlined
     :param data_roots: folders the weights may be in, beside the model's
@@ -58,6 +59,7 @@ class Request:
     processor: str
     max_iter: int
     trust_shapes: bool
+    positive_dims: bool | tuple[str, ...]
     public_operators: bool
     keep_functions: bool
     data_roots: Sequence[Path]
