@@ -16,7 +16,8 @@ from .support.argument_types import PATH, check_names, check_type, shown
 class InferShapesOptions(IntFlag):
     """How types and shapes of an existing model are inferred; flags add up.
 
-    * `NONE`: only the declarations of the model are used
+    * `NONE`: only the declarations of the model are used, until its patterns run: what they may ask
+      for is inferred then
     * `NEW`: results the model declares nothing about are inferred, the others are left as declared
     * `ONNX`: `onnx.shape_inference` runs once on the whole model
     * `DATA_PROP`: the same with data propagation

@@ -86,6 +86,8 @@ class Graph(FactReading):
         self.origin: Any = None
         #: False to add nodes without inferring anything
         self.infer_nodes = True
+        #: True when the nodes of the file were added without inferring anything
+        self.is_uninferred = False
         #: what passes and the engine remember about this graph
         self.notes = Notes()
 

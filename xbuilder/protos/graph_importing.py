@@ -155,6 +155,7 @@ def import_nodes(
     records = store.nodes
     options = graph.scope.infer_options
     graph.infer_nodes = bool(options)
+    graph.is_uninferred = not options
     only_new = options == InferShapesOptions.NEW
     trusted = trusts_shapes(graph)
     for record in list(records):

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.testing import model_from_text, optimizer_of
@@ -64,6 +64,23 @@ def test_types(g) -> None:
     assert g.try_infer_type("a") == FLOAT and g.try_infer_type("missing") == 0
     with pytest.raises(Exception, match="missing"):
         g.try_infer_type("missing", exc=True)
+
+
+def test_a_model_read_without_inference() -> None:
+    """A pattern may ask: what it asks for is inferred."""
+    model = model_from_text(TEXT)
+    builder = GraphBuilder(model, infer_shapes_options=False)
+    assert not builder.has_shape("b")
+    g = GraphBuilderPatternOptimization(builder, "default")
+    assert g.try_infer_type("b") == FLOAT and g.try_infer_shape("b") == ("batch", 4)
+    assert g.get_shape("d") == ("batch", 4) and g.has_type("two")
+    for name in ("default", "default+onnxruntime"):
+        options = OptimizationOptions(patterns=name)
+        found = [
+            GraphBuilder(model, infer_shapes_options=infer, optimization_options=options).to_onnx()
+            for infer in (False, True)
+        ]
+        assert [n.op_type for n in found[0].graph.node] == [n.op_type for n in found[1].graph.node]
 
 
 def test_shapes(g) -> None:
