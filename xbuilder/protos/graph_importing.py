@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -22,6 +23,7 @@ from ..nodes.subgraph_order import with_sorted_subgraphs
 from ..nodes.subgraphs import local_names, subgraphs_of
 from ..nodes.value_infos import IOSpec, declared_names, facts_from_type
 from ..options import InferShapesOptions
+from ..support.user_warnings import warn_user
 
 
 def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoProto] = ()) -> None:
@@ -39,8 +41,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     if graph.origin is None:
         graph.origin = proto
     require_unique([i.name for i in proto.input], "Input")
-    require_unique([i.name for i in proto.initializer], "Initializer")
-    initializers = {i.name for i in proto.initializer}
+    initializers = _unique_initializers(proto)
     listed = _lists_every_initializer(graph)
     for info in proto.input:
         if info.name in initializers:
@@ -53,7 +54,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
         graph.facts.refine(info.name, facts, "an input")
     if graph.parent is None:
         _check_positive_dims(graph, proto)
-    for init in proto.initializer:
+    for init in initializers.values():
         _import_initializer(graph, init)
     for sparse in proto.sparse_initializer:
         graph.sparse_initializers.append(sparse)
@@ -70,6 +71,25 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     declarations.update((v.name, v) for v in proto.output)
     import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
+
+
+def _unique_initializers(proto: GraphProto) -> dict[str, TensorProto]:
+    """The initializers by name. A runtime reads the last one of a name, the user is told so.
+
+    :raises InvalidModelError: two of them have one name and another type, or another shape
+    """
+    unique = {init.name: init for init in proto.initializer}
+    if len(unique) == len(proto.initializer):
+        return unique
+    kinds = {(init.name, init.data_type, *init.dims) for init in proto.initializer}
+    require_unique([name for name, *_ in kinds], "Initializer")
+    counts = Counter(init.name for init in proto.initializer)
+    for name in (name for name, count in counts.items() if count > 1):
+        warn_user(
+            f"Initializer {name!r} appears {counts[name]} times: the last one is read, as "
+            "runtimes do, the others are removed."
+        )
+    return unique
 
 
 def _check_positive_dims(graph: Graph, proto: GraphProto) -> None:
