@@ -168,7 +168,7 @@ class FunctionOptions:
 
     :param export_as_function: makes a function; a name implies it
     :param name: its name
-    :param domain: its domain
+    :param domain: its domain; the local domain of the model if it is empty, or `"*"`
     :param external_threshold: initializers above this size (bytes) become inputs of the function
     :param move_initializer_to_constant: initializers become Constant nodes inside the function
     :param return_initializer: initializers become additional inputs, returned to the caller
@@ -192,5 +192,7 @@ class FunctionOptions:
             check_type(f"FunctionOptions.{name}", getattr(self, name), type(spec.default))
         if self.name:
             self.export_as_function = True
+        if self.domain == "*":
+            self.domain = ""
         if self.export_as_function and not self.name:
             raise OptionError("FunctionOptions(export_as_function=True) needs a name.")

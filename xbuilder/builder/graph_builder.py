@@ -201,7 +201,9 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         :param external_threshold: bytes from which an initializer is big
         :param return_optimize_report: also returns the statistics
         :param inline: inlines local functions
-        :param function_options: makes a FunctionProto
+        :param function_options: makes a FunctionProto; with `return_initializer=True`, whose
+            weights are inputs, and a dictionary of what a model needs to call it, see
+            :func:`xbuilder.protos.exporting.export_weighted_function`
         :param mask_outputs: outputs to keep
         :param as_graph_proto: returns a GraphProto
         :return: ModelProto, FunctionProto, GraphProto or container; with the statistics if asked
