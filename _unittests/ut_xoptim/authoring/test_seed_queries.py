@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder import FactError, FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.testing import model_from_text, optimizer_of
@@ -157,3 +157,25 @@ def test_attribute(g) -> None:
     assert g.get_attribute(softmax, "missing", exc=False) is None
     with pytest.raises(OptionError, match="has no attribute 'missing'"):
         g.get_attribute(softmax, "missing")
+
+
+def test_local_functions_and_texts() -> None:
+    g = optimizer_of(TEXT)
+    inner = GraphBuilder(18)
+    inner.make_tensor_input("u", FLOAT, ("n",))
+    inner.op.Neg("u", outputs=["v"])
+    inner.make_tensor_output("v")
+    assert not g.has_local_function("F", "d")
+    added, key = g.make_local_function(inner, FunctionOptions(name="F", domain="d"))
+    assert added == [] and key == ("d", "F") and g.has_local_function("F", "d")
+    assert g.pretty_node(node(g, "d")) == "d = Softmax(b, axis=1)"
+    assert g.pretty_node(node(g, "d"), limit=10) == "d = Sof..." and g.pretty_node(None) == "None"
+
+
+def test_the_shape_of_a_constant(g) -> None:
+    assert g.get_constant_shape("w") == (4,) == g.get_constant_shape("w", exc=True)
+    assert g.get_constant_shape("X") is None
+    with pytest.raises(FactError, match="'X' is no constant"):
+        g.get_constant_shape("X", exc=True)
+    assert g.get_attribute_with_default(node(g, "d"), "axis", default_value=-1) == 1
+    assert g.get_attribute_with_default(node(g, "a"), "axis", default_value=-1) == -1
