@@ -83,13 +83,13 @@ class OptimizationOptions(PassOptions):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        rows = [
-            f"{name}={getattr(self, name)!r}"
-            for name, spec in self.__dataclass_fields__.items()
-            if name != "patterns" and getattr(self, name) != spec.default
-        ]
         names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
-        rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
+        values = {**vars(self), "order": self.order.name, "patterns": names}
+        rows = [
+            f"{name}={values[name]!r}"
+            for name, spec in self.__dataclass_fields__.items()
+            if name == "patterns" or getattr(self, name) != spec.default
+        ]
         return f"{type(self).__name__}({', '.join(rows)})"
 
 
