@@ -11,6 +11,7 @@ from ..errors import OptionError
 from ..support.argument_types import shown
 from .graph_builder_facts import BuilderFacts
 from .graph_builder_making import BuilderMaking
+from .graph_builder_opset import Opset
 
 
 def _frozen(value: int | list[int]) -> np.ndarray:
@@ -22,6 +23,8 @@ def _frozen(value: int | list[int]) -> np.ndarray:
 class BuilderNames(BuilderMaking, BuilderFacts):
     """The other names of the queries of :class:`xbuilder.GraphBuilder`, and the constants an
     exporter writes everywhere, `g.op.Unsqueeze(x, g.ZERO)`."""
+
+    op: Opset
 
     ZERO = _frozen([0])
     ONE = _frozen([1])
@@ -86,8 +89,7 @@ class BuilderNames(BuilderMaking, BuilderFacts):
             self._vector(dim) if isinstance(dim, str) else np.array([dim], dtype=np.int64)
             for dim in shape
         ]
-        op = self.op
-        return str(op.Concat(*parts, axis=0) if len(parts) > 1 else parts[0])
+        return str(self.op.Concat(*parts, axis=0) if len(parts) > 1 else parts[0])
 
     def _vector(self, name: str) -> str:
         """A dimension held by a result, as a vector of one element."""

@@ -84,7 +84,7 @@ class OptimizationOptions(PassOptions):
 
     def __repr__(self) -> str:
         names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
-        values = {**vars(self), "order": self.order.name, "patterns": names}
+        values = {**vars(self), "order": getattr(self.order, "name", None), "patterns": names}
         rows = [
             f"{name}={values[name]!r}"
             for name, spec in self.__dataclass_fields__.items()

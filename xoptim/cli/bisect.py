@@ -16,6 +16,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
 from .options.optimize_options import (
+    assumptions,
     copy_next_to_data,
     data_root_option,
     keep_functions_option,
@@ -50,13 +51,13 @@ from .terminal.paths import InputModel
 @data_root_option
 @verify_options
 @common_options
+@click.pass_context
 def bisect(
+    ctx: click.Context,
     model: Path,
     patterns: str,
     output: Path | None,
     runtime: bool,
-    trust_shapes: bool,
-    positive_dims: bool | tuple[str, ...],
     keep_functions: bool,
     data_roots: Sequence[Path],
     how: Comparison,
@@ -80,8 +81,7 @@ def bisect(
             **how.arguments(model),
             folder=output,
             isolated=True,
-            trust_shapes=trust_shapes,
-            positive_dims=positive_dims,
+            **assumptions(ctx),
             keep_functions=keep_functions,
         )
     if as_json:

@@ -22,6 +22,7 @@ from ..trust.rewrite_places import RewritePlaces
 from ..trust.verification import VerificationReport, verify_models
 from ..trust.windows.validation import Validation
 from .options.optimize_options import (
+    assumptions,
     copy_next_to_data,
     data_root_option,
     keep_functions_option,
@@ -155,8 +156,6 @@ def optimize(
     patterns: str,
     processor: str,
     max_iter: int,
-    trust_shapes: bool,
-    positive_dims: bool | tuple[str, ...],
     public_operators: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
@@ -187,8 +186,7 @@ def optimize(
         loaded=ctx.meta.get(LOADED, ()),
         processor=processor,
         max_iter=max_iter,
-        trust_shapes=trust_shapes,
-        positive_dims=positive_dims,
+        **assumptions(ctx),
         public_operators=public_operators,
         keep_functions=keep_functions,
         data_roots=data_roots,

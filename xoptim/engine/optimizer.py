@@ -116,10 +116,9 @@ class GraphBuilderPatternOptimization(Engine):
         check_type("features", features, (list, tuple))
         check_type("dump_applied_patterns", dump_applied_patterns, PATH, "a folder", optional=True)
         check_processor(processor)
-        graph = builder.graph if isinstance(builder, GraphBuilder) else builder
+        graph = self.graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
             patterns = graph.scope.options.patterns
-        self.graph = graph
         infer_missing(graph)
         self.store, self.facts = graph.store, graph.facts
         self.processor = processor

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from xbuilder.files.model_container import ModelContainer
 
+#: where a command keeps what the user says of the model
+_ASSUMED = "xoptim.assumptions"
 #: decorators, each adds an option to a command
 trust_shapes_option = click.option(
     "--trust-shapes",
     is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: _assume(ctx, trust_shapes=value),
     help="The shapes MODEL declares for computed results are right: rewrites may rely on them.",
 )
 positive_dims_option = click.option(
     "--positive-dims",
     metavar="NAMES",
-    callback=lambda _, __, value: _positive_dims(value),
+    expose_value=False,
+    callback=lambda ctx, _, value: _assume(ctx, positive_dims=_positive_dims(value)),
     help="Dimensions of the inputs that are never 0, NAME1,NAME2 or all: rewrites may rely on it.",
 )
 public_operators_option = click.option(
@@ -45,6 +51,19 @@ def _positive_dims(value: str | None) -> bool | tuple[str, ...]:
     if value is None or value == "all":
         return value == "all"
     return tuple(name.strip() for name in value.split(","))
+
+
+def _assume(ctx: click.Context, **options: Any) -> None:
+    ctx.meta.setdefault(_ASSUMED, {}).update(options)
+
+
+def assumptions(ctx: click.Context) -> dict[str, Any]:
+    """What the user says of the model: the options `trust_shapes` and `positive_dims` of the
+    optimizer.
+
+    :param ctx: a command that has both options
+    """
+    return dict(ctx.meta[_ASSUMED])
 
 
 def copy_next_to_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:

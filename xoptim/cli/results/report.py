@@ -137,7 +137,7 @@ def next_commands(request: Request, outcome: Outcome) -> list[str]:
     options += ["--trust-shapes"] if request.trust_shapes else []
     if request.positive_dims:
         dims = request.positive_dims
-        options += ["--positive-dims", "all" if dims is True else ",".join(dims)]
+        options += ["--positive-dims", "all" if isinstance(dims, bool) else ",".join(dims)]
     options += ["--keep-functions"] if request.keep_functions else []
     words = ["xoptim", "bisect", str(request.model), *options, *how.options]
     if request.target_opset is not None:  # the converter may be to blame
