@@ -18,12 +18,17 @@ from ...catalogue import rewrite
 _NOT_STATIC = "the shape of the new Reshape is not static"
 
 
-def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
+def lone_reshapes(g: RewriteContext, node: NodeProto, *others: str) -> list[NodeProto | None]:
     """The Reshape producing each operand of a product, then the one reading its result; None if
-    there is none or if the result has another use."""
+    there is none or if the result has another use.
+
+    :param g: the rewrite
+    :param node: the product
+    :param others: operators that may produce an operand too
+    """
     before = [
         None if r is None or g.is_used_more_than_once(r.output[0]) else r
-        for r in g.before_each(node, "Reshape")
+        for r in g.before_each(node, "Reshape", *others)
     ]
     after = g.after_or_none(node, "Reshape")
     moved = after is not None and after.input[0] == node.output[0]
@@ -81,7 +86,7 @@ def _matrices(g: RewriteContext, name: str) -> Shape:
 @rewrite(
     "default",
     root=("MatMul", "com.microsoft::FusedMatMul"),
-    reads="Reshape",
+    reads=("Reshape", "Squeeze"),
     name="MatMulReshape2Of3",
     aliases="ReshapeMatMulReshape",
 )
@@ -95,11 +100,11 @@ def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[
 
     5. A may be one matrix: Reshape(MatMul(A, Reshape(B))) -> MatMul(A, B), and so may B.
 
-    The Reshape keep the last two dimensions, the batch dimensions outside are equal, those inside
-    as well: nothing else is broadcast. The shape of the new Reshape is static. Nothing else reads
-    the inner results.
+    A Squeeze of an operand is a Reshape. The Reshape keep the last two dimensions, the batch
+    dimensions outside are equal, those inside as well: nothing else is broadcast. The shape of the
+    new Reshape is static. Nothing else reads the inner results.
     """
-    reshapes = lone_reshapes(g, node)
+    reshapes = lone_reshapes(g, node, "Squeeze")
     missing = [i for i, reshape in enumerate(reshapes) if reshape is None]
     g.require(len(missing) <= 1, "there are not two Reshape for this node only")
     lone = require_same_batches(g, node, reshapes)

@@ -100,6 +100,13 @@ MODELS = {
             "g (float[1, 1, 4, 5] x, float[6, 5, 7] k) => (float[2, 3, 4, 7] y)"
             "<int64[4] t = {2, 3, 5, 7}> { v = Reshape(k, t) y = MatMul(x, v) }",
         ),
+        "one matrix squeezed": (
+            "g (float[1, 1, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "<int64[1] z = {0}, int64[3] t = {-1, 5, 6}, int64[4] o = {-1, 3, 4, 6}>"
+            "{ u = Squeeze(x, z) v = Reshape(k, t) m = MatMul(u, v) y = Reshape(m, o) }",
+            "g (float[1, 1, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "{ y = MatMul(x, k) }",
+        ),
         "one matrix, the result is not reshaped": (
             "g (float[1, 1, 4, 5] x, float[2, 3, 5, 7] k) => (float[6, 4, 7] y)"
             "<int64[3] s = {1, 4, 5}, int64[3] t = {6, 5, 7}>"
