@@ -16,7 +16,8 @@ from .support.argument_types import PATH, check_names, check_type, shown
 class InferShapesOptions(IntFlag):
     """How types and shapes of an existing model are inferred; flags add up.
 
-    * `NONE`: only the declarations of the model are used
+    * `NONE`: only the declarations of the model are used, until its patterns run: what they may ask
+      for is inferred then
     * `NEW`: results the model declares nothing about are inferred, the others are left as declared
     * `ONNX`: `onnx.shape_inference` runs once on the whole model
     * `DATA_PROP`: the same with data propagation
@@ -78,6 +79,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "checks": (bool,),
     "late_checks": (bool,),
     "trust_shapes": (bool,),
+    "positive_dims": (bool, list, tuple),
     "processor": (str,),
     "dump_applied_patterns": (*PATH, type(None)),
     "passes": (list, tuple),
@@ -114,6 +116,7 @@ class PassOptions:
     order: OrderAlgorithm | str | None = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
     trust_shapes: bool = False
+    positive_dims: bool | Sequence[str] = False
     public_operators: bool = False
     checks: bool = True
     late_checks: bool = False
@@ -133,6 +136,8 @@ class PassOptions:
         check_processor(self.processor)
         if not isinstance(self.constant_folding, bool):
             check_names("constant_folding", self.constant_folding)
+        if not isinstance(self.positive_dims, bool):
+            check_names("Option positive_dims", self.positive_dims)
         check_names("Option passes", self.passes)
 
     def _check_types(self) -> None:
@@ -163,7 +168,7 @@ class FunctionOptions:
 
     :param export_as_function: makes a function; a name implies it
     :param name: its name
-    :param domain: its domain
+    :param domain: its domain; the local domain of the model if it is empty, or `"*"`
     :param external_threshold: initializers above this size (bytes) become inputs of the function
     :param move_initializer_to_constant: initializers become Constant nodes inside the function
     :param return_initializer: initializers become additional inputs, returned to the caller
@@ -187,5 +192,7 @@ class FunctionOptions:
             check_type(f"FunctionOptions.{name}", getattr(self, name), type(spec.default))
         if self.name:
             self.export_as_function = True
+        if self.domain == "*":
+            self.domain = ""
         if self.export_as_function and not self.name:
             raise OptionError("FunctionOptions(export_as_function=True) needs a name.")

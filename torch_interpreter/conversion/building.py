@@ -16,7 +16,7 @@ from xbuilder.support.user_warnings import warn_user
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..exporting.program import TorchProgram
-from ..inputs.dimension_conditions import assumptions
+from ..inputs.dimension_conditions import assumptions, least_sizes
 from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
 from ..inputs.inputs import name_inputs
 from ..patches.fake_tensors import has_no_data
@@ -62,6 +62,7 @@ def build(
     """
     name_inputs(program.inputs, input_names)
     namer = _named_dimensions(program, verbose)
+    _note_least_sizes(builder, program, namer)
     outputs = [o for o in program.outputs if o is not None]
     names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
@@ -104,6 +105,14 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
             "torch.export.Dim(name, min=..., max=...) says that no other size is needed."
         )
     return namer
+
+
+def _note_least_sizes(builder: GraphBuilder, program: TorchProgram, namer: DimensionNamer) -> None:
+    """Tells the builder which dimensions of the inputs are never 0."""
+    named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
+    for symbol, least in least_sizes(named, program.specs, program.ranges).items():
+        if symbol in namer.names:
+            builder.facts.constraints.add_at_least(namer.names[symbol], least)
 
 
 def _weight(

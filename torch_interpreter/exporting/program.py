@@ -32,6 +32,7 @@ class TorchProgram:
     :param inputs: the other placeholders
     :param outputs: outputs of the model, fx nodes or python values
     :param specs: dynamic dimensions of each input
+    :param ranges: the sizes torch keeps for its symbols
     """
 
     module: torch.fx.GraphModule
@@ -39,6 +40,7 @@ class TorchProgram:
     inputs: list[ModelInput]
     outputs: list[Any]
     specs: list[Any] = field(default_factory=list)
+    ranges: dict[Any, Any] = field(default_factory=dict)
 
 
 def prepare(
@@ -178,7 +180,8 @@ def _from_exported_program(
     outputs = [
         o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
     ]
-    return TorchProgram(program.graph_module, weights, inputs, outputs, specs)
+    ranges = program.range_constraints
+    return TorchProgram(program.graph_module, weights, inputs, outputs, specs, ranges)
 
 
 def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:

@@ -45,13 +45,7 @@ def assumptions(
     :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the
         longer ones with a size that breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
     """
-    dims: list[tuple[Any, Any]] = [
-        (dim, asked)
-        for (_, value), spec in zip(placeholders, specs, strict=False)
-        if isinstance(value, torch.Tensor)
-        for axis, asked in spec_items(spec, value.ndim)
-        if is_symbol(dim := value.shape[axis])
-    ]
+    dims = _asked(placeholders, specs)
     texts = [text for dim, asked in dims for text in _bounds(dim, asked, namer)]
     conditions = _conditions(module.graph)
     remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
@@ -64,6 +58,38 @@ def assumptions(
         name = namer.names.get(refused.symbol, refused.symbol)
         texts.append(f"{_readable(refused.condition, namer)} (not {name}={refused.size})")
     return list(dict.fromkeys(texts))
+
+
+def least_sizes(
+    placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any], ranges: Mapping[Any, Any]
+) -> dict[str, int]:
+    """The least sizes of the dynamic dimensions, by symbol of torch, when they are not 0.
+
+    The 2 that torch takes for every dimension is none: its programs still accept 0 and 1, which an
+    empty cache has.
+
+    :param placeholders: name and fake value of every input
+    :param specs: specification of every input
+    :param ranges: the ranges of an exported program
+    """
+    bounds = [(s.name, _integer(r.lower)) for s, r in ranges.items() if hasattr(s, "name")]
+    found = {name: least for name, least in bounds if least and least != _USUAL}
+    for dim, asked in _asked(placeholders, specs):
+        name, least = str(dim.node.expr), _integer(getattr(asked, "min", None)) or 0
+        if least > found.get(name, 0):
+            found[name] = least
+    return found
+
+
+def _asked(placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """The dimensions of the inputs that are symbols, and what the user asks for each."""
+    return [
+        (dim, asked)
+        for (_, value), spec in zip(placeholders, specs, strict=False)
+        if isinstance(value, torch.Tensor)
+        for axis, asked in spec_items(spec, value.ndim)
+        if is_symbol(dim := value.shape[axis])
+    ]
 
 
 def _sizes(dim: Any, asked: Any) -> DynamicSize:

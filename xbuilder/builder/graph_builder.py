@@ -25,8 +25,8 @@ from ..support.argument_types import PATH, check_names, check_type, shown
 from ..support.gc_pause import without_gc
 from ..support.rows import Row, complete_rows
 from .export_origin import ExportOrigin
-from .graph_builder_facts import BuilderFacts
 from .graph_builder_functions import BuilderFunctions
+from .graph_builder_names import BuilderNames
 from .graph_builder_opset import Opset
 from .graph_builder_passes import BuilderPasses
 from .graph_builder_views import BuilderViews
@@ -35,7 +35,7 @@ from .optimization_options import OptimizationOptions
 _ALL_FLAGS = sum(InferShapesOptions)
 
 
-class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
+class GraphBuilder(BuilderViews, BuilderNames, BuilderFunctions, BuilderPasses):
     """Builds, holds, queries and optimizes one graph, which is :attr:`graph`.
 
     :param target_opset_or_existing_proto: an opset, `{domain: version}`, a ModelProto, GraphProto,
@@ -201,7 +201,9 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         :param external_threshold: bytes from which an initializer is big
         :param return_optimize_report: also returns the statistics
         :param inline: inlines local functions
-        :param function_options: makes a FunctionProto
+        :param function_options: makes a FunctionProto; with `return_initializer=True`, whose
+            weights are inputs, and a dictionary of what a model needs to call it, see
+            :func:`xbuilder.protos.exporting.export_weighted_function`
         :param mask_outputs: outputs to keep
         :param as_graph_proto: returns a GraphProto
         :return: ModelProto, FunctionProto, GraphProto or container; with the statistics if asked

@@ -33,14 +33,27 @@ class BuilderFacts(FactReading):
 
     # -- shapes
 
-    def set_shape(self, name: str, shape: Sequence[Dim | None]) -> None:
+    def set_shape(
+        self,
+        name: str,
+        shape: Sequence[Dim | None],
+        set_if_more_precise: bool = True,
+        exc: bool = True,
+    ) -> None:
         """Declares a shape, which refines the known one.
 
         :param name: name of the result
         :param shape: dimensions, None for one that is not known
+        :param set_if_more_precise: False leaves a known shape as it is
+        :param exc: raises an exception if it contradicts the known one, which stays otherwise
         :raises FactError: it contradicts the known one
         """
-        self.graph.facts.refine(name, ResultFacts(shape=self.clean_shape(shape)), "set_shape")
+        facts = self.graph.facts
+        new = ResultFacts(shape=self.clean_shape(shape))
+        if not set_if_more_precise and self.has_shape(name):
+            return
+        if exc or not facts.contradicts(name, new):
+            facts.refine(name, new, "set_shape")
 
     def set_rank(self, name: str, rank: int) -> None:
         """Declares a number of dimensions."""

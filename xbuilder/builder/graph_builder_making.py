@@ -9,8 +9,8 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from ..constants.initializers import as_initializer
-from ..dims import Dim, normalize
-from ..errors import OptionError
+from ..dims import Dim, Shape, normalize
+from ..errors import FactError, OptionError
 from ..facts.facts import ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node
@@ -80,6 +80,7 @@ class BuilderMaking:
         if is_dimension:
             value = normalize(name) if not cleaned else (normalize(name),)
         graph.facts.refine(name, ResultFacts(kind, cleaned, None, value), "an input")
+        graph.declare_input_shape(cleaned)
         graph.input_specs.append(IOSpec(name, None, marker))
         if default_initializer is not None:
             graph.constants.overridable.add(name)
@@ -111,6 +112,8 @@ class BuilderMaking:
         :param device: where it lives
         :return: the name(s)
         :raises OptionError: the result does not exist or its type is not known
+        :raises FactError: it has another type; a shape that is not the one of the result is told,
+            the inferred one is kept
         """
         rest = elem_type, shape, allow_untyped_output, doc_string, device
         if isinstance(name, str):
@@ -134,8 +137,7 @@ class BuilderMaking:
         if kind:
             graph.facts.refine(name, ResultFacts(kind), "make_tensor_output")
         if shape is not None:
-            cleaned = graph.dimensions.clean_shape(shape)
-            graph.facts.refine(name, ResultFacts(shape=cleaned), "make_tensor_output")
+            _declare_shape(graph, name, graph.dimensions.clean_shape(shape))
         facts = graph.facts[name]
         typed = facts.type or facts.sequence or facts.optional
         if not typed and not allow_untyped_output and not graph.is_function:
@@ -324,6 +326,19 @@ class BuilderMaking:
                 raise OptionError(f"Domain {domain!r} is not registered, known: {opsets}.")
             return 0
         return opsets[domain]
+
+
+def _declare_shape(graph: Graph, name: str, shape: Shape) -> None:
+    """Refines the shape of an output; warns and keeps the inferred one if they differ."""
+    facts, constraints = graph.facts, graph.facts.constraints
+    saved = constraints.copy()
+    try:
+        facts.refine(name, ResultFacts(shape=shape), "make_tensor_output")
+    except FactError:
+        constraints.put_back(saved)
+        graph.scope.warn_wrong_declaration(
+            name, f"shape {facts[name].shape} against {shape}, the second one is declared"
+        )
 
 
 def _check_inputs(graph: Graph, op_type: str, inputs: Sequence[str]) -> None:

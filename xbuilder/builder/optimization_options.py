@@ -41,6 +41,10 @@ class OptimizationOptions(PassOptions):
     :param trust_shapes: the shapes a file declares for computed results are right even where the
         inference cannot know them (a Reshape whose shape is computed at run time), and rewrites
         rely on them; otherwise they are labels, since runtimes do not check them either
+    :param positive_dims: no dimension of an input is ever 0 (True), or those of these names are
+        not. Several rewrites wait for that proof, as a Reshape whose shape holds both -1 and a
+        dimension that may be 0. The optimized model may fail, or be wrong, on an input without
+        elements; sizes of 0 are left out of the validation of rewrites
     :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
         knows, `onnx.checker` accepts the result
     :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
@@ -79,13 +83,13 @@ class OptimizationOptions(PassOptions):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        rows = [
-            f"{name}={getattr(self, name)!r}"
-            for name, spec in self.__dataclass_fields__.items()
-            if name != "patterns" and getattr(self, name) != spec.default
-        ]
         names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
-        rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
+        values = {**vars(self), "order": getattr(self.order, "name", None), "patterns": names}
+        rows = [
+            f"{name}={values[name]!r}"
+            for name, spec in self.__dataclass_fields__.items()
+            if name == "patterns" or getattr(self, name) != spec.default
+        ]
         return f"{type(self).__name__}({', '.join(rows)})"
 
 

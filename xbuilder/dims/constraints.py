@@ -107,7 +107,10 @@ class Constraints:
         :param dim: a dimension, or the difference of two
         :param least: an integer
         """
-        for name, value in least_values(self.resolve(form(dim)), least):
+        self._note_least(self.resolve(form(dim)), least)
+
+    def _note_least(self, poly: Poly, least: int) -> None:
+        for name, value in least_values(poly, least):
             if value > self._least.get(name, 0):
                 self._least[name] = value
                 self._proofs.clear()
@@ -268,6 +271,8 @@ class Constraints:
             raise
 
     def _set(self, name: str, value: Poly, origins: tuple[str, ...]) -> None:
+        if name in self._least:
+            self._note_least(value, self._least[name])
         old = self._solved.get(name)
         if old is not None and self._names.get(old) == name:
             del self._names[old]

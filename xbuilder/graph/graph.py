@@ -10,8 +10,8 @@ from onnx import FunctionProto, NodeProto, SparseTensorProto, TensorProto, Value
 
 from ..constants.initializers import as_initializer, initializer_type_shape
 from ..constants.table import ConstantTable
-from ..dims import Constraints, Dim, symbols
-from ..dims.scope import DimensionScope
+from ..dims import Constraints, Dim, Shape, normalize, symbols
+from ..dims.scope import DimensionScope, as_written
 from ..errors import OptionError
 from ..facts.fact_reading import FactReading
 from ..facts.facts import FactTable
@@ -86,6 +86,8 @@ class Graph(FactReading):
         self.origin: Any = None
         #: False to add nodes without inferring anything
         self.infer_nodes = True
+        #: True when the nodes of the file were added without inferring anything
+        self.is_uninferred = False
         #: what passes and the engine remember about this graph
         self.notes = Notes()
 
@@ -103,6 +105,22 @@ class Graph(FactReading):
         :param opsets: versions of its domains
         """
         return Graph(self.scope.for_call(key, opsets), constraints=self.facts.constraints.copy())
+
+    def declare_input_shape(self, shape: Shape | None) -> None:
+        """Takes the names of the dimensions of an input, and notes those the options declare
+        positive, see `positive_dims` of :class:`xbuilder.OptimizationOptions`.
+
+        :param shape: its shape, None if it is not known
+        """
+        self.dimensions.take(shape)
+        wanted = self.scope.options.positive_dims
+        if self.parent is not None or not wanted:
+            return
+        named = set() if isinstance(wanted, bool) else set(map(normalize, wanted))
+        for dim in shape or ():
+            for name in {dim, *symbols(dim)} if isinstance(dim, str) else ():
+                if name == dim if wanted is True else normalize(as_written(name)) in named:
+                    self.facts.constraints.add_at_least(name, 1)
 
     # -- its place in the model
 

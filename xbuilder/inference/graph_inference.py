@@ -63,6 +63,21 @@ def infer_and_note(
     return constant
 
 
+def infer_missing(graph: Graph) -> None:
+    """Infers the results whose type or shape no file declares, in a graph read without inference
+    (`InferShapesOptions.NONE`), because a rewrite may ask for them. It does so once.
+
+    :param graph: the graph
+    """
+    if not graph.is_uninferred:
+        return
+    graph.is_uninferred = False
+    for record in graph.store.nodes:
+        known = [graph.facts[name] for name in record.outputs if name]
+        if not all(facts.type and facts.shape is not None for facts in known):
+            infer_and_note(graph, record)
+
+
 def infer_record(graph: Graph, record: NodeRecord) -> NodeFacts:
     """Facts of the results of a node, which are not recorded.
 

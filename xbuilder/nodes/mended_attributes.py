@@ -1,4 +1,5 @@
-"""Repairs attributes whose declared type is not the type of their value."""
+"""Repairs attributes whose declared type is not the type of their value, and constants that have
+several values."""
 
 from __future__ import annotations
 
@@ -84,22 +85,37 @@ def _repairs(node: NodeProto, opsets: Mapping[str, int]) -> list[_Repair]:
     return found
 
 
+def _unread_values(node: NodeProto) -> list[AttributeProto]:
+    """The values of a Constant that onnxruntime does not read: all but the first one."""
+    if node.op_type != "Constant" or main_domain(node.domain) or len(node.attribute) < 2:
+        return []
+    return [att for att in node.attribute if att.name in _CONSTANT.values()][1:]
+
+
 def mended(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
     """The node, or a copy where each attribute has the type of its value, subgraphs included.
 
     1. The value is of the type the operator expects: the type is corrected.
     2. The value of a Constant is of the declared type, which is not the one of its name: runtimes
        read it so, the name is corrected.
+    3. A Constant has several values: runtimes read the first one, the others are removed.
 
-    Anything else is left, two values among them. The user is told what is changed.
+    Anything else is left, an attribute with two values among them. The user is told what is
+    changed.
 
     :param node: a node
     :param opsets: version of every domain
     """
-    if not any(_repairs(inner, opsets) for inner in all_nodes([node])):
+    if not any(_repairs(n, opsets) or _unread_values(n) for n in all_nodes([node])):
         return node
     copy = copy_node(node)
     for inner in all_nodes([copy]):
+        for unread in _unread_values(inner):
+            warn_user(
+                f"An operator Constant has several values: {inner.attribute[0].name!r} is read, "
+                f"{unread.name!r} is removed."
+            )
+            inner.attribute.remove(unread)
         for repair in _repairs(inner, opsets):
             kind = AttributeProto.AttributeType.Name(repair.kind)
             att = inner.attribute[repair.position]

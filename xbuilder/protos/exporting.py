@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,8 @@ def export(
     if large_model and options is None and not as_graph_proto:
         return export_container(graph, external_threshold)
     _check_sizes(graph)
+    if options is not None and options.return_initializer:
+        return export_weighted_function(graph, options)
     proto: ModelProto | GraphProto | FunctionProto
     if options is not None:
         proto = export_function(graph, options)
@@ -305,12 +307,16 @@ def export_container(graph: Graph, external_threshold: int) -> Any:
     return ModelContainer(model, sources, folder.base_dir, folder.allowed_roots, folder.path)
 
 
-def constant_nodes(graph: Graph) -> list[NodeProto]:
-    """Initializers as Constant nodes, because a function has no initializer."""
+def constant_nodes(graph: Graph, given: Collection[str] = ()) -> list[NodeProto]:
+    """Initializers as Constant nodes, because a function has no initializer.
+
+    :param graph: the graph
+    :param given: the initializers that are inputs of the function
+    """
     rows = [
         constant_node(graph, name, value)
         for name, value in graph.constants.initializers.items()
-        if name not in graph.input_names
+        if name not in graph.input_names and name not in given
     ]
     # dense, because onnxruntime may crash on a function with sparse values
     rows.extend(
@@ -375,15 +381,50 @@ def dense_array(graph: Graph, sparse: SparseTensorProto) -> np.ndarray:
     return dense
 
 
-def export_function(graph: Graph, options: FunctionOptions) -> FunctionProto:
-    """Makes a FunctionProto. The initializers become Constant nodes."""
+def export_weighted_function(graph: Graph, options: FunctionOptions) -> dict[str, Any]:
+    """Makes a function whose weights are inputs after its own, and what a model needs to call it.
+
+    :param graph: the graph
+    :param options: name and domain of the function, `move_initializer_to_constant` and
+        `external_threshold` as for a local function
+    :return: `proto`, the function; `functions`, those it calls, directly or not;
+        `initializers_name`, the inputs that are weights, in order; `initializers_dict`, their
+        values; `initializers_renaming`, the name of the weight of the graph for each of these
+        inputs
+    """
+    limit = options.external_threshold if options.move_initializer_to_constant else 0
+    weights = {
+        name: value
+        for name, value in graph.constants.initializers.items()
+        if name not in graph.constants.overridable and initializer_bytes(value) >= limit
+    }
+    proto = export_function(graph, options, list(weights))
+    inline_external(proto, graph.scope.folder)
+    return {
+        "proto": proto,
+        "functions": list(graph.functions.values()),
+        "initializers_name": list(weights),
+        "initializers_dict": {n: tensor_proto(graph, n, value) for n, value in weights.items()},
+        "initializers_renaming": {name: name for name in weights},
+    }
+
+
+def export_function(
+    graph: Graph, options: FunctionOptions, weights: Sequence[str] = ()
+) -> FunctionProto:
+    """Makes a FunctionProto. The initializers become Constant nodes.
+
+    :param graph: the graph
+    :param options: name and domain of the function
+    :param weights: the initializers that become inputs instead
+    """
     origin = graph.origin if isinstance(graph.origin, FunctionProto) else None
     proto = FunctionProto()
     proto.name = options.name
     proto.domain = options.domain or (graph.scope.local_domain if origin is None else origin.domain)
-    proto.input.extend(graph.input_names)
+    proto.input.extend([*graph.input_names, *weights])
     proto.output.extend(graph.output_names)
-    proto.node.extend(constant_nodes(graph))
+    proto.node.extend(constant_nodes(graph, weights))
     proto.node.extend(graph.nodes)
     domains = {main_domain(node.domain) for node in all_nodes(proto.node)} | {""}
     for domain, version in sorted(graph.opsets.items()):

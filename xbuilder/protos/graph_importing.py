@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..dims import Shape
-from ..errors import InvalidModelError
+from ..errors import InvalidModelError, OptionError
 from ..facts.facts import DECLARED, ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
@@ -22,6 +23,7 @@ from ..nodes.subgraph_order import with_sorted_subgraphs
 from ..nodes.subgraphs import local_names, subgraphs_of
 from ..nodes.value_infos import IOSpec, declared_names, facts_from_type
 from ..options import InferShapesOptions
+from ..support.user_warnings import warn_user
 
 
 def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoProto] = ()) -> None:
@@ -39,8 +41,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     if graph.origin is None:
         graph.origin = proto
     require_unique([i.name for i in proto.input], "Input")
-    require_unique([i.name for i in proto.initializer], "Initializer")
-    initializers = {i.name for i in proto.initializer}
+    initializers = _unique_initializers(proto)
     listed = _lists_every_initializer(graph)
     for info in proto.input:
         if info.name in initializers:
@@ -49,9 +50,11 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
             graph.constants.overridable.add(info.name)
         graph.input_specs.append(IOSpec(info.name, info))
         facts = _facts(graph, info)
-        graph.dimensions.take(facts.shape)
+        graph.declare_input_shape(facts.shape)
         graph.facts.refine(info.name, facts, "an input")
-    for init in proto.initializer:
+    if graph.parent is None:
+        _check_positive_dims(graph, proto)
+    for init in initializers.values():
         _import_initializer(graph, init)
     for sparse in proto.sparse_initializer:
         graph.sparse_initializers.append(sparse)
@@ -68,6 +71,42 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     declarations.update((v.name, v) for v in proto.output)
     import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
+
+
+def _unique_initializers(proto: GraphProto) -> dict[str, TensorProto]:
+    """The initializers by name. A runtime reads the last one of a name, the user is told so.
+
+    :raises InvalidModelError: two of them have one name and another type, or another shape
+    """
+    unique = {init.name: init for init in proto.initializer}
+    if len(unique) == len(proto.initializer):
+        return unique
+    kinds = {(init.name, init.data_type, *init.dims) for init in proto.initializer}
+    require_unique([name for name, *_ in kinds], "Initializer")
+    counts = Counter(init.name for init in proto.initializer)
+    for name in (name for name, count in counts.items() if count > 1):
+        warn_user(
+            f"Initializer {name!r} appears {counts[name]} times: the last one is read, as "
+            "runtimes do, the others are removed."
+        )
+    return unique
+
+
+def _check_positive_dims(graph: Graph, proto: GraphProto) -> None:
+    """Checks that the inputs have the dimensions the options declare positive.
+
+    :raises OptionError: none has one of them
+    """
+    wanted = graph.scope.options.positive_dims
+    if isinstance(wanted, bool):
+        return
+    known = set(declared_names(proto.input))
+    for name in wanted:
+        if name not in known:
+            raise OptionError(
+                f"Option positive_dims names {name!r}, which is no dimension of the inputs; "
+                f"theirs are {sorted(known)}, True stands for all of them."
+            )
 
 
 def _lists_every_initializer(graph: Graph) -> bool:
@@ -136,6 +175,7 @@ def import_nodes(
     records = store.nodes
     options = graph.scope.infer_options
     graph.infer_nodes = bool(options)
+    graph.is_uninferred = not options
     only_new = options == InferShapesOptions.NEW
     trusted = trusts_shapes(graph)
     for record in list(records):

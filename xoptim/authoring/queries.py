@@ -9,7 +9,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from xbuilder.dims import Constraints, Shape, is_static, same_shape
-from xbuilder.errors import OptionError, UnknownAttributeError
+from xbuilder.errors import FactError, OptionError, UnknownAttributeError
 from xbuilder.facts.facts import FactTable, Value
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import attribute_value, find_attribute
@@ -212,10 +212,19 @@ class GraphQueries:
         """Whether a result is the same whatever the inputs are."""
         return bool(name) and self.graph.constants.is_constant(name)
 
-    def get_constant_shape(self, name: str) -> tuple[int, ...] | None:
-        """Shape of a constant, None if the result is not constant. Nothing is computed."""
+    def get_constant_shape(self, name: str, exc: bool = False) -> tuple[int, ...] | None:
+        """Shape of a constant, None if the result is not constant. Nothing is computed.
+
+        :param name: the result
+        :param exc: raises an exception instead of returning None
+        :raises FactError: *exc* is True and the result is not constant
+        """
         shape = self.facts[name].shape if self.is_constant(name) else None
-        return shape if shape is not None and is_static(shape) else None
+        if shape is not None and is_static(shape):
+            return shape
+        if exc:
+            raise FactError(f"{name!r} is no constant whose shape is known, see is_constant.")
+        return None
 
     def is_cheap_constant(self, name: str) -> bool:
         """Whether a constant is small and in the model, so that writing it again costs nothing.
@@ -232,10 +241,10 @@ class GraphQueries:
 
     # -- attributes
 
-    def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
-        """Python value of an attribute, *default* if the node lacks it."""
+    def get_attribute_with_default(self, node: NodeProto, name: str, default_value: Any) -> Any:
+        """Python value of an attribute, *default_value* if the node lacks it."""
         att = find_attribute(node, name)
-        return default if att is None else _known_value(node, att)
+        return default_value if att is None else _known_value(node, att)
 
     def get_attributes_with_default(self, node: NodeProto, **defaults: Any) -> dict[str, Any]:
         """Python values of several attributes; a missing one whose default is None is left out."""

@@ -14,6 +14,8 @@ from xbuilder.errors import OptionError
 from xbuilder.facts.fact_reading import FactReading
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
+from xbuilder.options import FunctionOptions
+from xbuilder.protos.pretty import pretty_node
 
 from .queries import GraphQueries
 
@@ -108,6 +110,28 @@ class SeedQueries(GraphQueries, FactReading):
             known = [a.name for a in node.attribute]
             raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
         return found
+
+    def has_local_function(self, name: str, domain: str = "") -> bool:
+        """Whether a local function exists, see
+        :meth:`xbuilder.builder.graph_builder_names.BuilderNames.has_local_function`."""
+        return self.builder.has_local_function(name, domain)
+
+    def make_local_function(
+        self, builder: GraphBuilder, function_options: FunctionOptions, optimize: bool = False
+    ) -> tuple[list[str], tuple[str, str]]:
+        """Turns another builder into a local function that new nodes may call, see
+        :meth:`xbuilder.GraphBuilder.make_local_function`. Only `apply` does it: matching changes
+        nothing."""
+        return self.builder.make_local_function(builder, function_options, optimize)
+
+    def pretty_node(self, node: NodeProto | None, limit: int = 80) -> str:
+        """A node on one line, for messages.
+
+        :param node: a node, or None
+        :param limit: number of characters from which the text is cut
+        """
+        text = "None" if node is None else pretty_node(node)
+        return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
     def get_axis(self, node: NodeProto, default_axis: int | None = None) -> int:
         """Attribute axis.

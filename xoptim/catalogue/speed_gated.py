@@ -53,4 +53,4 @@ class SpeedGatedRewrite(Rewrite):
         for processor in processors_of(g.processor):
             gate = find_speed_gate(self.gate_name, processor, g.processor)
             if gate is not None and not gate.kept:
-                g.refuse(f"it is slower on {processor}")
+                g.refuse(f"it is slower on {processor}, {self.gate_name} applies it there too")

@@ -20,9 +20,10 @@ from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
 from ..trust.windows.certificates import UNCHECKED
 from .options.optimize_options import (
+    Assumptions,
+    assumption_options,
     data_root_option,
     keep_functions_option,
-    trust_shapes_option,
 )
 from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
@@ -45,7 +46,7 @@ from .terminal.paths import InputModel
     is_flag=True,
     help="Looks for the optimizations of onnxruntime to blame, instead of the patterns.",
 )
-@trust_shapes_option
+@assumption_options
 @keep_functions_option
 @data_root_option
 @verify_options
@@ -55,7 +56,7 @@ def bisect(
     patterns: str,
     output: Path | None,
     runtime: bool,
-    trust_shapes: bool,
+    assumed: Assumptions,
     keep_functions: bool,
     data_roots: Sequence[Path],
     how: Comparison,
@@ -79,7 +80,8 @@ def bisect(
             **how.arguments(model),
             folder=output,
             isolated=True,
-            trust_shapes=trust_shapes,
+            trust_shapes=assumed.trust_shapes,
+            positive_dims=assumed.positive_dims,
             keep_functions=keep_functions,
         )
     if as_json:

@@ -17,10 +17,11 @@ from ..tasks.result import OptimizedModel
 from ..tasks.saving import data_files, save
 from .options.checks import Checks, check_options
 from .options.optimize_options import (
+    Assumptions,
+    assumption_options,
     data_root_option,
     keep_functions_option,
     public_operators_option,
-    trust_shapes_option,
 )
 from .options.saving import (
     check_replaced,
@@ -90,7 +91,7 @@ def level(verbose: int) -> int:
 @click.option(
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
-@trust_shapes_option
+@assumption_options
 @public_operators_option
 @keep_functions_option
 @data_root_option
@@ -128,7 +129,7 @@ def optimize(
     patterns: str,
     processor: str,
     max_iter: int,
-    trust_shapes: bool,
+    assumed: Assumptions,
     public_operators: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
@@ -153,7 +154,8 @@ def optimize(
         patterns=None if patterns.lower() == "none" else patterns,
         processor=processor,
         max_iter=max_iter,
-        trust_shapes=trust_shapes,
+        trust_shapes=assumed.trust_shapes,
+        positive_dims=assumed.positive_dims,
         public_operators=public_operators,
         keep_functions=keep_functions,
         data_roots=data_roots,
@@ -165,6 +167,7 @@ def optimize(
     )
     request = Request(
         optimization=task,
+        assumed=assumed,
         output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
         force=force,
         loaded=ctx.meta.get(LOADED, ()),

@@ -85,6 +85,8 @@ def input_types(function: Callable[..., Any], what: str) -> tuple[dict[str, int]
     types: dict[str, int] = {}
     optional: set[str] = set()
     for i, parameter in enumerate(parameters):
+        if i > 0 and parameter.kind is parameter.VAR_KEYWORD:
+            continue  # **kwargs, which receives nothing
         default = parameter.default
         if parameter.kind not in _POSITIONAL or default not in (parameter.empty, None):
             raise OptionError(
@@ -126,7 +128,8 @@ def check_same_inputs(matched: dict[str, int], applied: dict[str, int], name: st
     :param matched: the result of :func:`input_types` for the first one
     :param applied: its result for the second one
     :param name: name of the pattern
-    :raises OptionError: if their numbers differ, or if a type is only given by the second one
+    :raises OptionError: if their numbers differ, or if a type is only given by the second one;
+        one that both give is the one of the first, which is checked
     """
     if len(matched) != len(applied):
         raise OptionError(
@@ -134,7 +137,7 @@ def check_same_inputs(matched: dict[str, int], applied: dict[str, int], name: st
             f"apply_pattern {len(applied)} {list(applied)}: the same ones are expected."
         )
     for (first, wanted), (second, given) in zip(matched.items(), applied.items(), strict=True):
-        if given and given != wanted:
+        if given and not wanted:
             raise OptionError(
                 f"Pattern {name}: the type of argument {second!r} of apply_pattern must be given "
                 f"to argument {first!r} of match_pattern, which is the one that is checked."

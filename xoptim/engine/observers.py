@@ -96,6 +96,7 @@ class Statistics(Observer):
         changed = 0 if done.refusal else 1
         row: Row = {
             "pattern": f"apply_{done.match.pattern.name}",
+            "class": type(done.match.pattern).__name__,
             "iteration": i,
             "match_index": index,
             "instances": changed,

@@ -14,6 +14,7 @@ from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.errors import PatternError, UnknownAttributeError
 from xbuilder.graph.features import Feature, attached, callbacks_of, features_of
 from xbuilder.graph.graph import Graph
+from xbuilder.inference.graph_inference import infer_missing
 from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.record import NodeRecord
@@ -115,10 +116,10 @@ class GraphBuilderPatternOptimization(Engine):
         check_type("features", features, (list, tuple))
         check_type("dump_applied_patterns", dump_applied_patterns, PATH, "a folder", optional=True)
         check_processor(processor)
-        graph = builder.graph if isinstance(builder, GraphBuilder) else builder
+        graph = self.graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
             patterns = graph.scope.options.patterns
-        self.graph = graph
+        infer_missing(graph)
         self.store, self.facts = graph.store, graph.facts
         self.processor = processor
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}

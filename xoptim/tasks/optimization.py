@@ -38,6 +38,7 @@ class Optimization:
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param trust_shapes: the shapes the file declares for computed results are right
+    :param positive_dims: dimensions of the inputs that are never 0, True for all of them
     :param public_operators: no rewrite writes an operator onnx does not know in its own domain
     :param keep_functions: calls to local functions are not inlined
     :param data_roots: folders the weights may be in, beside the model's
@@ -60,6 +61,7 @@ class Optimization:
     processor: str = "CPU"
     max_iter: int = -1
     trust_shapes: bool = False
+    positive_dims: bool | Sequence[str] = False
     public_operators: bool = False
     keep_functions: bool = False
     data_roots: Sequence[Path] = ()
@@ -127,6 +129,7 @@ class Optimization:
             processor=self.processor,
             verbose=self.verbose,
             trust_shapes=self.trust_shapes,
+            positive_dims=self.positive_dims,
             public_operators=self.public_operators,
             late_checks=self.late_checks,
             features=features,

@@ -76,13 +76,13 @@ class _Search:
         model: onnx.ModelProto | str | Path,
         patterns: Any,
         folder: Path,
-        trust_shapes: bool,
+        assumed: Mapping[str, Any],
         keep_functions: bool,
         reference: Reference,
     ):
         self.model, self.patterns, self.folder = model, patterns, folder
         self.reference = reference
-        self.trust_shapes, self.keep_functions = trust_shapes, keep_functions
+        self.assumed, self.keep_functions = assumed, keep_functions
         self.runs = 0
 
     def optimize(
@@ -92,7 +92,7 @@ class _Search:
             patterns=self.patterns,
             stop_after=stop_after,
             dump_applied_patterns=str(self.folder) if dump else None,
-            trust_shapes=self.trust_shapes,
+            **self.assumed,
             **more,
         )
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
@@ -147,6 +147,28 @@ class _Search:
         files = _keep_models(rows, self.folder, Path(kept)) if kept is not None else []
         return WrongRewrite(wrong, names, *found, files)
 
+    def run(self, kept: str | Path | None) -> Bisection:
+        """Looks for a wrong rewrite by the results of the model, then in the windows.
+
+        :param kept: where the rewrite is written as small models
+        """
+        try:
+            reason, report = self.difference(-1)
+        except EndlessError:
+            wrong, windows = self.wrong_window(kept)
+            if wrong is None:
+                raise
+            return Bisection(wrong.position, self.runs, None, wrong, windows=windows)
+        places = RewritePlaces()
+        done = Bisection(len(applied_rows(self.optimize(-1, features=[places])[1])), 1, report)
+        done.unverified = unverified(self.reference.draws.never_ran, places.results)
+        if reason:
+            done.wrong = self.first_wrong(done.rewrites, (reason, report), kept)
+            done.runs = self.runs
+        elif done.rewrites:
+            done.wrong, done.windows = self.wrong_window(kept)
+        return done
+
     def wrong_window(self, kept: str | Path | None) -> tuple[WrongRewrite | None, Summary]:
         """The first rewrite that is wrong in its window, and the certificates of all of them.
 
@@ -181,6 +203,7 @@ def bisect_rewrites(
     trust_shapes: bool = False,
     keep_functions: bool = False,
     atol: float = ATOL,
+    positive_dims: bool | Sequence[str] = False,
 ) -> Bisection:
     """Looks for the first rewrite that changes the results of a model, reports the comparisons.
 
@@ -197,6 +220,7 @@ def bisect_rewrites(
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
     :param keep_functions: local functions are optimized where they are, not inlined
     :param atol: see :func:`xoptim.trust.verification.verify_models`
+    :param positive_dims: see :class:`xbuilder.OptimizationOptions`
     :return: the wrong rewrite, if any, and the comparisons
     :raises VerificationError: if the original model does not run
     :raises EndlessError: if the rewrites never end, and none of them is wrong in its window
@@ -210,23 +234,8 @@ def bisect_rewrites(
         opener = Opener(files, isolated=isolated)
         # fails if the original model does
         reference = Reference(opener, model, inputs, sizes, Criterion(rtol, atol), seed)
-        search = _Search(model, patterns, Path(name), trust_shapes, keep_functions, reference)
-        try:
-            reason, report = search.difference(-1)
-        except EndlessError:
-            wrong, windows = search.wrong_window(folder)
-            if wrong is None:
-                raise
-            return Bisection(wrong.position, search.runs, None, wrong, windows=windows)
-        places = RewritePlaces()
-        done = Bisection(len(applied_rows(search.optimize(-1, features=[places])[1])), 1, report)
-        done.unverified = unverified(reference.draws.never_ran, places.results)
-        if reason:
-            done.wrong = search.first_wrong(done.rewrites, (reason, report), folder)
-            done.runs = search.runs
-        elif done.rewrites:
-            done.wrong, done.windows = search.wrong_window(folder)
-        return done
+        assumed = {"trust_shapes": trust_shapes, "positive_dims": positive_dims}
+        return _Search(model, patterns, Path(name), assumed, keep_functions, reference).run(folder)
 
 
 def find_wrong_rewrite(

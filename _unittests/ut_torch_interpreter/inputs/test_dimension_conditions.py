@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from torch_interpreter import to_onnx
+from xbuilder.dims import prove_ge
 
 Dim = torch.export.Dim
 X = torch.randn(2, 8)
@@ -116,3 +117,29 @@ def test_a_branch_on_a_number_computed_from_a_size(condition):
 def test_a_condition_every_size_of_the_user_follows():
     assert warned(Pairs(), {0: "batch"}) == []
     assert warned(torch.nn.AvgPool1d(2), {1: "seq"}) == []
+
+
+@pytest.mark.parametrize("exported", [False, True])
+@pytest.mark.parametrize(
+    ("dim", "least"),
+    [
+        (Dim("batch"), 0),
+        (Dim.DYNAMIC, 0),
+        (Dim("batch", min=1), 1),
+        (Dim("batch", min=2), 2),
+        (Dim("batch", min=5), 5),
+    ],
+    ids=["no minimum", "hint", "1", "2", "5"],
+)
+def test_a_least_size_is_known(dim, least, exported):
+    """torch gives 2 to a hint: its programs accept 0 and 1, so do ours."""
+    x, model, kwargs = torch.randn(6, 8), torch.nn.ReLU(), {"dynamic_shapes": ({0: dim},)}
+    if exported:
+        model = torch.export.export(model, (x,), **kwargs)
+        kwargs = {"dynamic_shapes": None}
+        least = 0 if least == 2 else least  # the program does not tell the user's 2 from torch's
+    _, builder = to_onnx(model, (x,), return_builder=True, optimize=False, **kwargs)
+    known = builder.facts.constraints
+    name = builder.get_shape(builder.input_names[0])[0]
+    assert prove_ge(name, 1, known) is (True if least else None)
+    assert prove_ge(name, least, known) is True and prove_ge(name, least + 1, known) is None

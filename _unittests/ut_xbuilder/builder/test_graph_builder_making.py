@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import onnx
 import onnx.helper as oh
@@ -9,7 +11,7 @@ import pytest
 from onnx import TensorProto
 from onnx.numpy_helper import from_array, to_array
 
-from xbuilder import GraphBuilder, InvalidModelError, OptionError, PatternError
+from xbuilder import FactError, GraphBuilder, InvalidModelError, OptionError, PatternError
 
 
 def new(**kwargs):
@@ -78,6 +80,39 @@ def test_outputs():
     assert builder.output_names == ["y", "z"]
     assert builder.outputs[1].doc_string == "doc"
     assert builder.outputs[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+@pytest.mark.parametrize(
+    ("known", "declared"),
+    [
+        (("a", 3), ("a",)),
+        (("a", 3), ("a", 4)),
+        (("a", 3), ()),
+        (("a", 3), ("a", "a", "a")),
+        (("a", "a+1"), ("b", "b")),
+    ],
+)
+def test_a_wrong_shape_of_an_output_is_told(known, declared):
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("X", TensorProto.FLOAT, known)
+    builder.op.Relu("X", outputs=["Y"])
+    with pytest.warns(UserWarning, match="for 'Y': shape .* the inferred one is kept"):
+        builder.make_tensor_output("Y", TensorProto.FLOAT, declared)
+    assert builder.get_shape("Y") == known
+    assert list(builder.constraints.items()) == [], "a wrong shape proves nothing"
+    dims = builder.to_onnx().graph.output[0].type.tensor_type.shape.dim
+    assert tuple(d.dim_param or d.dim_value for d in dims) == known
+
+
+def test_a_shape_of_an_output_that_is_right():
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("X", TensorProto.FLOAT, ("a", 3))
+    builder.op.Relu("X", outputs=["Y"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        builder.make_tensor_output("Y", TensorProto.FLOAT, ("a", "b"))
+    with pytest.raises(FactError, match="type 1 against 7"):
+        builder.make_tensor_output("Y", TensorProto.INT64)
 
 
 def test_untyped_outputs():

@@ -14,7 +14,22 @@ def test_repr():
     text = repr(OptimizationOptions(patterns=None, constant_size=5))
     assert text == "OptimizationOptions(constant_size=5, patterns=None)"
     text = repr(OptimizationOptions(patterns="TransposeTranspose"))
-    assert "TransposeTransposePattern" in text
+    assert text == "OptimizationOptions(patterns=['TransposeTransposePattern'])"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patterns": "default+onnxruntime"},
+        {"patterns": None, "order": None, "processor": "CUDA"},
+        {"positive_dims": ["n"], "order": "RANDOM", "passes": ("patterns", "control_flow")},
+    ],
+)
+def test_repr_is_pasted(options) -> None:
+    made = OptimizationOptions(**options)
+    again = eval(repr(made), {"OptimizationOptions": OptimizationOptions})
+    assert repr(again) == repr(made) and again.order is made.order
+    assert [type(p) for p in again.patterns or ()] == [type(p) for p in made.patterns or ()]
 
 
 def test_patterns_become_instances() -> None:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import onnx.helper as oh
 import pytest
+from ut_xbuilder.graph_checks import parse
 
-from xbuilder import FactError, ResultFacts
+from xbuilder import FactError, GraphBuilder, ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.graph.model_scope import ModelScope
-from xbuilder.inference.graph_inference import add_node, infer_and_note, infer_record
+from xbuilder.inference.graph_inference import (
+    add_node,
+    infer_and_note,
+    infer_missing,
+    infer_record,
+)
 from xbuilder.nodes.value_infos import IOSpec
 
 
@@ -56,3 +62,14 @@ def test_names_inside_a_new_body_are_taken() -> None:
     body = oh.make_graph([oh.make_node("Neg", ["x"], ["inside"], name="N")], "g", [], [])
     add_node(graph, oh.make_node("If", ["c"], [], then_branch=body, else_branch=body))
     assert graph.unique_name("inside") == "inside1" and graph.unique_node_name("N") == "N1"
+
+
+def test_what_a_file_does_not_declare_is_inferred_once():
+    text = """agraph (float[a,b] x) => (float[b,a] y) <float[b,a] u>
+        { t = Transpose(x) u = Neg(t) y = Abs(u) }"""
+    builder = GraphBuilder(parse(text), infer_shapes_options=False)
+    assert not builder.has_type("t") and builder.get_shape("u") == ("b", "a")
+    infer_missing(builder.graph)
+    assert builder.get_shape("t") == ("b", "a")
+    assert not builder.graph.is_uninferred
+    assert not GraphBuilder(parse(text)).graph.is_uninferred

@@ -118,3 +118,22 @@ def test_each_node_of_one_form_is_mended():
     with pytest.warns(UserWarning, match="'alpha' of type FLOAT"):
         after = GraphBuilder(model).to_onnx()
     assert run_onnxruntime(after, {"x": -np.ones(1, np.float32)})[0].tolist() == [-0.25]
+
+
+@pytest.mark.parametrize(
+    "second", [("value_int", 5), ("value", onnx.helper.make_tensor("", 1, [], [5.0]))]
+)
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_the_first_value_of_a_constant_is_read(second, is_inner):
+    model = parsed(
+        FLOAT_BODY
+        if is_inner
+        else "g (float[n] x) => (float[n] y) { k = Constant<value_float=2.0>() y = Mul(x, k) }"
+    )
+    nodes = model.graph.node[0].attribute[0].g.node if is_inner else model.graph.node
+    nodes[0].attribute.append(onnx.helper.make_attribute(*second))
+    feeds = {"x": np.array([1, -3], np.float32), **({"c": np.array(True)} if is_inner else {})}
+    with pytest.warns(UserWarning, match=f"'value_float' is read, '{second[0]}' is removed"):
+        found = GraphBuilder(model).to_onnx()
+    np.testing.assert_array_equal(run_onnxruntime(model, feeds)[0], [2, -6])
+    np.testing.assert_array_equal(run_onnxruntime(found, feeds)[0], [2, -6])

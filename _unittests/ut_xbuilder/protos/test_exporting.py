@@ -8,7 +8,7 @@ import onnx.helper as oh
 import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 from onnx.numpy_helper import to_array
-from ut_xbuilder.graph_checks import op_types, optimized, parse
+from ut_xbuilder.graph_checks import op_types, optimized, parse, run_onnxruntime
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.errors import InvalidModelError
@@ -101,6 +101,48 @@ def test_a_function_runs():
     function = build().to_onnx(function_options=options)
     got = ReferenceEvaluator(function).run(None, {"x": np.ones(3, dtype=np.float32)}, {})
     assert got[0].tolist() == [1, 2, 3] and got[1].shape == (1003,)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["w", "big"]),
+        ({"move_initializer_to_constant": True, "external_threshold": 100}, ["big"]),
+        ({"move_initializer_to_constant": True}, []),
+    ],
+)
+def test_a_function_with_its_weights(options, expected):
+    builder = build()
+    inner = GraphBuilder(18)
+    inner.make_tensor_input("u", TensorProto.FLOAT, ("n",))
+    inner.op.Neg("u", outputs=["v"])
+    inner.make_tensor_output("v")
+    builder.make_nodes(inner, ["a"], ["c"], function_options=FunctionOptions(name="G"))
+    builder.make_tensor_output("c")
+    asked = FunctionOptions(name="F", domain="*", return_initializer=True, **options)
+    found = builder.to_onnx(function_options=asked, inline=False)
+    assert found["initializers_name"] == expected == list(found["initializers_dict"])
+    proto, renaming = found["proto"], found["initializers_renaming"]
+    assert list(proto.input) == ["x", *expected] and proto.domain == "local_function"
+    assert [f.name for f in found["functions"]] == ["G"]
+    call = oh.make_node(
+        "F", ["x", *map(renaming.get, expected)], ["a", "b", "c"], domain=proto.domain
+    )
+    info = oh.make_tensor_value_info
+    model = oh.make_model(
+        oh.make_graph(
+            [call],
+            "g",
+            [info("x", 1, [3])],
+            [info(n, 1, None) for n in "abc"],
+            list(found["initializers_dict"].values()),
+        ),
+        functions=[*found["functions"], proto],
+        opset_imports=[oh.make_opsetid("", 18), oh.make_opsetid(proto.domain, 1)],
+        ir_version=9,
+    )
+    a, b, c = run_onnxruntime(model, {"x": np.ones(3, dtype=np.float32)})
+    assert a.tolist() == [1, 2, 3] and b.shape == (1003,) and c.tolist() == [-1, -2, -3]
 
 
 @pytest.mark.parametrize("threshold,stored", [(1024, ["big"]), (4, ["big", "w"]), (10**6, [])])

@@ -8,13 +8,14 @@ from onnx import TensorProto
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder, InferShapesOptions, OptimizationOptions
-from xbuilder.dims import prove_equal
+from xbuilder.dims import prove_equal, prove_ge
+from xbuilder.errors import OptionError
 from xbuilder.facts.facts import MAX_RANK
 from xoptim.testing import run_onnxruntime
 
 
-def build(text: str, trust: bool = False, **kwargs) -> GraphBuilder:
-    options = OptimizationOptions(patterns="default", trust_shapes=trust)
+def build(text: str, trust: bool = False, positive_dims=False, **kwargs) -> GraphBuilder:
+    options = OptimizationOptions(trust_shapes=trust, positive_dims=positive_dims)
     kwargs.setdefault("infer_shapes_options", True)
     return GraphBuilder(parse(text), optimization_options=options, **kwargs)
 
@@ -229,3 +230,56 @@ def test_a_computed_dimension_is_written_as_it_was():
     with pytest.warns(UserWarning, match="declares something else"):
         after = GraphBuilder(model).to_onnx()
     assert after.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "n + 1"
+
+
+#: a Reshape that copies n, which may be 0, and leaves the rest to -1
+HALVES = """agraph (float[n,8] x, float[k] z) => (float[R,n,4] y, float[k] t) {
+    a = Shape <start: int = 0, end: int = 1> (x)
+    b = Constant <value_ints: ints = [-1]> ()
+    c = Constant <value_ints: ints = [4]> ()
+    s = Concat <axis: int = 0> (b, a, c)
+    y = Reshape(x, s)
+    t = Neg(z)
+}"""
+
+
+@pytest.mark.parametrize("dims", [True, ["n"], ("n", "k")])
+def test_positive_dimensions_prove_a_shape(dims):
+    plain = build(HALVES)
+    assert plain.get_shape("y")[1:] != ("n", 4), "0 copies the 8 of x"
+    told = build(HALVES, positive_dims=dims)
+    assert told.get_shape("y") == (2, "n", 4)
+    known = told.graph.facts.constraints
+    assert prove_ge("n", 1, known) is True
+    assert prove_ge("k", 1, known) is (None if dims == ["n"] else True)
+    onx = told.to_onnx()
+    assert [n.op_type for n in onx.graph.node] == ["Reshape", "Neg"]
+    feeds = {"x": np.arange(24, dtype=np.float32).reshape(3, 8), "z": np.ones(2, np.float32)}
+    for a, b in zip(
+        run_onnxruntime(onx, feeds), run_onnxruntime(parse(HALVES), feeds), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_positive_dimension_has_the_name_of_the_file(trust):
+    text = "agraph (float[`n + 1`] x) => (float[`n + 1`] y) { y = Neg(x) }"
+    proto = parse(text.replace("`n + 1`", "q"))
+    for info in (*proto.graph.input, *proto.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_param = "n + 1"
+    options = OptimizationOptions(positive_dims=["n + 1"], trust_shapes=trust)
+    builder = GraphBuilder(proto, optimization_options=options)
+    (dim,) = builder.get_shape("x")
+    assert prove_ge(dim, 1, builder.graph.facts.constraints) is True
+
+
+def test_a_positive_dimension_exists():
+    with pytest.raises(OptionError, match=r"names 'm', which is no dimension.*\['k', 'n'\]"):
+        build(HALVES, positive_dims=["m"])
+
+
+def test_positive_dimensions_of_a_builder():
+    g = GraphBuilder(18, optimization_options=OptimizationOptions(positive_dims=["n"]))
+    g.make_tensor_input("x", TensorProto.FLOAT, ("n", "k", None, 3))
+    proofs = [prove_ge(d, 1, g.graph.facts.constraints) for d in g.get_shape("x")]
+    assert proofs == [True, None, None, True]

@@ -124,7 +124,7 @@ def test_the_proto_given_is_never_modified():
         (
             graph_of(
                 [node("Add", ["x", "w"], ["y"])],
-                initializers=[oh.make_tensor("w", 1, [1], [1.0])] * 2,
+                initializers=[oh.make_tensor("w", 1, [n], [1.0] * n) for n in (1, 2)],
             ),
             "Initializer 'w' appears twice",
         ),
@@ -343,3 +343,17 @@ def test_names_of_branches_do_not_leave_them_with_the_inference_of_onnx():
         builder = GraphBuilder(model, infer_shapes_options=options)
         for name in ("Y", "Z"):
             assert builder.facts[name].shape != ("N",)
+
+
+def test_the_last_initializer_of_a_name_is_read():
+    """onnxruntime does so, unless their types or their shapes differ: it fails."""
+    values = [oh.make_tensor("w", 1, [1], [float(i)]) for i in (1, 2, 3)]
+    model = graph_of([node("Add", ["x", "w"], ["y"])], initializers=values)
+    feeds = {"x": np.arange(3, dtype=np.float32)}
+    with pytest.warns(UserWarning, match="'w' appears 3 times: the last one is read"):
+        builder = GraphBuilder(model)
+    assert builder.get_constant("w").tolist() == [3]
+    assert (
+        run_onnxruntime(model, feeds)[0].tolist()
+        == run_onnxruntime(builder.to_onnx(), feeds)[0].tolist()
+    )

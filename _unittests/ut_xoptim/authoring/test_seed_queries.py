@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from xbuilder import GraphBuilder
+from xbuilder import FactError, FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.testing import model_from_text, optimizer_of
@@ -64,6 +64,23 @@ def test_types(g) -> None:
     assert g.try_infer_type("a") == FLOAT and g.try_infer_type("missing") == 0
     with pytest.raises(Exception, match="missing"):
         g.try_infer_type("missing", exc=True)
+
+
+def test_a_model_read_without_inference() -> None:
+    """A pattern may ask: what it asks for is inferred."""
+    model = model_from_text(TEXT)
+    builder = GraphBuilder(model, infer_shapes_options=False)
+    assert not builder.has_shape("b")
+    g = GraphBuilderPatternOptimization(builder, "default")
+    assert g.try_infer_type("b") == FLOAT and g.try_infer_shape("b") == ("batch", 4)
+    assert g.get_shape("d") == ("batch", 4) and g.has_type("two")
+    for name in ("default", "default+onnxruntime"):
+        options = OptimizationOptions(patterns=name)
+        found = [
+            GraphBuilder(model, infer_shapes_options=infer, optimization_options=options).to_onnx()
+            for infer in (False, True)
+        ]
+        assert [n.op_type for n in found[0].graph.node] == [n.op_type for n in found[1].graph.node]
 
 
 def test_shapes(g) -> None:
@@ -140,3 +157,25 @@ def test_attribute(g) -> None:
     assert g.get_attribute(softmax, "missing", exc=False) is None
     with pytest.raises(OptionError, match="has no attribute 'missing'"):
         g.get_attribute(softmax, "missing")
+
+
+def test_local_functions_and_texts() -> None:
+    g = optimizer_of(TEXT)
+    inner = GraphBuilder(18)
+    inner.make_tensor_input("u", FLOAT, ("n",))
+    inner.op.Neg("u", outputs=["v"])
+    inner.make_tensor_output("v")
+    assert not g.has_local_function("F", "d")
+    added, key = g.make_local_function(inner, FunctionOptions(name="F", domain="d"))
+    assert added == [] and key == ("d", "F") and g.has_local_function("F", "d")
+    assert g.pretty_node(node(g, "d")) == "d = Softmax(b, axis=1)"
+    assert g.pretty_node(node(g, "d"), limit=10) == "d = Sof..." and g.pretty_node(None) == "None"
+
+
+def test_the_shape_of_a_constant(g) -> None:
+    assert g.get_constant_shape("w") == (4,) == g.get_constant_shape("w", exc=True)
+    assert g.get_constant_shape("X") is None
+    with pytest.raises(FactError, match="'X' is no constant"):
+        g.get_constant_shape("X", exc=True)
+    assert g.get_attribute_with_default(node(g, "d"), "axis", default_value=-1) == 1
+    assert g.get_attribute_with_default(node(g, "a"), "axis", default_value=-1) == -1

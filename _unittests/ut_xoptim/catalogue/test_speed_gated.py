@@ -70,4 +70,4 @@ def test_reason(monkeypatch):
     pattern = AbsNegPattern()
     pattern.listener = lambda reason: reasons.append(reason[3])
     nodes(pattern, "CPU")
-    assert set(reasons) == {"it is slower on CPU"}
+    assert set(reasons) == {"it is slower on CPU, AbsNeg(anyway=True) applies it there too"}

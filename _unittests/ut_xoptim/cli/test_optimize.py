@@ -195,6 +195,33 @@ def test_trust_shapes(tmp_path):
     assert "rewrite 1 is to blame" in run("bisect", path, *sizes, "--trust-shapes", code=1).output
 
 
+def test_positive_dims(tmp_path):
+    """Without elements, the Reshape copies the 8 of x: [-1, 0, 4] gives (0, 8, 4)."""
+    text = """g (float[n,8] x, float[k] z) => (float[R,S,4] y, float[k] t) {
+        a = Shape <start: int = 0, end: int = 1> (x)
+        b = Constant <value_ints: ints = [-1]> ()
+        c = Constant <value_ints: ints = [4]> ()
+        s = Concat <axis: int = 0> (b, a, c)
+        y = Reshape(x, s)
+        t = Neg(z)
+    }"""
+    path, out = tmp_path / "halves.onnx", tmp_path / "out.onnx"
+    onnx.save(parse('<ir_version: 8, opset_import: ["" : 18]>' + text), path)
+    for names in (None, "k", "n", "n,k", "all"):
+        options = [] if names is None else ["--positive-dims", names]
+        run("optimize", path, out, "--force", "--validate", *options)
+        types = [n.op_type for n in onnx.load(out).graph.node]
+        assert ("Concat" in types) is (names in (None, "k")), names
+    assert "names 'm'" in run("optimize", path, out, "--positive-dims", "m", code=2).stderr
+    sizes = ["--dim", "n=0", "--dim", "k=2"]
+    assert "every rewrite is right" in run("bisect", path, *sizes).output
+    wrong = run("bisect", path, *sizes, "--positive-dims", "all", code=1).output
+    assert "is to blame" in wrong, "what the user says is not so"
+    options = [*sizes, "--positive-dims", "n,k", "--verify"]
+    failed = run("optimize", path, out, "--force", *options, code=1)
+    assert "--positive-dims n,k" in failed.stderr
+
+
 def undefined(path: Path) -> None:
     path.write_bytes(one_node("Add", inputs=["x", "nobody"]).SerializeToString())
 

@@ -16,7 +16,7 @@ from ut_xoptim.unchecked import optimize_toys
 from xbuilder.errors import OptionError, PatternError
 from xoptim import EasyPatternOptimization, OnnxEasyPatternOptimization, make_pattern_from_onnx
 from xoptim.declarative.pattern_sources import element_type_of
-from xoptim.testing import check_no_match, model_from_text
+from xoptim.testing import check_no_match, model_from_text, optimize_with
 
 BEFORE = "agraph (float[a] X, float[a] Z) => (float[a] Y) { Y = Mul(X, Z) }"
 
@@ -153,6 +153,21 @@ BAD = {
     "capture": (captures, right, "a subgraph of node .* reads 'x'"),
     "number in apply": (two, number, "apply_pattern must return the names of its results, not 3"),
 }
+
+
+def wanted(self, g, x: TensorProto.FLOAT, y: TensorProto.FLOAT):
+    return g.op.Neg(g.op.Mul(x, y))
+
+
+def other_types(self, g, x: TensorProto.INT64, y: TensorProto.DOUBLE, **kwargs):
+    return g.op.Mul(g.op.Neg(x), y)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("float", "Neg Mul"), ("int64", "Mul Neg")])
+def test_only_the_types_of_match_are_checked(name: str, expected: str) -> None:
+    text = f"agraph ({name}[n] x, {name}[n] y) => ({name}[n] z) {{ t = Mul(x, y) z = Neg(t) }}"
+    model, _, _ = optimize_with(model_from_text(text), make(wanted, other_types))
+    assert " ".join(n.op_type for n in model.graph.node) == expected
 
 
 def make(match: Any, apply: Any) -> EasyPatternOptimization:

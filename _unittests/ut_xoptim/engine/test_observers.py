@@ -69,6 +69,7 @@ def test_rows() -> None:
     assert isinstance(g.statistics, Statistics) and g.statistics.rows
     applied = [r for r in rows if r["pattern"] == "apply_NegNeg"]
     assert [r["match_index"] for r in applied] == [0, 1]
+    assert {r["class"] for r in applied} == {type(g.patterns[0]).__name__}
     assert [(r["added"], r["removed"]) for r in applied] == [(1, 2), (2, 2)]
     assert all(r["iteration"] == 0 and r["time_in"] >= 0 for r in applied)
     matched = [r for r in rows if r["pattern"] == "match_NegNeg"]

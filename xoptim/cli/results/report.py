@@ -55,7 +55,7 @@ def next_commands(request: Request, done: OptimizedModel) -> list[str]:
         return []
     options = [] if task.patterns in (None, "default") else ["-p", str(task.patterns)]
     options += [w for path in request.loaded for w in ("--load", str(path))]
-    options += ["--trust-shapes"] if task.trust_shapes else []
+    options += request.assumed.words
     options += ["--keep-functions"] if task.keep_functions else []
     words = ["xoptim", "bisect", str(request.model), *options, *how.options]
     if task.target_opset is not None:  # the converter may be to blame

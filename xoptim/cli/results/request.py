@@ -10,6 +10,7 @@ from typing import Any
 from ...tasks.optimization import Optimization
 from ...trust.windows.validation import Validation
 from ..options.checks import Checks
+from ..options.optimize_options import Assumptions
 from ..options.verify_options import Comparison
 from ..terminal.paths import target_of
 from .report_files import ReportFiles
@@ -20,6 +21,7 @@ class Request:
     """The options of the command, once checked.
 
     :param optimization: what to optimize, and how
+    :param assumed: what the user states about the model
     :param output: file to write, None to write nothing
     :param force: the file to write may be a model with other inputs or outputs
     :param loaded: files of patterns the selection may name
@@ -31,6 +33,7 @@ class Request:
     """
 
     optimization: Optimization
+    assumed: Assumptions
     output: Path | None
     force: bool
     loaded: Sequence[Path]

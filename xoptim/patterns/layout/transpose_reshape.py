@@ -118,7 +118,15 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     return g.op.Transpose(g.op.Reshape(x, [last[i] for i in inverse(perm)]), perm=perm)
 
 
-@rewrite("default", root="Reshape", after="Transpose", priority="first", min_opset=5, sole_use=True)
+@rewrite(
+    "default",
+    root="Reshape",
+    after="Transpose",
+    priority="first",
+    min_opset=5,
+    sole_use=True,
+    before="ReshapeReshape",
+)
 def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (-1, m, n)), (0, 2, 1)), (a, b, n, m)) -> Transpose(x).
 

@@ -18,12 +18,17 @@ from ...catalogue import rewrite
 _NOT_STATIC = "the shape of the new Reshape is not static"
 
 
-def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
+def lone_reshapes(g: RewriteContext, node: NodeProto, *others: str) -> list[NodeProto | None]:
     """The Reshape producing each operand of a product, then the one reading its result; None if
-    there is none or if the result has another use."""
+    there is none or if the result has another use.
+
+    :param g: the rewrite
+    :param node: the product
+    :param others: operators that may produce an operand too
+    """
     before = [
         None if r is None or g.is_used_more_than_once(r.output[0]) else r
-        for r in g.before_each(node, "Reshape")
+        for r in g.before_each(node, "Reshape", *others)
     ]
     after = g.after_or_none(node, "Reshape")
     moved = after is not None and after.input[0] == node.output[0]
@@ -32,31 +37,43 @@ def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
 
 def require_same_batches(
     g: RewriteContext, node: NodeProto, reshapes: Sequence[NodeProto | None]
-) -> None:
+) -> int | None:
     """Refuses unless the Reshape around a product only change the dimensions before the last two.
 
     Every dimension but the last two is a batch dimension. Inside, the batch dimensions of the two
-    operands are equal: nothing is broadcast. Outside, those of operands that are not reshaped count
-    as well: they all are equal.
+    operands are equal: nothing is broadcast; or one operand is one matrix, its batch dimensions are
+    1. Outside, those of the others are all equal, and that matrix has no more dimensions than them.
 
     :param g: the rewrite
     :param node: the product
     :param reshapes: see :func:`lone_reshapes`
+    :return: the position of the operand that is one matrix, None if nothing is broadcast
     """
     moved = any(g.get_attribute_with_default(node, f"transBatch{i}", 0) for i in "AB")
     g.require(not moved, "the batch dimensions are transposed")
     inside = [_matrices(g, name) for name in (*node.input, node.output[0])]
     batches = [shape[:-2] for shape in inside]
-    g.require(proven_equal(g, *batches[:2]), "the batch dimensions are broadcast")
+    lone = None
+    if not proven_equal(g, *batches[:2]):
+        lone = next((i for i in (0, 1) if set(batches[i]) <= {1}), None)
+        g.require(lone is not None, "the batch dimensions are broadcast")
+    matrix: Shape = () if lone is None else batches[lone]
     outside: list[Shape] = []
     for i, reshape in enumerate(reshapes):
         if reshape is not None:
             shape = _matrices(g, reshape.output[0] if i == 2 else reshape.input[0])
             same = proven_equal(g, shape[-2:], inside[i][-2:])
             g.require(same, "a Reshape changes the last two dimensions")
-            outside.append(shape[:-2])
+            if i == lone:
+                matrix = shape[:-2]
+            else:
+                outside.append(shape[:-2])
+    g.require(bool(outside), "the other operand is not reshaped")
+    broader = set(matrix) <= {1} and len(matrix) <= len(outside[0])
+    g.require(broader, "the matrix has more batch dimensions than the other operand")
     same = all(proven_equal(g, outside[0], batch) for batch in outside[1:])
     g.require(same, "the batch dimensions outside are not proven equal")
+    return lone
 
 
 def _matrices(g: RewriteContext, name: str) -> Shape:
@@ -69,7 +86,7 @@ def _matrices(g: RewriteContext, name: str) -> Shape:
 @rewrite(
     "default",
     root=("MatMul", "com.microsoft::FusedMatMul"),
-    reads="Reshape",
+    reads=("Reshape", "Squeeze"),
     name="MatMulReshape2Of3",
     aliases="ReshapeMatMulReshape",
 )
@@ -81,17 +98,21 @@ def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[
     3. Reshape(MatMul(Reshape(A), B)) -> MatMul(A, Reshape(B)).
     4. Reshape(MatMul(A, Reshape(B))) -> MatMul(Reshape(A), B).
 
-    The Reshape keep the last two dimensions, the batch dimensions outside are equal, those inside
-    as well: nothing is broadcast. The shape of the new Reshape is static. Nothing else reads the
-    inner results.
+    5. A may be one matrix: Reshape(MatMul(A, Reshape(B))) -> MatMul(A, B), and so may B.
+
+    A Squeeze of an operand is a Reshape. The Reshape keep the last two dimensions, the batch
+    dimensions outside are equal, those inside as well: nothing else is broadcast. The shape of the
+    new Reshape is static. Nothing else reads the inner results.
     """
-    reshapes = lone_reshapes(g, node)
+    reshapes = lone_reshapes(g, node, "Squeeze")
     missing = [i for i, reshape in enumerate(reshapes) if reshape is None]
     g.require(len(missing) <= 1, "there are not two Reshape for this node only")
-    require_same_batches(g, node, reshapes)
+    lone = require_same_batches(g, node, reshapes)
     sources: dict[str, Operand] = {r.output[0]: r.input[0] for r in reshapes[:2] if r is not None}
     after = reshapes[2]
     for i in missing:
+        if i == lone:
+            continue
         shape = _new_shape(g, node, after, i)
         if after is None:
             return g.op.Reshape(g.rewired(node, sources), shape)

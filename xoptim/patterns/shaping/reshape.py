@@ -61,16 +61,19 @@ def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     min_opset=5,
     aliases=("FlattenReshape", "UnsqueezeOrSqueezeReshape"),
 )
-def reshape_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
+def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Reshape(move(x), t) -> Reshape(x, t), move is Reshape, Flatten, Squeeze or Unsqueeze.
 
     1. t holds no 0, or `allowzero` is set: t only depends on the number of elements.
     2. A 0 of t copies a dimension that x has at the same position: it is kept.
     3. It copies a known dimension: it is replaced by it.
     4. It copies an unknown dimension and all the others are positive integers: it becomes -1.
-    5. If the inner result is used elsewhere, the first node is kept for the others.
+    5. The result has the shape of x: it is x.
+    6. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, *_BEFORE)
+    if g.same_shape(first.input[0], second.output[0]):
+        return first.input[0]
     x, target = first.input[0], _target_elsewhere(g, first, second)
     return g.like(second, x, second.input[1]) if target is None else g.op.Reshape(x, target)
 

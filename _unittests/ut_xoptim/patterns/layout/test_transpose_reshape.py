@@ -11,6 +11,7 @@ import pytest
 
 from xoptim.patterns.layout.transpose_reshape import common_groups
 from xoptim.testing import (
+    check_pattern,
     model_from_text,
     optimize_with,
     refusal_tests,
@@ -375,6 +376,22 @@ test_rewrites = rewrite_tests(MODELS)
 
 
 test_refuses = refusal_tests(REFUSED)
+
+
+def test_a_reshape_before_does_not_hide_the_others() -> None:
+    """ReshapeReshape would merge the first two Reshape: their common shape is what is proven."""
+    before = """agraph (float[a,1,4,5,8] x) => (float[a,4,8,5] y)
+    <int64[4] p = {-1, 4, 5, 8}, int64[3] s = {-1, 5, 8}, int64[4] v = {-1, 4, 8, 5}> {
+        q = Reshape(x, p)
+        r = Reshape(q, s)
+        t = Transpose <perm = [0, 2, 1]> (r)
+        y = Reshape(t, v)
+    }"""
+    after = """agraph (float[a,1,4,5,8] x) => (float[a,4,8,5] y) <int64[4] p = {-1, 4, 5, 8}> {
+        q = Reshape(x, p)
+        y = Transpose <perm = [0, 1, 3, 2]> (q)
+    }"""
+    check_pattern(before, after, "ReshapeReshape,ReshapeTransposeReshape")
 
 
 def test_common_groups_hold_the_same_elements() -> None:

@@ -80,6 +80,40 @@ MODELS = {
             "g (float[6, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
             "<int64[4] s = {2, 3, 4, 5}> { u = Reshape(x, s) y = MatMul(u, k) }",
         ),
+        "one matrix on the right": (
+            "g (float[2, 3, 4, 5] x, float[1, 1, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<int64[3] s = {{6, 4, 5}}, int64[3] t = {{1, 5, 6}}, int64[4] o = {{2, 3, 4, 6}}>"
+            f"{{ {THREE} }}",
+            "g (float[2, 3, 4, 5] x, float[1, 1, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            "{ y = MatMul(x, k) }",
+        ),
+        "one matrix on the left, never reshaped": (
+            "g (float[4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "<int64[3] t = {-1, 5, 6}, int64[4] o = {-1, 3, 4, 6}>"
+            "{ v = Reshape(k, t) m = MatMul(x, v) y = Reshape(m, o) }",
+            "g (float[4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y) { y = MatMul(x, k) }",
+        ),
+        "one matrix, the other operand is not reshaped": (
+            "g (float[1, 1, 4, 5] x, float[6, 5, 7] k) => (float[2, 3, 4, 7] y)"
+            "<int64[3] s = {1, 4, 5}, int64[4] o = {2, 3, 4, 7}>"
+            "{ u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o) }",
+            "g (float[1, 1, 4, 5] x, float[6, 5, 7] k) => (float[2, 3, 4, 7] y)"
+            "<int64[4] t = {2, 3, 5, 7}> { v = Reshape(k, t) y = MatMul(x, v) }",
+        ),
+        "one matrix squeezed": (
+            "g (float[1, 1, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "<int64[1] z = {0}, int64[3] t = {-1, 5, 6}, int64[4] o = {-1, 3, 4, 6}>"
+            "{ u = Squeeze(x, z) v = Reshape(k, t) m = MatMul(u, v) y = Reshape(m, o) }",
+            "g (float[1, 1, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "{ y = MatMul(x, k) }",
+        ),
+        "one matrix, the result is not reshaped": (
+            "g (float[1, 1, 4, 5] x, float[2, 3, 5, 7] k) => (float[6, 4, 7] y)"
+            "<int64[3] s = {1, 4, 5}, int64[3] t = {6, 5, 7}>"
+            "{ u = Reshape(x, s) v = Reshape(k, t) y = MatMul(u, v) }",
+            "g (float[1, 1, 4, 5] x, float[2, 3, 5, 7] k) => (float[6, 4, 7] y)"
+            "<int64[3] o = {6, 4, 7}> { m = MatMul(x, k) y = Reshape(m, o) }",
+        ),
         "FusedMatMul": (
             "g (float[2, 3, 5, 4] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
             "<int64[3] s = {6, 5, 4}, int64[3] t = {6, 5, 6}, int64[4] o = {2, 3, 4, 6}>"
@@ -185,10 +219,16 @@ NEAR_MISSES = {
             "changes the last two dimensions",
         ),
         "broadcast inside": (
-            "g (float[2, 3, 4, 5] x, float[1, 1, 5, 6] k) => (float[2, 3, 4, 6] y)"
-            f"<int64[3] s = {{6, 4, 5}}, int64[3] t = {{1, 5, 6}}, int64[4] o = {{2, 3, 4, 6}}>"
+            "g (float[2, 3, 4, 5] x, float[1, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<int64[4] s = {{2, 3, 4, 5}}, int64[3] t = {{3, 5, 6}}, int64[4] o = {{2, 3, 4, 6}}>"
             f"{{ {THREE} }}",
             "the batch dimensions are broadcast",
+        ),
+        "a matrix with more dimensions": (
+            "g (float[6, 4, 5] x, float[1, 1, 1, 5, 6] k) => (float[6, 4, 6] y)"
+            f"<int64[4] s = {{2, 3, 4, 5}}, int64[3] t = {{1, 5, 6}}, int64[3] o = {{6, 4, 6}}>"
+            f"{{ {THREE} }}",
+            "the matrix has more batch dimensions",
         ),
         "a vector": (
             "g (float[2, 5] x, float[10, 6] k) => (float[1, 6] y)"

@@ -59,6 +59,27 @@ MODELS = {
         ),
     },
     "ReshapeReshape": {
+        "the shape of the data is given back": (
+            """agraph (float[a,b] x) => (float[a,b] z, float[n] r) <int64[1] t = {-1}> {
+                s = Shape(x)
+                r = Reshape(x, t)
+                y = Reshape(r, s)
+                z = Neg(y)
+            }""",
+            """agraph (float[a,b] x) => (float[a,b] z, float[n] r) <int64[1] t = {-1}> {
+                r = Reshape(x, t)
+                z = Neg(x)
+            }""",
+        ),
+        "the shape of the data before Flatten": (
+            """agraph (float[a,2,b] x) => (float[a,2,b] z) {
+                s = Shape(x)
+                r = Flatten(x)
+                y = Reshape(r, s)
+                z = Neg(y)
+            }""",
+            "agraph (float[a,2,b] x) => (float[a,2,b] z) { z = Neg(x) }",
+        ),
         "no zero": (
             """agraph (float[a,2,3] x) => (float[b,2] y)
             <int64[2] s = {0, -1}, int64[2] t = {-1, 2}> {
