@@ -68,6 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "exporting",
         "conversion",
         "to_onnx",
+        "backend",
     ),
 }
 #: modules that import others by name -> the modules they reach

@@ -2,6 +2,7 @@
 
 from xbuilder import FunctionOptions
 
+from .backend.onnx_backend import OnnxBackend
 from .checking.missing_weights import add_weights
 from .common.errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
 from .common.export_options import ExportOptions
@@ -21,6 +22,7 @@ __all__ = [
     "ForceDispatcher",
     "FunctionNotFoundError",
     "FunctionOptions",
+    "OnnxBackend",
     "OnnxScriptDispatcher",
     "ValidationError",
     "add_weights",

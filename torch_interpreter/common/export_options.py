@@ -34,7 +34,8 @@ class ExportOptions:
     :param remove_inplace: rewrites the in-place operators; False leaves those the user's dispatcher
         has a converter for
     :param allow_untyped_output: accepts outputs without known type
-    :param save_ep: prefix of files where the exported program is saved (``.ep.txt``, ``.pt2``)
+    :param save_ep: prefix of files where the exported program is saved (``.ep.txt``, ``.pt2``), or
+        ``(prefix, size)``: no ``.pt2`` if the weights have more bytes than that
     :param validate_ep: runs the exported program and compares it with the model, a float is the
         tolerance
     :param backed_size_oblivious: True, False, or ``"auto"``: only if a dynamic dimension is 0 or
@@ -65,7 +66,7 @@ class ExportOptions:
     aten_as_function: bool | Collection[str] | None = None
     remove_inplace: bool = True
     allow_untyped_output: bool = False
-    save_ep: str | None = None
+    save_ep: str | Path | tuple[str | Path, int] | None = None
     validate_ep: bool | float = False
     backed_size_oblivious: bool | str = "auto"
     prefer_deferred_runtime_asserts_over_guards: bool = True
@@ -79,10 +80,15 @@ class ExportOptions:
         "none": {},
         "strict": {"strict": True},
         "strict-dec": {"strict": True, "decomposition_table": "default"},
+        "strict-decall": {"strict": True, "decomposition_table": "all"},
         "nostrict": {"strict": False},
         "nostrict-dec": {"strict": False, "decomposition_table": "default"},
+        "nostrict-decall": {"strict": False, "decomposition_table": "all"},
         "jit": {"jit": True},
+        "jit-dec": {"jit": True, "decomposition_table": "default"},
         "fallback": {"fallback": True},
+        "fallback-dec": {"fallback": True, "decomposition_table": "default"},
+        "fallback-decall": {"fallback": True, "decomposition_table": "all"},
         "dec": {"decomposition_table": "default"},
         "decall": {"decomposition_table": "all"},
         "tracing": {"tracing": True},
@@ -108,8 +114,8 @@ class ExportOptions:
                 object.__setattr__(self, name, value)
         if self.dynamo:
             object.__setattr__(self, "strict", True)
-        check_type("save_ep", self.save_ep, PATH, "a path", optional=True)
         self._check_together()
+        self._check_saved()
         if isinstance(self.aten_as_function, str):
             raise OptionError(
                 f"aten_as_function must be True, False, None or a set of names of operators, not "
@@ -139,8 +145,6 @@ class ExportOptions:
                 "jit=True runs the model with torch.jit.trace, it goes with none of fake, tracing, "
                 "strict, dynamo, fallback."
             )
-        if self.save_ep and not Path(self.save_ep).absolute().parent.is_dir():
-            raise OptionError(f"save_ep={self.save_ep!r} is in no existing folder.")
         if self.tracing_module_leaves and not self.tracing:
             raise OptionError("tracing_module_leaves has no effect without tracing=True.")
         if self.fake and self.validate_ep:
@@ -151,11 +155,41 @@ class ExportOptions:
                 f"tracing_module_leaves expects classes, or a dictionary of them, not {leaves!r}."
             )
 
+    def _check_saved(self) -> None:
+        """Refuses a prefix of files in no folder, a size that is no number.
+
+        :raises OptionError: it is the case
+        """
+        path, size = self.saved
+        check_type("save_ep", path, PATH, "a path, or a path and a number of bytes", optional=True)
+        check_type("save_ep", size, int, "a path, or a path and a number of bytes", optional=True)
+        if path and not Path(path).absolute().parent.is_dir():
+            raise OptionError(f"save_ep={self.save_ep!r} is in no existing folder.")
+
+    @property
+    def saved(self) -> tuple[str | Path | None, int | None]:
+        """The prefix of the files where the exported program is saved, the size of the weights
+        above which they are not, None for any size."""
+        if isinstance(self.save_ep, tuple) and len(self.save_ep) == 2:
+            return self.save_ep
+        return self.save_ep, None
+
     def candidates(self) -> list[ExportOptions]:
-        """The options to try in order, only one unless *fallback* is set."""
+        """The options to try in order, only one unless *fallback* is set.
+
+        Decompositions that are asked for are those of all of them.
+        """
         if not self.fallback:
             return [self]
-        return [replace(self, fallback=False, strategy=name) for name in self.FALLBACKS]
+        table = self.decomposition_table
+        if table is None or isinstance(table, str):
+            suffix = {"default": "-dec", "all": "-decall"}.get(table or "")
+            names = (f"nostrict{suffix}", f"strict{suffix}") if suffix else self.FALLBACKS
+            return [replace(self, fallback=False, dynamo=False, strategy=name) for name in names]
+        return [
+            replace(self, fallback=False, dynamo=False, strategy=None, strict=strict)
+            for strict in (False, True)
+        ]
 
     @property
     def label(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -217,10 +218,13 @@ def _finish(
     program = decompose(program, options, is_supported, verbose)
     if verbose >= 10:
         print(program)
-    if options.save_ep:
-        with open(f"{options.save_ep}.ep.txt", "w") as f:
-            f.write(str(program))
-        torch.export.save(program, f"{options.save_ep}.pt2")
+    prefix, size = options.saved
+    if prefix:
+        Path(f"{prefix}.ep.txt").write_text(str(program), encoding="utf-8")
+        tensors = (*program.state_dict.values(), *program.constants.values())
+        weights = sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))
+        if size is None or weights <= size:
+            torch.export.save(program, f"{prefix}.pt2")
     return program
 
 

@@ -31,10 +31,15 @@ class Model(torch.nn.Module):
         "none",
         "strict",
         "strict-dec",
+        "strict-decall",
         "nostrict",
         "nostrict-dec",
+        "nostrict-decall",
         "jit",
+        "jit-dec",
         "fallback",
+        "fallback-dec",
+        "fallback-decall",
         "dec",
         "decall",
         "tracing",
@@ -47,7 +52,8 @@ def test_strategies(strategy):
     model = Model()
     onx = to_onnx(model, (X,), export_options=options, options=OPTIONS)
     assert_same(model(X), run_ort(onx, [X]), 1e-5)
-    if strategy != "jit":
+    assert ("HardSwish" in op_types(onx)) == ("dec" not in strategy)
+    if not strategy.startswith("jit"):
         check_export(model, (X,), ({0: "a"},), [(X[:1],)], export_options=strategy)
 
 
@@ -65,6 +71,8 @@ def test_dynamo_is_strict():
         {"jit": True, "fallback": True},
         {"save_ep": "no_folder/prefix"},
         {"save_ep": 3},
+        {"save_ep": ("prefix", "1")},
+        {"save_ep": ("prefix", 1, 2)},
         {"aten_as_function": "aten.histc.default"},
         {"tracing_module_leaves": {torch.nn.Linear}},
         {"decomposition_table": "some"},
@@ -121,6 +129,20 @@ def test_fallback_does_not_freeze_a_branch(dynamic_shapes):
     assert "jit" not in ExportOptions.FALLBACKS
 
 
+def test_candidates_of_fallback():
+    """A table of decompositions is the one of every strategy that is tried."""
+
+    def names(**kwargs):
+        return [o.label for o in ExportOptions(fallback=True, **kwargs).candidates()]
+
+    assert names() == list(ExportOptions.FALLBACKS)
+    assert names(decomposition_table="default") == ["nostrict-dec", "strict-dec"]
+    assert names(strategy="fallback-decall") == ["nostrict-decall", "strict-decall"]
+    table = {torch.ops.aten.sin.default: torch.cos}
+    tried = ExportOptions(fallback=True, decomposition_table=table).candidates()
+    assert [(o.strict, o.decomposition_table) for o in tried] == [(False, table), (True, table)]
+
+
 def test_jit_is_asked_for():
     onx = to_onnx(Branch(), (X,), export_options="jit", options=OPTIONS)
     assert_same(X * 2, run_ort(onx, [X]), 1e-5)
@@ -164,6 +186,15 @@ def test_save_ep(tmp_path):
     to_onnx(Model(), (X,), export_options=options, options=OPTIONS)
     assert "aten.linear" in (tmp_path / "program.ep.txt").read_text()
     assert isinstance(torch.export.load(f"{prefix}.pt2"), torch.export.ExportedProgram)
+
+
+@pytest.mark.parametrize("size, saved", [(0, False), (39, False), (40, True)])
+def test_save_ep_without_large_weights(tmp_path, size, saved):
+    """The weights have 10 floats."""
+    options = ExportOptions(save_ep=(tmp_path / "program", size))
+    to_onnx(Model(), (X,), export_options=options, options=OPTIONS)
+    assert (tmp_path / "program.ep.txt").exists()
+    assert (tmp_path / "program.pt2").exists() == saved
 
 
 def test_validate_ep():

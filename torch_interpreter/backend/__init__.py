@@ -1,0 +1,1 @@
+"""A backend of torch.compile: graphs, forward and backward, become models onnxruntime runs."""
