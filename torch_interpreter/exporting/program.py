@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils._pytree import TreeSpec
 
 from xbuilder.errors import OptionError
 
@@ -32,6 +33,8 @@ class TorchProgram:
     :param inputs: the other placeholders
     :param outputs: outputs of the model, fx nodes or python values
     :param specs: dynamic dimensions of each input
+    :param input_tree: structure of the arguments, None if it is not known
+    :param output_tree: structure of the results, None if it is not known
     """
 
     module: torch.fx.GraphModule
@@ -39,6 +42,8 @@ class TorchProgram:
     inputs: list[ModelInput]
     outputs: list[Any]
     specs: list[Any] = field(default_factory=list)
+    input_tree: TreeSpec | None = None
+    output_tree: TreeSpec | None = None
 
 
 def prepare(
@@ -178,7 +183,8 @@ def _from_exported_program(
     outputs = [
         o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
     ]
-    return TorchProgram(program.graph_module, weights, inputs, outputs, specs)
+    trees = program.call_spec.in_spec, program.call_spec.out_spec
+    return TorchProgram(program.graph_module, weights, inputs, outputs, specs, *trees)
 
 
 def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
