@@ -28,6 +28,8 @@ _SIZES = {
 }
 #: tensors of a layer that are a constant of its class
 _CONSTANTS = {"_sliding_window_tensor": "sliding_window"}
+#: a method of a layer that counts tokens in Python: a layer made again reads a tensor instead
+_COUNT = "get_seq_length"
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -109,7 +111,23 @@ def filled_cache(layout: CacheLayout, parts: Sequence[Sequence[Any]]) -> Any:
     :param layout: what the cache is without its tensors
     :param parts: the tensors of each part
     """
-    return _filled(layout.stored, dict(zip(layout.places, parts, strict=True)))
+    cache = _filled(layout.stored, dict(zip(layout.places, parts, strict=True)))
+    _count_as_others(getattr(cache, "layers", ()))
+    return cache
+
+
+def _count_as_others(layers: Sequence[Any]) -> None:
+    """Gives the layers that keep the tokens of a window the number of tokens another one holds."""
+    grown = [x for x in layers if not getattr(x, "is_sliding", True) and _counts(x)]
+    for layer in layers if grown else ():
+        if getattr(layer, "is_sliding", False) and _counts(layer):
+            layer.cumulative_length = grown[0].keys.shape[-2]
+
+
+def _counts(layer: Any) -> bool:
+    """Whether a layer holds tokens and no tensor tells how many."""
+    count = getattr(layer, "cumulative_length", None)
+    return isinstance(layer.keys, torch.Tensor) and not isinstance(count, torch.Tensor)
 
 
 def _stored(value: Any, place: tuple[Any, ...], found: dict[str, list[Any]]) -> _Stored:
@@ -117,6 +135,8 @@ def _stored(value: Any, place: tuple[Any, ...], found: dict[str, list[Any]]) -> 
     contents = vars(value)
     fields: dict[str, Any] = {}
     for name, content in contents.items():
+        if name == _COUNT:
+            continue
         if name in _CONSTANTS:
             fields[name] = _OnAnyDevice(contents[_CONSTANTS[name]])
         elif name in _SIZES and not _holds_tensors(content):
@@ -170,7 +190,16 @@ def _filled(template: Any, parts: Mapping[str, Sequence[Any]]) -> Any:
         setattr(made, name, _filled(content, parts))
     for name, size in sizes.items():
         setattr(made, name, size.of(getattr(made, size.source, None)))
+    if isinstance(getattr(made, "cumulative_length_int", None), int) and not is_full(made):
+        setattr(made, _COUNT, lambda: made.cumulative_length)
     return made
+
+
+def is_full(layer: Any) -> bool:
+    """Whether a static layer holds all the tokens of its window, and counts the next ones in
+    Python only."""
+    count = getattr(layer, "cumulative_length_int", None)
+    return isinstance(count, int) and count >= layer.max_cache_len
 
 
 def _size(tensor: Any, axis: int) -> Any:

@@ -10,7 +10,7 @@ import torch
 
 from xbuilder.errors import OptionError
 
-from .cache_states import CacheLayout, cache_parts, filled_cache
+from .cache_states import CacheLayout, cache_parts, filled_cache, is_full
 
 #: parts of the cache of an encoder and a decoder
 BOTH_PARTS = ("self_attention_cache", "cross_attention_cache")
@@ -94,7 +94,7 @@ def _register_node(cls: type) -> None:
 def _states(cache: Any) -> tuple[dict[str, list[torch.Tensor]], CacheLayout]:
     """The tensors of a cache by name.
 
-    :raises OptionError: a static cache has no tensor yet
+    :raises OptionError: a layer has no tensor yet, is quantized, or counts tokens in Python
     """
     for layer in getattr(cache, "layers", ()):
         is_static = hasattr(layer, "max_cache_len") and layer.supports_early_init
@@ -102,6 +102,17 @@ def _states(cache: Any) -> tuple[dict[str, list[torch.Tensor]], CacheLayout]:
             raise OptionError(
                 f"A {type(cache).__name__} is an input or an output of the model if its layers "
                 f"hold tensors: call early_initialization on it, or run the model once with it."
+            )
+        if hasattr(layer, "_quantized_keys"):
+            raise OptionError(
+                f"A {type(layer).__name__} holds quantized states: a {type(cache).__name__} is an "
+                f"input or an output of the model if its layers are not quantized."
+            )
+        if is_full(layer) and not torch.compiler.is_exporting():
+            raise OptionError(
+                f"A {type(layer).__name__} whose window is full counts its tokens in Python, "
+                f"the model would only be right for that number: export with fewer tokens in the "
+                f"{type(cache).__name__} or with a DynamicCache."
             )
     return cache_parts(cache)
 

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from torch_interpreter.inputs.cache_states import cache_parts, filled_cache
+from torch_interpreter.inputs.cache_states import cache_parts, filled_cache, is_full
 
 transformers = pytest.importorskip("transformers")
 
@@ -86,3 +86,33 @@ def test_states_of_a_class_of_a_model():
     assert layout.places["linear_cache"] == [(0,)] and len(made) == 2
     torch.testing.assert_close(made.get_linear_cache(0), cache.get_linear_cache(0))
     assert [t.shape for t in parts["key_cache"]] == [(2, 2, 3, 8)]
+
+
+def test_the_tokens_of_a_window_are_counted_by_another_layer():
+    """A layer that forgot tokens knows how many there were if another one kept them all."""
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    cache = transformers.DynamicCache()
+    cache.layers = [DynamicSlidingWindowLayer(4), DynamicLayer()]
+    for i in range(2):
+        cache.update(torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), i)
+    parts, _, made = remade(cache)
+    assert [t.shape[2] for t in parts["key_cache"]] == [3, 9]
+    assert [made.get_seq_length(i) for i in range(2)] == [9, 9]
+    assert made.get_mask_sizes(1, 0) == cache.get_mask_sizes(1, 0)
+
+
+def test_a_static_layer_counts_with_a_tensor():
+    """The number of tokens is an input of the model, not a constant of Python."""
+    from transformers.cache_utils import StaticSlidingWindowLayer
+
+    layer = StaticSlidingWindowLayer(max_cache_len=16, sliding_window=8)
+    cache = transformers.cache_utils.Cache(layers=[layer])
+    cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), 0)
+    parts, layout, made = remade(cache)
+    assert list(parts) == ["key_cache", "value_cache", "length"]
+    assert made.get_seq_length() is parts["length"][0]
+    assert cache_parts(made)[1] == layout
+    assert not is_full(layer)
+    cache.update(torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8), 0)
+    assert is_full(layer) and remade(cache)[2].get_seq_length() == 8

@@ -167,6 +167,68 @@ def test_static_cache_without_tensors():
         torch.utils._pytree.tree_leaves(cache)
 
 
+def test_layers_that_are_refused():
+    from transformers import cache_utils
+
+    layer = cache_utils.StaticSlidingWindowLayer(max_cache_len=16, sliding_window=4)
+    cache = cache_utils.Cache(layers=[layer])
+    cache.update(torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8), 0)
+    register_caches(cache)
+    with pytest.raises(OptionError, match="StaticSlidingWindowLayer whose window is full"):
+        torch.utils._pytree.tree_leaves(cache)
+    cache.layers = [cache_utils.Fp8QuantizedLayer()]
+    with pytest.raises(OptionError, match="Fp8QuantizedLayer holds quantized states"):
+        torch.utils._pytree.tree_leaves(cache)
+
+
+def gemma():
+    config = transformers.Gemma3TextConfig(
+        **SIZES,
+        num_hidden_layers=2,
+        num_key_value_heads=2,
+        head_dim=8,
+        sliding_window=16,
+        layer_types=["sliding_attention", "full_attention"],
+    )
+    torch.manual_seed(0)
+    return transformers.Gemma3ForCausalLM(config).eval()
+
+
+@pytest.mark.parametrize("past", [5, 20])
+def test_a_window_in_a_cache(past):
+    """Positions are those of all the tokens, whether the window forgot some or not."""
+    model, ids = gemma(), torch.randint(0, 99, (2, 30))
+    with torch.no_grad():
+        first, second = (model(ids[:, : past + i])["cache"] for i in (0, 2))
+    kept = {2: "window"} if past < 16 else {}
+    states = [kept, {2: "past"}]
+    onx = to_onnx(
+        model,
+        kwargs={"input_ids": ids[:, past : past + 1], "cache": first},
+        dynamic_shapes={"cache": {"key_cache": states, "value_cache": states}},
+        options=OptimizationOptions(patterns=None),
+    )
+    token = ids[:, past + 2 : past + 3]
+    feeds = [token, *(t.clone() for t in torch.utils._pytree.tree_leaves(second))]
+    with torch.no_grad():
+        expected = model(input_ids=token, cache=second)
+    assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+
+
+def test_a_static_window_at_another_length():
+    model, ids = gemma(), torch.randint(0, 99, (2, 12))
+    caches = [transformers.StaticCache(model.config, max_cache_len=32) for _ in range(2)]
+    with torch.no_grad():
+        for cache, length in zip(caches, (5, 7), strict=True):
+            model(ids[:, :length], cache=cache)
+    kwargs = {"input_ids": ids[:, 5:6], "cache": caches[0]}
+    onx = to_onnx(model, kwargs=kwargs, options=OptimizationOptions(patterns=None))
+    feeds = [ids[:, 7:8], *(t.clone() for t in torch.utils._pytree.tree_leaves(caches[1]))]
+    with torch.no_grad():
+        expected = model(input_ids=ids[:, 7:8], cache=caches[1])
+    assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+
+
 def test_encoder_decoder_cache():
     torch.manual_seed(0)
     config = transformers.BartConfig(
