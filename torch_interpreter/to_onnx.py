@@ -66,6 +66,7 @@ def to_onnx(
     output_names: Sequence[str] | None = None,
     output_dynamic_shapes: Any = None,
     validate_onnx: bool | float = False,
+    cache_names: str | None = None,
 ) -> Any:
     """Converts a torch model into ONNX through torch.export.
 
@@ -92,11 +93,14 @@ def to_onnx(
         of these classes) becomes a call to a local function, the weights are its last inputs
     :param function_options: how local functions are made: their domain, ``inline``, and
         ``move_initializer_to_constant`` to have the weights inside
-    :param output_names: names of the outputs which are not None, ``output_<i>`` by default where
-        i is the place of the output, None included
+    :param output_names: names of the outputs which are not None; by default their keys in the
+        result (``logits``), ``present.<layer>.key`` for a cache, ``output_<i>`` otherwise, where i
+        is the place of the output, None included
     :param output_dynamic_shapes: names of the dimensions of the outputs, ``{axis: name}`` for each
         of them, refused for a constant dimension or one with another name
     :param validate_onnx: compares with torch, a float is the tolerance (1e-4 by default)
+    :param cache_names: ``"genai"`` names the inputs that belong to a cache as onnxruntime-genai and
+        optimum do, ``past_key_values.<layer>.key``, instead of after the argument
     :return: a proto, ``(proto, builder)``, ``(proto, report)`` or all three
     :raises ExportError: and FunctionNotFoundError, ConversionError, OptionError, ValidationError
     """
@@ -127,6 +131,7 @@ def to_onnx(
             output_names=output_names,
             output_dynamic_shapes=output_dynamic_shapes,
             validate_onnx=validate_onnx,
+            cache_names=cache_names,
         )
     )
 
@@ -153,6 +158,7 @@ def _convert(request: ExportRequest) -> Any:
         allow_untyped=request.export_options.allow_untyped_output,
         plan=plan,
         cpu_kernels=request.export_options.cpu_kernels,
+        cache_names=request.cache_names,
     )
     if plan is not None:
         _check_functions(builder.functions, request.export_modules_as_functions)

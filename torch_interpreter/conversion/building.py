@@ -19,6 +19,7 @@ from ..exporting.program import TorchProgram
 from ..inputs.dimension_conditions import assumptions, least_sizes
 from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
 from ..inputs.inputs import name_inputs
+from ..inputs.leaf_names import default_output_names, name_cache_inputs
 from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value, source_line
 from .control_flow import HIGHER_ORDER
@@ -44,6 +45,7 @@ def build(
     allow_untyped: bool,
     plan: FunctionPlan | None = None,
     cpu_kernels: bool = True,
+    cache_names: str | None = None,
 ) -> None:
     """Adds a whole graph to a builder.
 
@@ -58,13 +60,16 @@ def build(
     :param allow_untyped: accepts outputs without known type
     :param plan: the nodes that become local functions
     :param cpu_kernels: casts around the operators without kernel on CPU
+    :param cache_names: convention for the names of the inputs that belong to a cache
     :raises OptionError: the names do not fit
     """
+    if cache_names is not None:
+        name_cache_inputs(program.inputs, program.input_tree)
     name_inputs(program.inputs, input_names)
     namer = _named_dimensions(program, verbose)
     _note_least_sizes(builder, program, namer)
     outputs = [o for o in program.outputs if o is not None]
-    names = _output_names(program.outputs, output_names)
+    names = _output_names(program, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
     interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels)
@@ -130,10 +135,13 @@ def _weight(
     return make
 
 
-def _output_names(outputs: Sequence[Any], output_names: Sequence[str] | None) -> list[str]:
+def _output_names(program: TorchProgram, output_names: Sequence[str] | None) -> list[str]:
     """The names of the outputs which are not None. None still counts in the default numbering."""
+    outputs = program.outputs
     if not output_names:
-        return [f"output_{i}" for i, output in enumerate(outputs) if output is not None]
+        taken = [i.onnx_name for i in program.inputs if i.onnx_name is not None]
+        names = default_output_names(program.output_tree, taken, len(outputs))
+        return [n for n, output in zip(names, outputs, strict=True) if output is not None]
     count = sum(output is not None for output in outputs)
     if len(output_names) != count or len(set(output_names)) != count:
         raise OptionError(

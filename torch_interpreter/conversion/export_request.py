@@ -17,6 +17,7 @@ from xbuilder.support.argument_types import PATH, check_names, check_type
 
 from ..common.export_options import ExportOptions
 from ..dispatch.dispatcher import Dispatcher
+from ..inputs.leaf_names import CACHE_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class ExportRequest:
     output_names: Sequence[str] | None
     output_dynamic_shapes: Any
     validate_onnx: bool | float
+    cache_names: str | None = None
 
     def __post_init__(self) -> None:
         """Refuses at once the parameters that would fail after the export."""
@@ -71,6 +73,10 @@ class ExportRequest:
         check_names("input_names", self.input_names, optional=True)
         check_names("output_names", self.output_names, optional=True)
         check_names("raise_list", self.raise_list, optional=True)
+        if self.cache_names not in (None, *CACHE_NAMES):
+            raise OptionError(
+                f"cache_names expects None or one of {list(CACHE_NAMES)}, not {self.cache_names!r}."
+            )
         if not isinstance(self.validate_onnx, bool | float | int):
             raise OptionError(
                 f"validate_onnx expects a bool or a tolerance, not {self.validate_onnx!r}."

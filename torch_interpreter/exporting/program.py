@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils._pytree import TreeSpec
 
 from xbuilder.errors import OptionError
 
@@ -33,6 +34,8 @@ class TorchProgram:
     :param outputs: outputs of the model, fx nodes or python values
     :param specs: dynamic dimensions of each input
     :param ranges: the sizes torch keeps for its symbols
+    :param input_tree: structure of the arguments, None if it is not known
+    :param output_tree: structure of the results, None if it is not known
     """
 
     module: torch.fx.GraphModule
@@ -41,6 +44,8 @@ class TorchProgram:
     outputs: list[Any]
     specs: list[Any] = field(default_factory=list)
     ranges: dict[Any, Any] = field(default_factory=dict)
+    input_tree: TreeSpec | None = None
+    output_tree: TreeSpec | None = None
 
 
 def prepare(
@@ -181,7 +186,8 @@ def _from_exported_program(
         o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
     ]
     ranges = program.range_constraints
-    return TorchProgram(program.graph_module, weights, inputs, outputs, specs, ranges)
+    trees = program.call_spec.in_spec, program.call_spec.out_spec
+    return TorchProgram(program.graph_module, weights, inputs, outputs, specs, ranges, *trees)
 
 
 def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:

@@ -132,9 +132,6 @@ def test_layers_of_a_dynamic_cache():
     assert len(leaves) == 2 and not empty.is_initialized
     assert (sliding.sliding_window, sliding.cumulative_length) == (4, 3)
     assert sliding.keys is leaves[0] and sliding.values is leaves[1]
-    cache.layers = [cache_utils.LinearAttentionLayer()]
-    with pytest.raises(OptionError, match=r"not \['LinearAttentionLayer'\]"):
-        torch.utils._pytree.tree_leaves(cache)
 
 
 def static_cache(model, batch, capacity):
@@ -166,8 +163,70 @@ def test_static_cache_without_tensors():
     model = DECODERS["llama"]()
     cache = transformers.StaticCache(model.config, max_cache_len=16)
     register_caches(cache)
-    with pytest.raises(OptionError, match="early_initialization was called"):
+    with pytest.raises(OptionError, match="call early_initialization on it"):
         torch.utils._pytree.tree_leaves(cache)
+
+
+def test_layers_that_are_refused():
+    from transformers import cache_utils
+
+    layer = cache_utils.StaticSlidingWindowLayer(max_cache_len=16, sliding_window=4)
+    cache = cache_utils.Cache(layers=[layer])
+    cache.update(torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8), 0)
+    register_caches(cache)
+    with pytest.raises(OptionError, match="StaticSlidingWindowLayer whose window is full"):
+        torch.utils._pytree.tree_leaves(cache)
+    cache.layers = [cache_utils.Fp8QuantizedLayer()]
+    with pytest.raises(OptionError, match="Fp8QuantizedLayer holds quantized states"):
+        torch.utils._pytree.tree_leaves(cache)
+
+
+def gemma():
+    config = transformers.Gemma3TextConfig(
+        **SIZES,
+        num_hidden_layers=2,
+        num_key_value_heads=2,
+        head_dim=8,
+        sliding_window=16,
+        layer_types=["sliding_attention", "full_attention"],
+    )
+    torch.manual_seed(0)
+    return transformers.Gemma3ForCausalLM(config).eval()
+
+
+@pytest.mark.parametrize("past", [5, 20])
+def test_a_window_in_a_cache(past):
+    """Positions are those of all the tokens, whether the window forgot some or not."""
+    model, ids = gemma(), torch.randint(0, 99, (2, 30))
+    with torch.no_grad():
+        first, second = (model(ids[:, : past + i])["cache"] for i in (0, 2))
+    kept = {2: "window"} if past < 16 else {}
+    states = [kept, {2: "past"}]
+    onx = to_onnx(
+        model,
+        kwargs={"input_ids": ids[:, past : past + 1], "cache": first},
+        dynamic_shapes={"cache": {"key_cache": states, "value_cache": states}},
+        options=OptimizationOptions(patterns=None),
+    )
+    token = ids[:, past + 2 : past + 3]
+    feeds = [token, *(t.clone() for t in torch.utils._pytree.tree_leaves(second))]
+    with torch.no_grad():
+        expected = model(input_ids=token, cache=second)
+    assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+
+
+def test_a_static_window_at_another_length():
+    model, ids = gemma(), torch.randint(0, 99, (2, 12))
+    caches = [transformers.StaticCache(model.config, max_cache_len=32) for _ in range(2)]
+    with torch.no_grad():
+        for cache, length in zip(caches, (5, 7), strict=True):
+            model(ids[:, :length], cache=cache)
+    kwargs = {"input_ids": ids[:, 5:6], "cache": caches[0]}
+    onx = to_onnx(model, kwargs=kwargs, options=OptimizationOptions(patterns=None))
+    feeds = [ids[:, 7:8], *(t.clone() for t in torch.utils._pytree.tree_leaves(caches[1]))]
+    with torch.no_grad():
+        expected = model(input_ids=ids[:, 7:8], cache=caches[1])
+    assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
 
 
 def test_encoder_decoder_cache():
@@ -210,3 +269,70 @@ def test_encoder_decoder_cache():
     )
     assert outputs[0] == ["batch", "seq", 99]
     assert ["batch", 4, "past+seq", 8] in outputs
+
+
+HYBRIDS = {
+    "lfm2": lambda: transformers.Lfm2ForCausalLM(
+        transformers.Lfm2Config(
+            **SIZES,
+            num_hidden_layers=2,
+            num_key_value_heads=2,
+            layer_types=["conv", "full_attention"],
+        )
+    ),
+    "qwen3_next": lambda: transformers.Qwen3NextForCausalLM(
+        transformers.Qwen3NextConfig(
+            **SIZES,
+            num_hidden_layers=2,
+            num_key_value_heads=2,
+            head_dim=8,
+            layer_types=["linear_attention", "full_attention"],
+            linear_num_value_heads=4,
+            linear_num_key_heads=2,
+            linear_key_head_dim=8,
+            linear_value_head_dim=8,
+            num_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=16,
+            shared_expert_intermediate_size=16,
+        )
+    ),
+}
+HYBRID_STATES = {
+    "lfm2": ["1.key", "1.value", "0.conv_state"],
+    "qwen3_next": ["1.key", "1.value", "0.conv_state", "0.recurrent_state"],
+}
+
+
+@pytest.mark.parametrize("name", HYBRIDS)
+def test_states_of_a_hybrid_cache(name):
+    """The states of convolutions and recurrences go in and out by name, at another size too."""
+    torch.manual_seed(0)
+    model = HYBRIDS[name]().eval()
+    ids = torch.randint(0, 99, (3, 9))
+    with torch.no_grad():
+        first, second = model(ids[:2, :5])["cache"], model(ids[:, :8])["cache"]
+    past = [{0: "batch", 2: "past"}]
+    parts = torch.utils._pytree.SUPPORTED_NODES[transformers.DynamicCache].flatten_with_keys_fn(
+        first
+    )
+    dynamic = {key.key: [{0: "batch"}] for key, _ in parts[0]}
+    dynamic.update(key_cache=past, value_cache=past)
+    onx = to_onnx(
+        model,
+        kwargs={"input_ids": ids[:2, 5:6], "cache": first},
+        dynamic_shapes={"input_ids": {0: "batch"}, "cache": dynamic},
+        options=OptimizationOptions(patterns=None),
+        cache_names="genai",
+    )
+    states = HYBRID_STATES[name]
+    assert [i.name for i in onx.graph.input] == [
+        "input_ids",
+        *(f"past_key_values.{s}" for s in states),
+    ]
+    assert [o.name for o in onx.graph.output] == ["logits", *(f"present.{s}" for s in states)]
+    assert dims(onx.graph.output[1]) == ["batch", 2, "past+1", 8]
+    feeds = [ids[:, 8:], *(t.clone() for t in torch.utils._pytree.tree_leaves(second))]
+    with torch.no_grad():
+        expected = model(input_ids=ids[:, 8:], cache=second)
+    assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
