@@ -27,7 +27,8 @@ from .conversion.building import build
 from .conversion.export_request import ExportRequest
 from .conversion.function_plan import FunctionPlan, make_plan
 from .dispatch.dispatcher import Dispatcher
-from .exporting.program import TorchProgram, prepare
+from .exporting.program import prepare
+from .exporting.torch_program import TorchProgram
 from .inputs.caches import register_caches
 from .inputs.inputs import split_arguments
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..inputs.counterexamples import Check, condition_check
+from ..inputs.examples import resized
 from ..inputs.inputs import ModelInput
 
 #: largest number of combinations of sizes that are tried
@@ -31,7 +32,7 @@ def other_sizes(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> list[Any
     sizes = _larger(symbols, list(_conditions(env, symbols)), env)
     if sizes is None:
         return None
-    return [_resized(i.fake, value, sizes) for i, value in zip(inputs, leaves, strict=True)]
+    return at_sizes(inputs, leaves, sizes)
 
 
 def _symbols(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> tuple[dict[str, int], Any]:
@@ -99,6 +100,20 @@ def _larger(
     return None
 
 
+def at_sizes(
+    inputs: Sequence[ModelInput], leaves: Sequence[Any], sizes: Mapping[str, int]
+) -> list[Any]:
+    """The leaves of the arguments where some dimensions have other sizes.
+
+    :param inputs: the leaves of the arguments
+    :param leaves: their values
+    :param sizes: symbols of torch and their sizes, the others do not change
+    """
+    symbols, _ = _symbols(inputs, leaves)
+    wanted = {**symbols, **sizes}
+    return [_resized(i.fake, value, wanted) for i, value in zip(inputs, leaves, strict=True)]
+
+
 def _resized(fake: Any, value: Any, sizes: Mapping[str, int]) -> Any:
     """A value with other sizes."""
     if isinstance(fake, torch.SymInt):
@@ -106,13 +121,7 @@ def _resized(fake: Any, value: Any, sizes: Mapping[str, int]) -> Any:
     if not isinstance(fake, torch.Tensor) or not isinstance(value, torch.Tensor):
         return value
     for axis, dim in enumerate(fake.shape):
-        size = _evaluate(dim, sizes, value.shape[axis])
-        if size == value.shape[axis]:
-            continue
-        if value.shape[axis]:
-            value = value.index_select(axis, torch.arange(size) % value.shape[axis])
-        else:
-            value = value.new_zeros([*value.shape[:axis], size, *value.shape[axis + 1 :]])
+        value = resized(value, axis, _evaluate(dim, sizes, value.shape[axis]))
     return value
 
 

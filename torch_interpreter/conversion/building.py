@@ -15,7 +15,7 @@ from xbuilder.support.user_warnings import warn_user
 
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import Dispatcher, canonical_name
-from ..exporting.program import TorchProgram
+from ..exporting.torch_program import TorchProgram
 from ..inputs.dimension_conditions import assumptions, least_sizes
 from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
 from ..inputs.inputs import name_inputs
@@ -104,7 +104,8 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     namer.name_inputs(named, specs)
     for text in specialised_dimensions(named, program.specs) if verbose else ():
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
-    if assumed := assumptions(named, specs, program.module, namer):
+    fails_at = {} if program.trial is None else {"fails_at": program.trial.fails_at}
+    if assumed := assumptions(named, specs, program.module, namer, **fails_at):
         warn_user(
             f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
             "torch.export.Dim(name, min=..., max=...) says that no other size is needed."

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.export.graph_signature import InputKind, OutputKind
-from torch.utils._pytree import TreeSpec
 
 from xbuilder.errors import OptionError
 
@@ -18,34 +15,11 @@ from ..dispatch.convertible import has_converter
 from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
 from ..inputs.specifications import flat_specifications, torch_dynamic_shapes
-from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value
+from .best_example import export_example
 from .decompositions import decompose, decompose_graph, trace_graph
 from .strategies import export_program, validate_program
-
-
-@dataclass(slots=True)
-class TorchProgram:
-    """A graph ready to be interpreted.
-
-    :param module: the graph
-    :param weights: tensor and name of the placeholders which are weights
-    :param inputs: the other placeholders
-    :param outputs: outputs of the model, fx nodes or python values
-    :param specs: dynamic dimensions of each input
-    :param ranges: the sizes torch keeps for its symbols
-    :param input_tree: structure of the arguments, None if it is not known
-    :param output_tree: structure of the results, None if it is not known
-    """
-
-    module: torch.fx.GraphModule
-    weights: dict[torch.fx.Node, tuple[str, torch.Tensor]]
-    inputs: list[ModelInput]
-    outputs: list[Any]
-    specs: list[Any] = field(default_factory=list)
-    ranges: dict[Any, Any] = field(default_factory=dict)
-    input_tree: TreeSpec | None = None
-    output_tree: TreeSpec | None = None
+from .torch_program import TorchProgram, from_exported_program
 
 
 def prepare(
@@ -76,7 +50,7 @@ def prepare(
         examples, named = mod.example_inputs or ((), {})
         specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
-        return _from_exported_program(functional, specs, options.fake)
+        return from_exported_program(functional, specs, options.fake)
     if not isinstance(mod, torch.nn.Module):
         raise OptionError(
             f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
@@ -93,12 +67,16 @@ def prepare(
     _check_arguments(mod, args, kwargs)
     args, kwargs = distinct_tensors((args, kwargs))
     specs = flat_specifications(dynamic_shapes, mod, args, kwargs)
-    shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
-    exported = export_program(mod, args, kwargs, options, shapes, specs, is_supported, verbose)
-    if options.validate_ep:
-        tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
-        validate_program(exported, mod, args, kwargs, tolerance)
-    return _from_exported_program(exported, specs, options.fake)
+
+    def export(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchProgram:
+        shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
+        exported = export_program(mod, args, kwargs, options, shapes, specs, is_supported, verbose)
+        if options.validate_ep:
+            tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
+            validate_program(exported, mod, args, kwargs, tolerance)
+        return from_exported_program(exported, specs, options.fake)
+
+    return export_example(export, mod, args, kwargs, specs, verbose)
 
 
 def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -148,57 +126,6 @@ def _is_python_only(node: torch.fx.Node) -> bool:
     if not any(isinstance(fake_value(n), torch.Tensor) for n in node.all_input_nodes):
         return False
     return name.startswith("operator.") and tensor_form(name, ["a tensor"]) == name
-
-
-def _from_exported_program(
-    program: torch.export.ExportedProgram, specs: list[Any], fake: bool
-) -> TorchProgram:
-    signature = program.graph_signature
-    first_names = _first_names(program)
-    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
-    weights: dict[torch.fx.Node, tuple[str, torch.Tensor]] = {}
-    inputs: list[ModelInput] = []
-    for node, spec in zip(placeholders, signature.input_specs, strict=True):
-        if spec.kind is InputKind.USER_INPUT:
-            inputs.append(ModelInput(node.name, fake_value(node), node))
-            continue
-        value = program.state_dict.get(spec.target)
-        if value is None:
-            value = program.constants.get(spec.target)
-        if spec.kind is InputKind.TOKEN:
-            # only orders the operators with side effects
-            continue
-        if not isinstance(value, torch.Tensor):
-            raise OptionError(
-                f"Input {node.name!r} of the exported program is a {spec.kind}, which is no tensor."
-            )
-        if has_no_data(value) and not fake:
-            raise OptionError(
-                f"Weight {spec.target!r} has no data ({type(value).__name__} on device "
-                f"{value.device}): load the weights before the conversion, "
-                "mod.to_empty(device='cpu') then mod.load_state_dict(...), or use "
-                "ExportOptions(fake=True) and torch_interpreter.add_weights."
-            )
-        weights[node] = (first_names.get(id(value), spec.target), value)
-    output = next(n for n in program.graph.nodes if n.op == "output")
-    kinds = signature.output_specs
-    outputs = [
-        o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
-    ]
-    ranges = program.range_constraints
-    trees = program.call_spec.in_spec, program.call_spec.out_spec
-    return TorchProgram(program.graph_module, weights, inputs, outputs, specs, ranges, *trees)
-
-
-def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
-    """The name ``named_parameters()`` gives to a tensor, the first one when it has several.
-
-    torch.export keeps the last name of a tied parameter.
-    """
-    names: dict[int, str] = {}
-    for name, value in (*program.state_dict.items(), *program.constants.items()):
-        names.setdefault(id(value), name)
-    return names
 
 
 def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule) -> TorchProgram:

@@ -1,4 +1,4 @@
-"""Finds a size that makes a condition false, when the condition is too long to be read."""
+"""Finds sizes that make conditions false, when the conditions are too long to be read."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ class Counterexample(NamedTuple):
     condition: Any
 
 
-def find_counterexample(
+def find_counterexamples(
     conditions: Sequence[Any], known: Sequence[Any], sizes: Sequence[DynamicSize]
-) -> Counterexample | None:
-    """A size that makes one of some conditions false while the other dimensions keep the sizes of
-    the arguments.
+) -> Iterator[Counterexample]:
+    """Sizes that make some conditions false while the other dimensions keep the sizes of the
+    arguments.
 
     :param conditions: expressions of sympy; those on anything else than the dimensions are ignored,
         and so are those the arguments do not satisfy
     :param known: conditions a size must satisfy to be tried
     :param sizes: the dimensions
-    :return: the size, None if there is none around the sizes of the arguments
+    :return: for each dimension, the nearest size that breaks each of the conditions, as long as
+        nearer ones did not break it
     """
     hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
     checks, others = dict[Any, Check](), list[Check]()
@@ -59,14 +60,16 @@ def find_counterexample(
         else:
             checks[expr] = check
     for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
+        left = dict(checks)
         for value in _candidates(size):
             values = {**hints, size.symbol: value}
             if not all(c(values) for c in others):
                 continue
-            for expr, check in checks.items():
-                if not check(values):
-                    return Counterexample(size.symbol, value, expr)
-    return None
+            broken = [expr for expr, check in left.items() if not check(values)]
+            if broken:
+                yield Counterexample(size.symbol, value, broken[0])
+            for expr in broken:
+                del left[expr]
 
 
 def _is_usual(expr: Any) -> bool:

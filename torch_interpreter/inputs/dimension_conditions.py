@@ -8,13 +8,14 @@ condition goes through a float.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
-from .counterexamples import DynamicSize, find_counterexample, python_text
+from .counterexamples import DynamicSize, condition_check, find_counterexamples, python_text
 from .dynamic_shapes import (
     DimensionNamer,
     dynamic_sizes,
@@ -26,6 +27,19 @@ from .dynamic_shapes import (
 _ASSERTION = "aten._assert_scalar.default"
 #: torch assumes that every dimension is 2 or more; a size of 0 or 1 usually takes the same branch
 _USUAL = 2
+#: largest number of sizes at which the longer conditions are tried
+_TRIED = 6
+
+
+class Assumption(NamedTuple):
+    """A condition on the dynamic dimensions.
+
+    :param text: the condition with the names of the user
+    :param sizes: sizes that do not meet it, by symbol; None if they are not known
+    """
+
+    text: str
+    sizes: Mapping[str, int] | None = None
 
 
 def assumptions(
@@ -33,6 +47,7 @@ def assumptions(
     specs: Sequence[Any],
     module: torch.fx.GraphModule,
     namer: DimensionNamer,
+    fails_at: Callable[[Mapping[str, int]], bool] = lambda sizes: True,
 ) -> list[str]:
     """The conditions that the dynamic dimensions must meet, except those the user asked for.
 
@@ -42,22 +57,29 @@ def assumptions(
     :param specs: specification of every input
     :param module: the graph
     :param namer: the names of the dimensions
+    :param fails_at: whether the graph is wrong at some sizes, a condition is kept if it is
     :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the
         longer ones with a size that breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
     """
     dims = _asked(placeholders, specs)
-    texts = [text for dim, asked in dims for text in _bounds(dim, asked, namer)]
+    sizes = [_sizes(*pair) for pair in dims]
     conditions = _conditions(module.graph)
     remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
-    texts.extend(remainders.values())
     least = {d.node.expr: _integer(getattr(asked, "min", None)) or 0 for d, asked in dims}
-    texts.extend(_squeezes(module.graph, least, namer))
+    found = [
+        *(a for dim, asked in dims for a in _bounds(dim, asked, namer, list(remainders))),
+        *(_broken_remainder(c, text, sizes) for c, text in remainders.items()),
+        *_squeezes(module.graph, least, namer),
+    ]
+    kept = {a.text: a for a in found}.values()
+    texts = [a.text for a in kept if a.sizes is None or fails_at(a.sizes)]
     others = [c for c in conditions if c not in remainders]
-    refused = find_counterexample(others, list(remainders), [_sizes(*pair) for pair in dims])
+    tried = itertools.islice(find_counterexamples(others, list(remainders), sizes), _TRIED)
+    refused = next((c for c in tried if fails_at({c.symbol: c.size})), None)
     if refused:
         name = namer.names.get(refused.symbol, refused.symbol)
         texts.append(f"{_readable(refused.condition, namer)} (not {name}={refused.size})")
-    return list(dict.fromkeys(texts))
+    return texts
 
 
 def least_sizes(
@@ -105,17 +127,44 @@ def _sizes(dim: Any, asked: Any) -> DynamicSize:
     )
 
 
-def _bounds(dim: Any, asked: Any, namer: DimensionNamer) -> Iterator[str]:
+def _bounds(
+    dim: Any, asked: Any, namer: DimensionNamer, known: Sequence[Any]
+) -> Iterator[Assumption]:
+    """The bounds that torch found and the user did not give.
+
+    :param dim: a dimension
+    :param asked: its specification
+    :param namer: the names of the dimensions
+    :param known: conditions a size out of the bounds must meet, if there is one
+    """
     expr = dim.node.expr
     found = dim.node.shape_env.var_to_range.get(expr)
     if found is None:
         return
+    lower, most = _integer(found.lower) or 0, _integer(found.upper)
     least = max(_USUAL, _integer(getattr(asked, "min", None)) or 0)
-    if (_integer(found.lower) or 0) > least:
-        yield f"{found.lower} <= {namer.text(expr)}"
-    most, allowed = _integer(found.upper), _integer(getattr(asked, "max", None))
+    if lower > least:
+        size = _nearest(range(lower - 1, least - 1, -1), dim, known)
+        yield Assumption(f"{lower} <= {namer.text(expr)}", {expr.name: size})
+    allowed = _integer(getattr(asked, "max", None))
     if most is not None and (allowed is None or most < allowed):
-        yield f"{namer.text(expr)} <= {most}"
+        last = most + 65 if allowed is None else min(allowed, most + 65)
+        size = _nearest(range(most + 1, last), dim, known)
+        yield Assumption(f"{namer.text(expr)} <= {most}", {expr.name: size})
+
+
+def _nearest(sizes: Sequence[int], dim: Any, known: Sequence[Any]) -> int:
+    """The first size that meets the conditions on that dimension, the very first if none does."""
+    hints = {str(dim.node.expr): dim.node.hint}
+    checks = [check for c in known if (check := condition_check(c, hints)) is not None]
+    meeting = (n for n in sizes if all(c({str(dim.node.expr): n}) for c in checks))
+    return next(meeting, sizes[0])
+
+
+def _broken_remainder(expr: Any, text: str, sizes: Sequence[DynamicSize]) -> Assumption:
+    """A divisibility condition and the nearest size that does not meet it."""
+    found = next(find_counterexamples([expr], [], sizes), None)
+    return Assumption(text, {found.symbol: found.size} if found else None)
 
 
 def _integer(bound: Any) -> int | None:
@@ -148,7 +197,7 @@ def _readable(condition: Any, namer: DimensionNamer) -> str:
 
 def _squeezes(
     graph: torch.fx.Graph, least: Mapping[Any, int], namer: DimensionNamer
-) -> Iterator[str]:
+) -> Iterator[Assumption]:
     """The conditions under which torch removes the dimensions that a graph removes.
 
     :param graph: the graph
@@ -159,7 +208,8 @@ def _squeezes(
         for axis, removed in removed_dimensions(node).items():
             expr = node.args[0].meta["val"].shape[axis].node.expr
             if least.get(expr, 2) < 2:
-                yield f"{namer.text(expr)} {'==' if removed else '!='} 1"
+                sizes = {expr.name: _USUAL if removed else 1} if expr.is_Symbol else None
+                yield Assumption(f"{namer.text(expr)} {'==' if removed else '!='} 1", sizes)
 
 
 def _remainder(expr: Any, namer: DimensionNamer) -> str:

@@ -47,7 +47,8 @@ def user_name(spec: Any) -> str | None:
     return getattr(spec, "__name__", None)
 
 
-def _is_dynamic(dim: Any) -> bool:
+def is_dynamic(dim: Any) -> bool:
+    """Whether a specification asks for a dynamic dimension."""
     return dim is not None and not isinstance(dim, int) and dim is not Dim.STATIC
 
 
@@ -69,7 +70,7 @@ def specialised_dimensions(
         for (name, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
         for axis, dim in spec_items(spec, value.ndim)
-        if _is_dynamic(dim) and _is_constant(value.shape[axis])
+        if is_dynamic(dim) and _is_constant(value.shape[axis])
     ]
 
 
@@ -79,7 +80,7 @@ def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
         if not isinstance(value, torch.Tensor):
             continue
         for axis, dim in spec_items(spec, value.ndim):
-            if _is_dynamic(dim) and value.shape[axis] in (0, 1):
+            if is_dynamic(dim) and value.shape[axis] in (0, 1):
                 return True
     return False
 

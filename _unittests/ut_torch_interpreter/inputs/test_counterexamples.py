@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sympy
 
-from torch_interpreter.inputs.counterexamples import DynamicSize, find_counterexample
+from torch_interpreter.inputs.counterexamples import DynamicSize, find_counterexamples
 
 
 def nearest(conditions, known, sizes):
     """The symbol and the size that break a condition."""
-    found = find_counterexample(conditions, known, sizes)
+    found = next(find_counterexamples(conditions, known, sizes), None)
     assert found is None or found.condition in conditions
     return None if found is None else (found.symbol, found.size)
 

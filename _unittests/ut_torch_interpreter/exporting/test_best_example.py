@@ -1,0 +1,115 @@
+"""A dimension that is 0 or 1 in the arguments, or computed from them, stays dynamic."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import Fct1, check_export
+
+from torch_interpreter import to_onnx
+
+F = torch.nn.functional
+Dim = torch.export.Dim
+
+
+class Attention(torch.nn.Module):
+    """torch makes a batch of 1 a constant in this module."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+class Step(torch.nn.Module):
+    """A step of a decoder: the mask is as long as the cache and the new tokens."""
+
+    def forward(self, x, past, mask):
+        keys = torch.cat([past, x], dim=1)
+        scores = x @ keys.transpose(1, 2)
+        return scores.masked_fill(mask[:, None] == 0, -1e4).softmax(-1) @ keys, keys
+
+
+class Counter(torch.nn.Module):
+    """Has a state."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x * 2
+
+
+def windows(x):
+    b, c, h, w = x.shape
+    parts = x.reshape(b, c, h // 4, 4, w // 4, 4).permute(0, 2, 4, 3, 5, 1)
+    return parts.flatten(3).flatten(1, 2)
+
+
+@pytest.fixture(autouse=True)
+def _no_warning():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The model is right for")
+        yield
+
+
+@pytest.mark.parametrize("dim", ["b", Dim("b"), Dim.AUTO, Dim.DYNAMIC], ids=str)
+def test_a_batch_of_one(dim):
+    x, y = torch.randn(1, 3, 4), torch.randn(5, 3, 4)
+    check_export(Attention().eval(), (x,), ({0: dim},), [(y,)])
+
+
+def test_a_length_of_one_and_an_empty_cache():
+    names = {0: "b", 1: "n"}, {0: "b", 1: "past"}, {0: "b", 1: "past+n"}
+
+    def step(b, n, past):
+        return torch.randn(b, n, 4), torch.randn(b, past, 4), torch.ones(b, past + n)
+
+    check_export(Step(), step(1, 1, 3), names, [step(2, 3, 5)])
+    check_export(Step(), step(1, 2, 0), names, [step(2, 3, 5), step(2, 1, 1)])
+
+
+def test_a_computed_dimension_of_one():
+    x, y = torch.randn(2, 4, 8, 4), torch.randn(2, 4, 12, 12)
+    check_export(windows, (x,), ({0: "b", 2: "h", 3: "w"},), [(y,)])
+    pool = torch.nn.Sequential(torch.nn.AvgPool1d(4), torch.nn.Flatten())
+    check_export(pool, (torch.randn(2, 3, 4),), ({0: "b", 2: "n"},), [(torch.randn(1, 3, 8),)])
+
+
+def test_the_state_of_the_model_does_not_change():
+    model = Counter()
+    to_onnx(model, (torch.ones(1, 2),), dynamic_shapes=({0: "b"},))
+    assert model.calls.tolist() == [0]
+
+
+def test_the_arguments_are_what_matters(capsys):
+    """The graph of the other example is wrong on the arguments of the user."""
+    model = Fct1(lambda x: x * 2 if x.shape[0] == 1 else x)
+    with pytest.warns(UserWarning, match=r"right for .*b == 1"):
+        check_export(model, (torch.ones(1, 2),), ({0: "b"},), verbose=1)
+    assert "wrong on the arguments when exported with {'b': 3}" in capsys.readouterr().out
+
+
+def test_a_model_that_refuses_the_other_example(capsys):
+    model = Fct1(lambda x: x + torch.ones(1, 2).expand(min(x.shape[0], 2), 2)[:1] * x.new_ones(1))
+    check_export(model, (torch.ones(1, 2),), ({0: "b"},), [(torch.ones(4, 2),)], verbose=1)
+    assert "[to_onnx] exported with {'b': 3}" in capsys.readouterr().out
+
+    class Refuses(torch.nn.Module):
+        def forward(self, x):
+            assert x.shape[0] < 2
+            return x * 2
+
+    to_onnx(Refuses(), (torch.ones(1, 2),), dynamic_shapes=({0: "b"},), verbose=1)
+    assert "the model is not exported with {'b': 3}: " in capsys.readouterr().out
+
+
+def test_the_types_of_the_results():
+    half = torch.ones(1, 2, dtype=torch.float16)
+    check_export(lambda x: (x * 2, x.shape[0] * x, x.sum()), (half,), ({0: "b"},), atol=1e-2)

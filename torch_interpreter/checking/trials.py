@@ -1,0 +1,155 @@
+"""Runs the graph of a model beside the model, at other sizes than those of the export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ..inputs.inputs import ModelInput
+from .other_sizes import at_sizes
+from .validation import clone_arguments, compare
+
+#: operators that stop the graph on sizes torch did not see
+_ASSERTIONS = ("aten._assert", "aten.sym_constrain", "aten._functional_assert")
+_TOLERANCE = 1e-3
+pytree = torch.utils._pytree
+
+
+class Trial:
+    """Compares a graph with the model it comes from.
+
+    :param mod: the model
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param module: its graph
+    :param weights: the placeholders that are weights
+    :param inputs: the other placeholders, the leaves of the arguments
+    :param count: number of results, the graph gives them last
+    """
+
+    def __init__(
+        self,
+        mod: torch.nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        module: torch.fx.GraphModule,
+        weights: Mapping[torch.fx.Node, tuple[str, torch.Tensor]],
+        inputs: Sequence[ModelInput],
+        count: int,
+    ) -> None:
+        self._mod = mod
+        self._leaves, self._tree = pytree.tree_flatten((args, dict(kwargs)))
+        self._module = module
+        self._weights = weights
+        self._inputs = inputs
+        self._count = count
+        self._random = any(map(_is_random, module.graph.nodes))
+        self._usable: bool | None = None
+
+    def is_right(self) -> bool:
+        """Whether the graph gives the results of the model on its arguments."""
+        if self._usable is None:
+            try:
+                self._usable = self._same(self._leaves)
+            except Exception:  # the model itself may fail out of the export
+                self._usable = False
+        return self._usable
+
+    def fails_at(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the graph is wrong, or may be, at some sizes.
+
+        It is not if the model refuses them, and it may be if the comparison is not possible on the
+        arguments themselves.
+
+        :param sizes: symbols of torch and their sizes
+        """
+        return self.fails_on(at_sizes(self._inputs, self._leaves, sizes))
+
+    def fails_on(self, leaves: Sequence[Any]) -> bool:
+        """Whether the graph is wrong, or may be, on other leaves, see :meth:`fails_at`.
+
+        :param leaves: leaves of the arguments
+        """
+        if not self.is_right():
+            return True
+        try:
+            return not self._same(leaves)
+        except _Refused:
+            return False
+
+    def _same(self, leaves: Sequence[Any]) -> bool:
+        try:
+            expected = self._expected(leaves)
+        except Exception as e:
+            raise _Refused from e
+        try:
+            got = self._results(leaves)
+        except Exception:  # the graph has the sizes of the export
+            return False
+        if self._random:
+            return [getattr(e, "shape", None) for e in expected if e is not None] == [
+                getattr(g, "shape", None) for g in got if g is not None
+            ]
+        return not compare(expected, got, _TOLERANCE)
+
+    def _expected(self, leaves: Sequence[Any]) -> list[Any]:
+        """The results of the model, whose buffers do not change."""
+        args, kwargs = pytree.tree_unflatten(clone_arguments(list(leaves)), self._tree)
+        buffers = {name: b.clone() for name, b in self._mod.named_buffers()}
+        with torch.no_grad():
+            found = torch.func.functional_call(self._mod, buffers, args, kwargs)
+        results: list[Any] = pytree.tree_leaves(found)
+        return results
+
+    def _results(self, leaves: Sequence[Any]) -> list[Any]:
+        """The results of the graph."""
+        cloned = clone_arguments(list(leaves))
+        values = {i.node: v for i, v in zip(self._inputs, cloned, strict=True)}
+        values.update((node, tensor) for node, (_, tensor) in self._weights.items())
+        placeholders = (n for n in self._module.graph.nodes if n.op == "placeholder")
+        with torch.no_grad():
+            found = _Unchecked(self._module).run(*(values.get(n) for n in placeholders))
+        return pytree.tree_leaves(tuple(found)[len(found) - self._count :])
+
+
+class _Refused(Exception):
+    """The model does not run on some arguments."""
+
+
+class _OtherRank(Exception):
+    """A result has not the rank it had during the export, which the ONNX model keeps."""
+
+
+class _Unchecked(torch.fx.Interpreter):
+    """Runs a graph without its assertions; the ranks are those of the export."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        """Runs a node.
+
+        :param n: the node
+        """
+        found: Any = super().run_node(n)
+        fake: Any = n.meta.get("val")
+        same_kind = isinstance(found, torch.Tensor) and isinstance(fake, torch.Tensor)
+        if same_kind and len(found.shape) != len(fake.shape):
+            raise _OtherRank
+        return found
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls an operator, unless it only checks sizes.
+
+        :param target: the operator
+        :param args: positional arguments
+        :param kwargs: named arguments
+        """
+        if str(target).startswith(_ASSERTIONS):
+            return None
+        return super().call_function(target, args, kwargs)
+
+
+def _is_random(node: torch.fx.Node) -> bool:
+    """Whether a node draws random numbers."""
+    tags: Sequence[Any] = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags

@@ -1,0 +1,103 @@
+"""Exports with the arguments, or with larger ones when torch treats their sizes apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ..checking.other_sizes import at_sizes
+from ..checking.trials import Trial
+from ..common.errors import ExportError, first_line
+from ..inputs.dynamic_shapes import dynamic_sizes, is_symbol
+from ..inputs.examples import Example, larger_examples
+from ..patches.fake_tensors import has_no_data
+from .torch_program import TorchProgram
+
+#: what the dimensions are multiplied by, when one that is computed from them is 0 or 1
+_FACTORS = (2, 3, 4, 8)
+pytree = torch.utils._pytree
+Export = Callable[[tuple[Any, ...], dict[str, Any]], TorchProgram]
+
+
+def export_example(
+    export: Export,
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    specs: Sequence[Any],
+    verbose: int,
+) -> TorchProgram:
+    """Exports with the arguments, or with larger ones if a dynamic dimension is 0 or 1 in them.
+
+    A graph made with other arguments is kept if it gives the results of the model on those of the
+    user.
+
+    :param export: exports the model with some arguments
+    :param mod: the model
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param specs: specification of every leaf
+    :param verbose: prints the sizes that are tried
+    """
+    leaves, tree = pytree.tree_flatten((args, kwargs))
+    weights = itertools.chain(mod.parameters(), mod.buffers())
+    if all(s is None for s in specs) or any(map(has_no_data, (*leaves, *weights))):
+        return export(args, kwargs)
+
+    def tried(example: Example) -> TorchProgram | None:
+        try:
+            program = export(*pytree.tree_unflatten(example.leaves, tree))
+        except ExportError as e:
+            if verbose:
+                print(f"[to_onnx] the model is not exported with {example.sizes}: {first_line(e)}")
+            return None
+        right = with_trial(program).trial.is_right()
+        if verbose:
+            verdict = "exported" if right else "the graph is wrong on the arguments when exported"
+            print(f"[to_onnx] {verdict} with {example.sizes}")
+        return program if right else None
+
+    def with_trial(program: TorchProgram) -> Any:
+        module, weights, inputs = program.module, program.weights, program.inputs
+        count = len(program.outputs)
+        program.trial = Trial(mod, args, kwargs, module, weights, inputs, count)
+        return program
+
+    found = next(filter(None, map(tried, larger_examples(specs, leaves))), None)
+    program: TorchProgram = found or with_trial(export(args, kwargs))
+    larger = _larger_results(program, leaves)
+    return (tried(larger) if larger is not None else None) or program
+
+
+def _larger_results(program: TorchProgram, leaves: Sequence[Any]) -> Example | None:
+    """The example in which no dimension that is computed from others is 0 or 1, None if there is
+    nothing to change."""
+    dims = [d.node for d in dynamic_sizes(program.module.graph)]
+    small = {
+        node.expr: node
+        for node in dims
+        if node.hint in (0, 1) and not node.expr.is_Symbol and not node.expr.is_number
+    }
+    symbols = {s for expr in small for s in expr.free_symbols}
+    fakes = (i.fake for i in program.inputs if isinstance(i.fake, torch.Tensor))
+    own: list[Any] = [dim for fake in fakes for dim in fake.shape if is_symbol(dim)]
+    sizes = {d.node.expr: d.node.hint for d in own if d.node.expr in symbols}
+    changes = max(_scaled(sizes), key=lambda s: _count_large(small, s), default=None)
+    if changes is None or not _count_large(small, changes):
+        return None
+    named = {symbol.name: size for symbol, size in changes.items()}
+    return Example(at_sizes(program.inputs, leaves, named), named)
+
+
+def _scaled(sizes: Mapping[Any, int]) -> Iterator[dict[Any, int]]:
+    """Multiples of some sizes."""
+    return ({s: n * factor for s, n in sizes.items()} for factor in _FACTORS if sizes)
+
+
+def _count_large(exprs: Mapping[Any, Any], sizes: Mapping[Any, int]) -> int:
+    """How many expressions are 2 or more at some sizes."""
+    values = (expr.subs(sizes) for expr in exprs)
+    return sum(bool(v.is_Integer and v >= 2) for v in values)
