@@ -1,4 +1,4 @@
-"""Bags of embeddings: rows of a table, reduced by group."""
+"""Embeddings: bags of rows of a table, reduced by group, and rows of a bounded norm."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import dim_of, int_vector, scalar0d, shape_tensor
 from .operands import BOOL, INT64, cast, const
-from .reduce import reduce
+from .reduce import reduce, vector_norm
 
 _SUM, _MEAN, _MAX = range(3)
 _ONE = int_vector([1])
@@ -55,6 +55,21 @@ def embedding_bag(
         else:
             found = g.op.Div(found, cast(g, g.op.Max(counts, const(1, INT64)), itype))
     return [found, None, None, None]
+
+
+@aten("aten.embedding_renorm.default")
+def embedding_renorm(
+    g: GraphWriter, weight: str, indices: str, max_norm: float, norm_type: float
+) -> str:
+    """The table in which the rows that are read have a norm of *max_norm* at most."""
+    itype = g.get_type(weight)
+    flat = g.op.Reshape(cast(g, indices, INT64), int_vector([-1]))
+    rows = g.op.Gather(weight, flat, axis=0)
+    norm = vector_norm(g, rows, norm_type, [1], True)
+    limit = const(max_norm, itype)
+    factor = g.op.Div(limit, g.op.Add(norm, const(1e-7, itype)))
+    factor = g.op.Where(g.op.Greater(norm, limit), factor, const(1, itype))
+    return g.op.ScatterND(weight, g.op.UnsqueezeAnyOpset(flat, _ONE), g.op.Mul(rows, factor))
 
 
 def _kept(g: GraphWriter, indices: str, padding_idx: int) -> str:

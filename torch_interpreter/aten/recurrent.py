@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten_table
 from ..writing.symbols import int_vector
+from .operands import cast
+from .projected_lstm import going_on, projected_lstm
 
 #: function of torch -> operator, position in torch of each gate of ONNX, attributes
 _LAYERS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
@@ -49,7 +52,7 @@ def _weights(
 
 
 def _recurrent(row: tuple[str, tuple[int, ...], dict[str, Any]]) -> Callable[..., list[str]]:
-    op_type, order, attributes = row
+    of_lengths = _of_lengths(row)
 
     def convert(
         g: GraphWriter,
@@ -63,28 +66,57 @@ def _recurrent(row: tuple[str, tuple[int, ...], dict[str, Any]]) -> Callable[...
         bidirectional: bool,
         batch_first: bool,
     ) -> list[str]:
-        directions, n = 1 + bidirectional, 4 if has_biases else 2
+        y = g.op.Transpose(x, perm=[1, 0, 2]) if batch_first else x
+        options = has_biases, num_layers, dropout, train, bidirectional
+        y, *last = of_lengths(g, y, None, hx, params, *options)
+        return [g.op.Transpose(y, perm=[1, 0, 2]) if batch_first else y, *last]
+
+    return convert
+
+
+def _of_lengths(row: tuple[str, tuple[int, ...], dict[str, Any]]) -> Callable[..., list[str]]:
+    """A converter of a layer whose sequences have several lengths, time first."""
+    op_type, order, attributes = row
+
+    def convert(
+        g: GraphWriter,
+        x: str,
+        lengths: str | None,
+        hx: str | Sequence[str],
+        params: Sequence[str],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+    ) -> list[str]:
         states = [hx] if isinstance(hx, str) else list(hx)
-        size = int(g.get_shape(states[0])[2])
+        directions, size = 1 + bidirectional, int(g.get_shape(states[-1])[2])
+        n = len(params) // (num_layers * directions)
+        projected = n > (4 if has_biases else 2)
         options = {
             **{k: v * directions for k, v in attributes.items() if isinstance(v, list)},
             **{k: v for k, v in attributes.items() if not isinstance(v, list)},
             "hidden_size": size,
             "direction": "bidirectional" if bidirectional else "forward",
         }
-        y = g.op.Transpose(x, perm=[1, 0, 2]) if batch_first else x
+        steps = None if lengths is None else cast(g, lengths, TensorProto.INT32)
+        alive = going_on(g, x, lengths) if projected else ""
+        y = x
         last: list[list[str]] = [[] for _ in states]
         for layer in range(num_layers):
             first = layer * directions
             own = [list(params[(first + d) * n : (first + d + 1) * n]) for d in range(directions)]
             bounds = int_vector([first]), int_vector([first + directions]), int_vector([0])
             begin = [s if num_layers == 1 else g.op.Slice(s, *bounds) for s in states]
-            inputs = [y, *_weights(g, own, order), None, *begin]
-            y, *ends = several(g, op_type, 1 + len(states), *inputs, **options)
-            y = _joined_directions(g, y, size * directions)
+            if projected:
+                y, *ends = projected_lstm(g, y, alive, begin, own)
+            else:
+                inputs = [y, *_weights(g, own, order), steps, *begin]
+                y, *ends = several(g, op_type, 1 + len(states), *inputs, **options)
+                y = _joined_directions(g, y, size * directions)
             for seen, end in zip(last, ends, strict=True):
                 seen.append(end)
-        y = g.op.Transpose(y, perm=[1, 0, 2]) if batch_first else y
         return [y, *(v[0] if len(v) == 1 else g.op.Concat(*v, axis=0) for v in last)]
 
     return convert
@@ -96,3 +128,4 @@ def _joined_directions(g: GraphWriter, y: str, size: int) -> str:
 
 
 aten_table(_recurrent, _LAYERS, "torch_interpreter.{}.default")
+aten_table(_of_lengths, _LAYERS, "torch_interpreter.{}_of_lengths.default")

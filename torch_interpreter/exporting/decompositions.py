@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -21,23 +22,18 @@ from ..patches.autocast import graph_modules, has_autocast, without_type_checks
 from ..patches.graph_checks import accept_symbolic_functions
 from ..patches.vectorized import has_vmap
 from ..writing.fx_nodes import fake_value, has_complex
+from .in_place import NotRewritten, is_in_place, make_functional
+from .one_node import NotDecomposed, decompose_nodes
 
 # decomposing an operator may bring others which have no converter
 _MAX_ROUNDS = 4
 #: whether an operator has a converter, on complex tensors if the second argument is true
 Supported = Callable[[torch._ops.OpOverload, bool], bool]
-# in-place for the schema, without side effect on a functional graph
-_HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
 
 
 def has_inplace(graph: torch.fx.Graph) -> bool:
     """Whether an operator of the graph modifies one of its arguments."""
-    return any(
-        isinstance(n.target, torch._ops.OpOverload)
-        and n.target._schema.is_mutable
-        and str(n.target) not in _HARMLESS
-        for n in graph.nodes
-    )
+    return any(map(is_in_place, graph.nodes))
 
 
 def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
@@ -89,8 +85,10 @@ def _decompose(
         program = without_type_checks(program)
     vectorized = any(map(has_vmap, graphs))
     if table is None:
-        if autocast or vectorized or (options.remove_inplace and any(map(has_inplace, graphs))):
+        if autocast or vectorized:
             program = _decomposed(program, {})
+        elif options.remove_inplace and any(map(has_inplace, graphs)):
+            program = _functional(program)
     elif table == "default":
         program = _decomposed(program, None)
     else:
@@ -115,7 +113,7 @@ def _with_converters(
             break
         if verbose:
             print(f"[to_onnx] no converter, decomposed: {sorted(map(str, found))}")
-        program = _decomposed(program, found)
+        program = _locally_decomposed(program, found, on_complex=False)
     return program
 
 
@@ -131,12 +129,64 @@ def _without_complex(
     """
     for op, function in sorted(_decompositions_of(ops), key=lambda pair: str(pair[0])):
         try:
-            program = _decomposed(program, {op: function})
+            program = _locally_decomposed(program, {op: function}, on_complex=True)
         except ExportError as e:
             kept.add(op)
             if verbose:
                 print(f"[to_onnx] {op} on complex tensors stays: {first_line(e)}")
     return program
+
+
+def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The program without operators in place; torch runs it again when a rewrite is not known."""
+
+    def rewrite(module: torch.fx.GraphModule) -> dict[str, str]:
+        return make_functional(module.graph, inputs_change=module is copied.graph_module)
+
+    copied = _copied(program)
+    try:
+        _rewritten(copied, rewrite)
+    except NotRewritten:
+        return _decomposed(program, {})
+    return copied
+
+
+def _locally_decomposed(
+    program: torch.export.ExportedProgram, table: dict[Any, Callable[..., Any]], on_complex: bool
+) -> torch.export.ExportedProgram:
+    """Decomposes some operators where they are; torch runs the program again when it has to."""
+
+    def rewrite(module: torch.fx.GraphModule) -> dict[str, str]:
+        return decompose_nodes(module, table, lambda n: has_complex(n) == on_complex)
+
+    copied = _copied(program)
+    try:
+        _rewritten(copied, rewrite)
+    except NotDecomposed:
+        return _decomposed(program, table)
+    return copied
+
+
+def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The same program with another graph, the one of the user stays as it is."""
+    graph, signature = copy.deepcopy((program.graph_module, program.graph_signature))
+    for before, after in zip(program.graph.nodes, graph.graph.nodes, strict=True):
+        after.name = before.name  # a copy renames those that have the name of a python function
+    copied: torch.export.ExportedProgram = program._update(graph, signature)
+    return copied
+
+
+def _rewritten(
+    program: torch.export.ExportedProgram,
+    rewrite: Callable[[torch.fx.GraphModule], dict[str, str]],
+) -> None:
+    """Rewrites the graphs of a program and the names of its outputs."""
+    for module in graph_modules(program):
+        renamed = rewrite(module)
+        if module is program.graph_module:
+            for before, after in renamed.items():
+                program.graph_signature.replace_all_uses(before, after)
+        module.recompile()
 
 
 def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.export.ExportedProgram:

@@ -19,11 +19,13 @@ from ..patches.fake_tensors import without_data
 from ..patches.graph_checks import accept_symbolic_functions
 from ..patches.kept_operators import (
     keep_associative_scans,
+    keep_fake_quantizers,
     scale_queries,
     skip_distribution_checks,
     skip_mask_detection,
 )
 from ..patches.keywords import name_keywords
+from ..patches.packed import keep_packed_sequences
 from ..patches.python_numbers import keep_python_numbers
 from ..patches.recurrent import keep_recurrent_layers
 from ..patches.squeezed import remove_dynamic_ones
@@ -172,6 +174,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(config.patch(backed_size_oblivious=True))
         if not options.strict:
             stack.enter_context(keep_recurrent_layers())
+            stack.enter_context(keep_packed_sequences())
             stack.enter_context(keep_associative_scans())
             stack.enter_context(allow_dynamic_steps())
             stack.enter_context(skip_mask_detection())
@@ -179,6 +182,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(scale_queries())
             stack.enter_context(assign_at_expressions())
         stack.enter_context(skip_distribution_checks())
+        stack.enter_context(keep_fake_quantizers(mod))
         stack.enter_context(accept_symbolic_functions())
         stack.enter_context(name_keywords(mod, kwargs))
 

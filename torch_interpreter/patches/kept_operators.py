@@ -3,7 +3,8 @@
 * ``associative_scan`` is unrolled for the size of the arguments; here, it stays one operator,
 * ``torch.distributions`` checks its arguments, which no graph can do; here, it does not,
 * ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask,
-* the scale of an attention is a number, not an expression; here, one multiplies the queries.
+* the scale of an attention is a number, not an expression; here, one multiplies the queries,
+* a fake quantiser reads its switches in tensors, on which no graph branches; here, before it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,36 @@ import contextlib
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.distributions import Distribution
 
+from ..common.errors import ExportError
 from .attributes import patched
 
 _TRANSFORMER: Any = importlib.import_module("torch.nn.modules.transformer")
 _FUNCTIONS: Any = torch.nn.functional
 _SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
+_UNTYPED: Any = torch
+#: torch has no shapes for these operators, which return a tensor like the first one and a mask
+_MASKED = (
+    "fake_quantize_per_tensor_affine_cachemask",
+    "fake_quantize_per_channel_affine_cachemask",
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+)
+_LIBRARY: Any = _UNTYPED.library.Library("aten", "IMPL", "Meta")
+
+
+def _tensor_and_mask(x: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(x), torch.empty_like(x, dtype=torch.bool)
+
+
+for _name in _MASKED:
+    if not _UNTYPED._C._dispatch_has_kernel_for_dispatch_key(f"aten::{_name}", "Meta"):
+        _LIBRARY.impl(_name, _tensor_and_mask)
 
 
 def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any:
@@ -92,3 +112,42 @@ def scale_queries() -> Iterator[None]:
 
     with patched(_FUNCTIONS, {"scaled_dot_product_attention": attention}):
         yield
+
+
+@contextlib.contextmanager
+def keep_fake_quantizers(model: torch.nn.Module) -> Iterator[None]:
+    """Makes each fake quantiser of a model one operator in this context.
+
+    :param model: the model
+    :raises ExportError: a quantiser still observes what it quantises
+    """
+    quantization: Any = sys.modules.get("torch.ao.quantization.fake_quantize")
+    with contextlib.ExitStack() as stack:
+        for name, module in model.named_modules() if quantization is not None else ():
+            if isinstance(module, quantization.FakeQuantizeBase):
+                stack.enter_context(patched(module, {"forward": _quantizer(name, module)}))
+        yield
+
+
+def _quantizer(name: str, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What a fake quantiser does once its switches are known."""
+    observes, quantizes = (
+        bool(getattr(module, switch).reshape(-1)[0])
+        for switch in ("observer_enabled", "fake_quant_enabled")
+    )
+    if observes:
+        raise ExportError(
+            f"The fake quantiser {name!r} observes the tensors it quantises and changes its scale: "
+            f"call model.apply(torch.ao.quantization.disable_observer) before."
+        )
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        bounds = module.activation_post_process.quant_min, module.activation_post_process.quant_max
+        how = module.scale, module.zero_point
+        if not quantizes:
+            return x
+        if module.is_per_channel:
+            return torch.fake_quantize_per_channel_affine(x, *how, module.ch_axis, *bounds)
+        return torch.fake_quantize_per_tensor_affine(x, *how, *bounds)
+
+    return forward

@@ -1,8 +1,8 @@
 """Keeps recurrent layers as operators. torch.export unrolls them for the length of the arguments.
 
 While a model is exported, ``torch.nn.LSTM``, ``GRU`` and ``RNN`` call an operator of ours, which
-becomes the operator of ONNX. Cases ONNX has no operator for stay as torch does them: projections,
-packed sequences, dropout between the layers, numbers of 64 bits.
+becomes the operator of ONNX, or a loop over time when an LSTM has a projection. Cases without such
+an operator stay as torch does them: dropout between the layers, other layers with 64 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMESPACE = "torch_interpreter"
 _UNTYPED: Any = torch.library
 _PARAMETERS = (
     "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
-    "bool bidirectional, bool batch_first"
+    "bool bidirectional"
 )
 _LIBRARY: Any = _UNTYPED.Library(_NAMESPACE, "DEF")
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -26,44 +26,57 @@ _STATES = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def _define(name: str, states: int) -> None:
-    """Registers an operator with the signature of a function of torch, which computes the same."""
+    """Registers an operator with the signature of a function of torch, which computes the same,
+    and one for sequences of several lengths, time first, the longest one first."""
+    function = getattr(torch._C._VariableFunctions, name)
     hx, results = ("Tensor[]", ", Tensor") if states == 2 else ("Tensor", "")
-    _LIBRARY.define(f"{name}(Tensor x, {hx} hx, {_PARAMETERS}) -> (Tensor, Tensor{results})")
-    _LIBRARY.impl(name, getattr(torch._C._VariableFunctions, name), "CompositeExplicitAutograd")
+    returned = f"-> (Tensor, Tensor{results})"
 
     def shapes(
-        x: torch.Tensor,
-        hx: Any,
-        params: Sequence[torch.Tensor],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
+        x: torch.Tensor, hx: Any, params: Sequence[torch.Tensor], *options: Any
     ) -> tuple[torch.Tensor, ...]:
-        state = hx[0] if states == 2 else hx
-        size = state.shape[2] * (1 + bidirectional)
-        y = x.new_empty((x.shape[0], x.shape[1], size))
-        return y, *(state.new_empty(state.shape) for _ in range(states))
+        state = hx if states == 1 else hx[0]
+        y = x.new_empty((x.shape[0], x.shape[1], state.shape[2] * (1 + options[4])))
+        return y, *(v.new_empty(v.shape) for v in (hx if states == 2 else [hx]))
 
-    _UNTYPED.register_fake(f"{_NAMESPACE}::{name}", shapes, lib=_LIBRARY)
+    def with_lengths(x: torch.Tensor, lengths: torch.Tensor, *arguments: Any) -> Any:
+        return shapes(x, *arguments)
+
+    def compute(x: torch.Tensor, lengths: torch.Tensor, *arguments: Any) -> Any:
+        pack, pad = (
+            getattr(torch._C._VariableFunctions, f)
+            for f in ("_pack_padded_sequence", "_pad_packed_sequence")
+        )
+        data, sizes = pack(x, lengths, False)
+        y, *last = function(data, sizes, *arguments)
+        return pad(y, sizes, False, 0.0, x.shape[0])[0], *last
+
+    _LIBRARY.define(f"{name}(Tensor x, {hx} hx, {_PARAMETERS}, bool batch_first) {returned}")
+    _LIBRARY.define(
+        f"{name}_of_lengths(Tensor x, Tensor lengths, {hx} hx, {_PARAMETERS}) {returned}"
+    )
+    for op, run, fake in (
+        (name, function, shapes),
+        (f"{name}_of_lengths", compute, with_lengths),
+    ):
+        _LIBRARY.impl(op, run, "CompositeExplicitAutograd")
+        _UNTYPED.register_fake(f"{_NAMESPACE}::{op}", fake, lib=_LIBRARY)
 
 
 for _name, _count in _STATES.items():
     _define(_name, _count)
 
 
-def _has_operator(args: Sequence[Any]) -> bool:
-    """Whether ONNX has an operator for this call."""
+def _has_operator(name: str, args: Sequence[Any]) -> bool:
+    """Whether a converter knows this call."""
     x, hx, weights = args[:3]
     if not isinstance(weights, list | tuple):
         return False  # a packed sequence
     biases, _, dropout, train = args[3:7]
-    state = hx[0] if isinstance(hx, list | tuple) else hx
-    recurrent = weights[1]
-    projected = len(weights) % (4 if biases else 2) != 0 or recurrent.shape[1] != state.shape[2]
-    return not projected and not (train and dropout) and x.dtype in _TYPES
+    projected = len(weights) % (4 if biases else 2) != 0 or (
+        name == "lstm" and hx[0].shape[2] != hx[1].shape[2]
+    )
+    return not (train and dropout) and (projected or x.dtype in _TYPES)
 
 
 def _kept(name: str) -> Callable[..., Any]:
@@ -71,7 +84,7 @@ def _kept(name: str) -> Callable[..., Any]:
     operator = getattr(getattr(torch.ops, _NAMESPACE), name)
 
     def call(*args: Any) -> Any:
-        return operator(*args) if len(args) == 9 and _has_operator(args) else original(*args)
+        return operator(*args) if len(args) == 9 and _has_operator(name, args) else original(*args)
 
     return call
 

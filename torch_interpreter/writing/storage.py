@@ -13,7 +13,7 @@ import torch
 # their first argument is a tensor used as its storage, then come sizes, strides and an offset
 _STORAGE_READERS = ("aten.as_strided.default", "aten.as_strided_copy.default")
 _OFFSET = 3
-_MAYBE_COPIES = ("aten::contiguous", "aten::to", "aten::reshape")
+_MAYBE_COPIES = ("aten::contiguous", "aten::to", "aten::reshape", "aten::flatten")
 
 
 def storage_arguments(node: torch.fx.Node) -> tuple[Any, ...]:
@@ -35,13 +35,13 @@ def storage_arguments(node: torch.fx.Node) -> tuple[Any, ...]:
 
 def _owner(node: torch.fx.Node) -> torch.fx.Node:
     """The first node before a chain of views."""
-    source = _viewed(node)
+    source = viewed(node)
     while source is not None:
-        node, source = source, _viewed(source)
+        node, source = source, viewed(source)
     return node
 
 
-def _viewed(node: torch.fx.Node) -> torch.fx.Node | None:
+def viewed(node: torch.fx.Node) -> torch.fx.Node | None:
     """The node a view is taken from, as the schema of the operator says, None if it is no view."""
     source = node.args[0] if node.args else None
     if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(source, torch.fx.Node):
@@ -59,7 +59,7 @@ def _is_copied(name: str, source: torch.fx.Node, node: torch.fx.Node) -> bool:
     after: torch.Tensor = node.meta["val"]
     if before.dtype != after.dtype:
         return True
-    if name == "aten::reshape":
+    if name in ("aten::reshape", "aten::flatten"):
         return storage_order(before) != list(range(before.ndim))
     return before.stride() != after.stride()
 

@@ -75,13 +75,18 @@ def test_sixteen_bits(dtype):
     assert "GRU" in op_types(onx)
 
 
-@pytest.mark.parametrize(
-    "model", [torch.nn.LSTM(4, 5, proj_size=2), torch.nn.GRU(4, 5).double()], ids=["proj", "double"]
-)
-def test_what_onnx_has_no_operator_for_is_unrolled(model):
-    x = X.to(next(model.parameters()).dtype)
-    onx = check_export(model, (x,), ({1: "time"},), [(x[:, :2],)])
-    assert not {"LSTM", "GRU"} & set(op_types(onx))
+@pytest.mark.parametrize("options", sorted(OPTIONS))
+def test_a_projection_is_a_loop_over_time(options):
+    model = torch.nn.LSTM(4, 5, proj_size=2, **OPTIONS[options]).eval()
+    onx = check_export(model, (X,), DYNAMIC, [(LONGER,), (X[:1, :1],)])
+    assert "Scan" in op_types(onx) and "LSTM" not in op_types(onx)
+
+
+def test_what_onnx_has_no_operator_for_is_unrolled():
+    onx = check_export(
+        torch.nn.GRU(4, 5).double(), (X.double(),), ({1: "n"},), [(X[:, :2].double(),)]
+    )
+    assert "GRU" not in op_types(onx)
 
 
 def test_the_functions_of_torch_come_back():

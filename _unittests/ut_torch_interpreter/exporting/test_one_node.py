@@ -1,0 +1,73 @@
+"""An operator is decomposed where it is, the rest of the program is not run again."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export
+
+from torch_interpreter.exporting import decompositions
+from torch_interpreter.exporting.one_node import NotDecomposed, decompose_nodes
+
+nn = torch.nn
+X, OTHER = torch.randn(3, 4), torch.randn(5, 4)
+SOUND = torch.randn(2, 100)
+DYNAMIC = ({0: "n"},)
+MODELS = {
+    "lstm_cell": (nn.LSTMCell(4, 5), X, OTHER),
+    "gru_cell": (nn.GRUCell(4, 5), X, OTHER),
+    "rnn_cell": (nn.RNNCell(4, 5), X, OTHER),
+    "weight_norm": (nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), X, OTHER),
+    "diff": (lambda x: x.diff(dim=0), X, OTHER),
+    "stft": (
+        lambda x: torch.stft(x, 16, window=torch.hann_window(16), return_complex=True).abs(),
+        SOUND,
+        SOUND[:1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_equal_to_eager_without_another_run(name, monkeypatch):
+    def refused(program, table):
+        raise AssertionError(f"torch runs the program again for {table}")
+
+    monkeypatch.setattr(decompositions, "_decomposed", refused)
+    model, x, other = MODELS[name]
+    check_export(model, (x,), DYNAMIC, [(other,)])
+
+
+def _module(model):
+    class Model(nn.Module):
+        def forward(self, x):
+            return model(x)
+
+    return torch.export.export(Model(), (X,)).graph_module
+
+
+def test_results_and_their_metadata():
+    module = _module(lambda x: x.diff(dim=0))
+    (output,) = next(n for n in module.graph.nodes if n.op == "output").args[0]
+    diff = torch.ops.aten.diff.default
+    renamed = decompose_nodes(module, {diff: diff.decompose})
+    nodes = [n for n in module.graph.nodes if n.op == "call_function"]
+    assert [str(n.target) for n in nodes][-1] == "aten.sub.Tensor"
+    assert renamed == {output.name: nodes[-1].name}
+    assert all(n.meta["stack_trace"] == output.meta["stack_trace"] for n in nodes)
+    assert nodes[-1].meta["val"].shape == (2, 4)
+
+
+def test_refusals():
+    neg = torch.ops.aten.neg.default
+    constant = torch.ones(4)
+    for decomposition, message in (
+        (lambda x: x + constant, "reads _tensor_constant0"),
+        (lambda x: x.undefined(), "AttributeError"),
+        (lambda x: None, "the result of neg is None"),
+    ):
+        with pytest.raises(NotDecomposed, match=message):
+            decompose_nodes(_module(torch.neg), {neg: decomposition})
+    module = torch.fx.symbolic_trace(torch.nn.ReLU())
+    module.graph.call_function(neg, (next(iter(module.graph.nodes)),))
+    with pytest.raises(NotDecomposed, match="no fake tensor"):
+        decompose_nodes(module, {neg: torch.neg})

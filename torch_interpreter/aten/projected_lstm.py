@@ -1,0 +1,98 @@
+"""LSTM with a projection of its output, which ONNX has no operator for: a Scan over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import TensorProto, parser
+
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.symbols import dim_of, int_vector, scalar0d
+from .operands import INT64, const
+
+_TYPES: dict[int, str] = {
+    TensorProto.FLOAT: "float",
+    TensorProto.DOUBLE: "double",
+    TensorProto.FLOAT16: "float16",
+    TensorProto.BFLOAT16: "bfloat16",
+}
+#: h and c are the states, x the products of an input, alive whether each sequence still goes on;
+#: gates are in the order of torch: input, forget, cell, output
+_STEP = """
+step ({type}[] h, {type}[] c, {type}[] x, bool[] alive)
+    => ({type}[] next_h, {type}[] next_c, {type}[] y) {{
+    product = MatMul (h, recurrent)
+    gates = Add (x, product)
+    a, b, d, e = Split <axis = -1{pieces}> (gates)
+    i = Sigmoid (a)
+    f = Sigmoid (b)
+    n = Tanh (d)
+    o = Sigmoid (e)
+    kept = Mul (f, c)
+    new = Mul (i, n)
+    cell = Add (kept, new)
+    out = Tanh (cell)
+    wide = Mul (o, out)
+    projected = MatMul (wide, projection)
+    zero = Sub (projected, projected)
+    next_h = Where (alive, projected, h)
+    next_c = Where (alive, cell, c)
+    y = Where (alive, projected, zero)
+}}
+"""
+
+
+def projected_lstm(
+    g: GraphWriter,
+    x: str,
+    alive: str,
+    states: Sequence[str],
+    params: Sequence[Sequence[str]],
+) -> list[str]:
+    """One layer: the results of every time, and the states after the last one.
+
+    :param g: builder
+    :param x: input, time first
+    :param alive: see :func:`going_on`
+    :param states: h and c, one matrix for each direction
+    :param params: weights of each direction, the projection last
+    """
+    found = [_direction(g, x, alive, states, own, d) for d, own in enumerate(params)]
+    if len(found) == 1:
+        return found[0]
+    y, *ends = (list(v) for v in zip(*found, strict=True))
+    return [g.op.Concat(*y, axis=2), *(g.op.Concat(*v, axis=0) for v in ends)]
+
+
+def going_on(g: GraphWriter, x: str, lengths: str | None) -> str:
+    """Whether each sequence goes on at each time: (time, batch, 1)."""
+    time = g.op.Range(const(0, INT64), scalar0d(g, dim_of(g, x, 0), INT64), const(1, INT64))
+    rows = g.op.UnsqueezeAnyOpset(time, int_vector([1, 2]))
+    if lengths is None:
+        return g.op.GreaterOrEqual(rows, const(0, INT64))
+    return g.op.Less(rows, g.op.UnsqueezeAnyOpset(lengths, int_vector([0, 2])))
+
+
+def _direction(
+    g: GraphWriter, x: str, alive: str, states: Sequence[str], params: Sequence[str], number: int
+) -> list[str]:
+    """One direction, the second one goes back in time."""
+    w, r, *biases, projection = params
+    gates = g.op.MatMul(x, g.op.Transpose(w, perm=[1, 0]))
+    if biases:
+        gates = g.op.Add(gates, g.op.Add(*biases))
+    recurrent, turned = (g.op.Transpose(v, perm=[1, 0]) for v in (r, projection))
+    text = _STEP.format(
+        type=_TYPES[g.get_type(w)], pieces=", num_outputs = 4" if g.main_opset >= 18 else ""
+    )
+    body = parser.parse_graph(text)
+    for node in body.node:
+        captured = {"recurrent": recurrent, "projection": turned}
+        node.input[:] = [captured.get(name, name) for name in node.input]
+    first = [g.op.Gather(s, np.array(number), axis=0) for s in states]
+    back = {f"scan_{side}_directions": [number] * n for side, n in (("input", 2), ("output", 1))}
+    h, c, y = several(
+        g, "Scan", 3, *first, gates, alive, body=body, num_scan_inputs=2, **(back if number else {})
+    )
+    return [y, *(g.op.UnsqueezeAnyOpset(v, int_vector([0])) for v in (h, c))]
