@@ -153,6 +153,7 @@ def _convert(request: ExportRequest) -> Any:
         allow_untyped=request.export_options.allow_untyped_output,
         plan=plan,
         cpu_kernels=request.export_options.cpu_kernels,
+        sources=request.export_options.node_sources,
     )
     if plan is not None:
         _check_functions(builder.functions, request.export_modules_as_functions)

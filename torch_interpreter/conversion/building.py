@@ -44,6 +44,7 @@ def build(
     allow_untyped: bool,
     plan: FunctionPlan | None = None,
     cpu_kernels: bool = True,
+    sources: bool = True,
 ) -> None:
     """Adds a whole graph to a builder.
 
@@ -58,6 +59,7 @@ def build(
     :param allow_untyped: accepts outputs without known type
     :param plan: the nodes that become local functions
     :param cpu_kernels: casts around the operators without kernel on CPU
+    :param sources: writes where each node comes from in its metadata
     :raises OptionError: the names do not fit
     """
     name_inputs(program.inputs, input_names)
@@ -66,7 +68,7 @@ def build(
     names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
-    interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels)
+    interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels, sources)
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
     values = Values(lazy, program.weights)
     for model_input in program.inputs:
