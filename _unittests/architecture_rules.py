@@ -67,6 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "exporting",
         "conversion",
         "to_onnx",
+        "compare_with_torch",
     ),
 }
 #: modules that import others by name -> the modules they reach

@@ -196,6 +196,27 @@ def _export(request: ExportRequest) -> TorchProgram:
         )
 
 
+def export_for_comparison(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    export_options: ExportOptions | str | None,
+) -> TorchProgram:
+    """Exports a model as :func:`to_onnx` does, whose results then have the same names.
+
+    :param mod: module or exported program
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param dynamic_shapes: as for :func:`to_onnx`
+    :param export_options: idem
+    """
+    register_caches(args, kwargs, mod)
+    with _EXPORTS:
+        options = _export_options(export_options)
+        return prepare(mod, args, kwargs, dynamic_shapes, options, None, 0)
+
+
 def _plan(request: ExportRequest) -> FunctionPlan | None:
     """The plan of local functions, None if nothing becomes one."""
     plan = make_plan(
