@@ -69,6 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "conversion",
         "to_onnx",
         "backend",
+        "compare_with_torch",
     ),
 }
 #: modules that import others by name -> the modules they reach

@@ -23,6 +23,7 @@ NODE_WRITERS = {
     "xbuilder/nodes/copies.py",  # edits the private copies that the store asks for
     "xbuilder/nodes/mended_attributes.py",  # mends private copies
     "xbuilder/nodes/subgraph_order.py",  # sorts private copies
+    "xbuilder/nodes/sources.py",  # edits private copies, of nodes to inline
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
     "xoptim/trust/inputs/coverage.py",  # names the nodes of a private copy
     "xoptim/trust/noise.py",  # edits private copies

@@ -6,6 +6,7 @@ from .backend.onnx_backend import OnnxBackend
 from .checking.missing_weights import add_weights
 from .common.errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
 from .common.export_options import ExportOptions
+from .compare_with_torch import compare_with_torch
 from .conversion.function_plan import get_default_aten_as_function
 from .dispatch.dispatcher import Dispatcher, ForceDispatcher
 from .dispatch.fallback import OnnxScriptDispatcher
@@ -27,6 +28,7 @@ __all__ = [
     "ValidationError",
     "add_weights",
     "aten",
+    "compare_with_torch",
     "get_default_aten_as_function",
     "make_undefined_dimension",
     "match_input_parameters",

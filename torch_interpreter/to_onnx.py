@@ -160,6 +160,7 @@ def _convert(request: ExportRequest) -> Any:
         plan=plan,
         cpu_kernels=request.export_options.cpu_kernels,
         cache_names=request.cache_names,
+        sources=request.export_options.node_sources,
     )
     if plan is not None:
         _check_functions(builder.functions, request.export_modules_as_functions)
@@ -200,6 +201,27 @@ def _export(request: ExportRequest) -> TorchProgram:
             request.dispatcher,
             request.verbose,
         )
+
+
+def export_for_comparison(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    export_options: ExportOptions | str | None,
+) -> TorchProgram:
+    """Exports a model as :func:`to_onnx` does, whose results then have the same names.
+
+    :param mod: module or exported program
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param dynamic_shapes: as for :func:`to_onnx`
+    :param export_options: idem
+    """
+    register_caches(args, kwargs, mod)
+    with _EXPORTS:
+        options = _export_options(export_options)
+        return prepare(mod, args, kwargs, dynamic_shapes, options, None, 0)
 
 
 def _plan(request: ExportRequest) -> FunctionPlan | None:

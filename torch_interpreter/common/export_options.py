@@ -46,6 +46,8 @@ class ExportOptions:
     :param fake: exports with tensors without data: the arguments and the weights may be on device
         *meta*, or fake tensors; the weights without data are the last inputs of the model, see
         :func:`torch_interpreter.add_weights`
+    :param node_sources: writes the modules, the operator and the lines of code each node comes from
+        in its metadata, with the keys of ``torch.onnx``, and its module in its name
     :param tracing_module_leaves: with *tracing*, classes of modules which are called as they are,
         in addition to those of ``torch.nn``, or a dictionary of functions of the module and its
         name which tell if it is
@@ -72,6 +74,7 @@ class ExportOptions:
     prefer_deferred_runtime_asserts_over_guards: bool = True
     cpu_kernels: bool = True
     fake: bool = False
+    node_sources: bool = True
     tracing_module_leaves: (
         Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]] | None
     ) = None

@@ -46,6 +46,7 @@ def build(
     plan: FunctionPlan | None = None,
     cpu_kernels: bool = True,
     cache_names: str | None = None,
+    sources: bool = True,
 ) -> None:
     """Adds a whole graph to a builder.
 
@@ -61,6 +62,7 @@ def build(
     :param plan: the nodes that become local functions
     :param cpu_kernels: casts around the operators without kernel on CPU
     :param cache_names: convention for the names of the inputs that belong to a cache
+    :param sources: writes where each node comes from in its metadata
     :raises OptionError: the names do not fit
     """
     if cache_names is not None:
@@ -72,7 +74,7 @@ def build(
     names = _output_names(program, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
-    interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels)
+    interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels, sources)
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
     values = Values(lazy, program.weights)
     for model_input in program.inputs:

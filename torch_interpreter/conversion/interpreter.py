@@ -20,6 +20,7 @@ import torch
 from onnx import helper
 
 from xbuilder import GraphBuilder
+from xbuilder.nodes.sources import NodeSource
 from xbuilder.nodes.value_infos import IOSpec
 
 from ..aten import find_converter
@@ -35,6 +36,7 @@ from ..writing.fx_nodes import fake_value, has_complex, live_nodes, python_value
 from ..writing.graph_writer import Shape
 from ..writing.naming import name_results
 from ..writing.registry import Converter, OutputFacts, call_converter, is_registered
+from ..writing.sources import node_source, write_sources
 from ..writing.storage import storage_arguments
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .accepted_types import check_types
@@ -101,6 +103,7 @@ class Interpreter:
     :param progress: wraps the iteration over the nodes
     :param plan: the nodes that become local functions, none by default
     :param cpu_kernels: casts around the operators without kernel on CPU
+    :param sources: writes where each node comes from in its metadata, its module in its name
     """
 
     def __init__(
@@ -112,9 +115,11 @@ class Interpreter:
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
         plan: FunctionPlan | None = None,
         cpu_kernels: bool = True,
+        sources: bool = True,
     ) -> None:
         self.g = builder
         self.cpu_kernels = cpu_kernels
+        self.sources = sources
         # the builder that receives the local functions
         self.root = builder
         self.namer = namer
@@ -128,6 +133,9 @@ class Interpreter:
         # numbers are too, so that two functions doing the same are equal
         self.prefix = ""
         self.output_names: dict[tuple[torch.fx.Node, int | None], str] = {}
+        # the node whose conversion began last, and the one that owns the graph if it is a body
+        self.current: torch.fx.Node | None = None
+        self.owner: torch.fx.Node | None = None
 
     # -- graph ---------------------------------------------------------------------------
 
@@ -155,6 +163,7 @@ class Interpreter:
     ) -> Any:
         """Converts some nodes of a graph in order, see :meth:`run`."""
         for step in self.progress(self.plan.steps(nodes, self.depth)):
+            size = len(self.g.store)
             if isinstance(step, Group):
                 self.nested.group(self, region, step, values)
             elif step.op == "output":
@@ -162,13 +171,24 @@ class Interpreter:
             elif step.op == "get_attr":
                 values[step] = self._get_attr(region.module, str(step.target))
             elif step.op in ("call_function", "call_method"):
+                self.current = step
                 values[step] = self._convert(region.module, step, values)
             else:
                 raise ConversionError(
                     f"Unexpected fx node {step.format_node()}: a graph with {step.op!r} must go "
                     f"through torch.export first."
                 )
+            if self.sources and len(self.g.store) > size:
+                write_sources(self.g, size, self._source(step))
         return None
+
+    def _source(self, step: torch.fx.Node | Group) -> NodeSource:
+        """Where a node, or the call of a function, comes from."""
+        node = step.nodes[0] if isinstance(step, Group) else step
+        source = node_source(node, self.short_name(node), self.prefix, self.owner)
+        if isinstance(step, Group) and step.path:
+            return source.called(step.path.removeprefix(self.prefix), step.name)
+        return source
 
     def inline(self, module: torch.fx.GraphModule, args: Iterable[Any]) -> Any:
         """Inlines the graph of a submodule at this place, with the given arguments."""
@@ -179,6 +199,8 @@ class Interpreter:
         """An interpreter for a subgraph, which sees the results of this graph."""
         child = self._with(self.g.child())
         child.root, child.depth, child.prefix = self.root, self.depth, self.prefix
+        has_modules = self.current is not None and self.current.meta.get("nn_module_stack")
+        child.owner = self.current if has_modules else self.owner
         return child
 
     def for_function(self, builder: GraphBuilder, group: Group) -> Interpreter:
@@ -200,6 +222,7 @@ class Interpreter:
             self.dispatcher,
             plan=self.plan,
             cpu_kernels=self.cpu_kernels,
+            sources=self.sources,
         )
 
     def _get_attr(self, module: torch.fx.GraphModule, target: str) -> Any:

@@ -15,6 +15,7 @@ from ..graph.graph import Graph
 from ..inference.refresh import refreshed
 from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, function_key, inlined_growth
 from ..nodes.record import NodeRecord
+from ..nodes.sources import move_sources
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from ..operators.opsets import opsets_of
@@ -135,6 +136,7 @@ def _inline(graph: Graph, record: NodeRecord, function: FunctionProto) -> list[N
     mapping = dict.fromkeys(function.input, "")
     mapping.update(zip(function.input, record.inputs, strict=False))
     nodes = [bind_attributes(node, given, defaults) for node in function.node]
+    move_sources(nodes, call)
     for opset in function.opset_import:
         graph.opsets.setdefault(main_domain(opset.domain), opset.version)
     results = list(zip(function.output, record.outputs, strict=False))

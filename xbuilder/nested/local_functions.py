@@ -117,10 +117,13 @@ def _key_of(proto: FunctionProto, name: str) -> FunctionKey:
 
 
 def _content(proto: FunctionProto) -> bytes:
-    """Serializes a function without its name, to compare functions."""
+    """Serializes a function without its name and what its nodes say of their source, to compare
+    functions."""
     copy = FunctionProto()
     copy.CopyFrom(proto)
     copy.name = ""
+    for node in all_nodes(copy.node):
+        del node.metadata_props[:]
     return bytes(copy.SerializeToString(deterministic=True))
 
 

@@ -69,7 +69,7 @@ class Applier:
             self.done.append(outcome)
             return outcome
         nodes = self._new_nodes(match, removed)
-        copy_metadata(removed, nodes)
+        copy_metadata(self.engine.graph, removed, nodes)
         records = [NodeRecord(proto, 0, 0) for proto in nodes]
         if self.engine.checks:
             self._check(match.pattern, records, removed)

@@ -1,0 +1,188 @@
+"""The source of a node in a torch model: modules, operator, lines of code, kept in its metadata.
+
+The keys and their values are those of ``torch.onnx``, which viewers show.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from onnx import NodeProto
+
+from .functions import all_nodes
+
+#: the modules of a node with their classes, in one text
+NAMESPACE = "namespace"
+#: paths of the modules a node is in, then its own name
+SCOPES = "pkg.torch.onnx.name_scopes"
+#: classes of these modules, then the operator of torch
+CLASSES = "pkg.torch.onnx.class_hierarchy"
+#: lines of the user's code
+TRACE = "pkg.torch.onnx.stack_trace"
+#: the operators of torch a fused node computes, one a line
+FUSED = "xoptim.fused"
+#: a fused node lists at most so many operators
+_MOST_FUSED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSource:
+    """The place in a torch model that a node comes from.
+
+    :param scopes: paths of the modules, the model (an empty path) first, then the name of the node
+        in the graph of torch
+    :param classes: classes of these modules, then the operator of torch
+    :param trace: lines of the user's code, as in a traceback
+    """
+
+    scopes: tuple[str, ...]
+    classes: tuple[str, ...]
+    trace: str = ""
+
+    @property
+    def module(self) -> str:
+        """Path of the innermost module, empty for the model itself."""
+        return self.scopes[-2] if len(self.scopes) > 1 else ""
+
+    @property
+    def label(self) -> str:
+        """One line: the module, the name of the node in the graph of torch, the operator."""
+        path = f"{self.module}/" if self.module else ""
+        operator = f": {self.classes[-1]}" if self.classes else ""
+        return f"{path}{self.scopes[-1]}{operator}"
+
+    def metadata(self) -> dict[str, str]:
+        """The metadata of a node that comes from here."""
+        spaces = (f"{s}: {c}" for s, c in zip(self.scopes, self.classes, strict=False))
+        found = {
+            NAMESPACE: "/".join(spaces),
+            CLASSES: repr(list(self.classes)),
+            SCOPES: repr(list(self.scopes)),
+        }
+        return {**found, TRACE: self.trace} if self.trace else found
+
+    def called(self, path: str, name: str) -> NodeSource:
+        """The source of the call of a function that holds a module the node is in.
+
+        :param path: path of the module
+        :param name: name of the function
+        """
+        count = self.scopes.index(path) + 1
+        return NodeSource((*self.scopes[:count], name), (*self.classes[:count], name))
+
+    def within(self, call: NodeSource) -> NodeSource:
+        """The source of a node of a function once a call is inlined.
+
+        :param call: the source of the call, ``self`` is relative to the module it calls, or is the
+            operator that is the whole function
+        :return: ``self`` if it is not relative to it
+        """
+        if len(self.scopes) == 1 and self.classes == call.classes[-1:]:
+            return NodeSource(call.scopes, call.classes, self.trace or call.trace)
+        if len(self.scopes) == 1 or self.classes[:1] != call.classes[-2:-1]:
+            return self
+        inside = [f"{call.module}.{scope}" for scope in self.scopes[1:-1]]
+        scopes = *call.scopes[:-1], *inside, self.scopes[-1]
+        return NodeSource(scopes, (*call.classes[:-1], *self.classes[1:]), self.trace)
+
+
+def source_of(node: NodeProto) -> NodeSource | None:
+    """The source of a node, None if its metadata does not say it.
+
+    >>> node = NodeProto(op_type="Relu")
+    >>> write_source(node, NodeSource(("", "act", "relu"), ("M", "ReLU", "aten.relu.default")))
+    >>> found = source_of(node)
+    >>> found.module, found.label
+    ('act', 'act/relu: aten.relu.default')
+
+    :param node: a node
+    """
+    known = {p.key: p.value for p in node.metadata_props[:]}
+    scopes = _texts(known.get(SCOPES, ""))
+    if not scopes:
+        return None
+    return NodeSource(scopes, _texts(known.get(CLASSES, "")), known.get(TRACE, ""))
+
+
+def write_source(node: NodeProto, source: NodeSource) -> None:
+    """Writes the source of a node in its metadata.
+
+    :param node: a node no graph owns yet
+    :param source: its source, which replaces the one it has
+    """
+    metadata = source.metadata()
+    kept = [p for p in node.metadata_props if p.key not in metadata]
+    del node.metadata_props[:]
+    node.metadata_props.extend(kept)
+    for key, value in metadata.items():
+        node.metadata_props.add(key=key, value=value)
+
+
+def move_sources(nodes: Sequence[NodeProto], call: NodeProto) -> None:
+    """Gives the nodes of a function, once inlined, their source in the graph that calls it.
+
+    Nothing is done if the call does not say its own. Cost: O(nodes) otherwise.
+
+    :param nodes: copies of the nodes of the function
+    :param call: the call
+    """
+    outer = source_of(call)
+    if outer is None:
+        return
+    for node in all_nodes(nodes):
+        inner = source_of(node)
+        moved = outer if inner is None else inner.within(outer)
+        if moved != inner:
+            write_source(node, moved)
+            if outer.module and node.name:
+                node.name = f"{outer.module}.{node.name}"
+
+
+def write_fused(node: NodeProto, replaced: Sequence[NodeProto]) -> None:
+    """Lists the operators a new node computes, and their lines of code, if there are several.
+
+    :param node: a new node, which has the source of one of those it replaces
+    :param replaced: the nodes it replaces that have a source
+    """
+    labels = _distinct(label for old in replaced for label in fused_labels(old))
+    if len(labels) < 2:
+        return
+    traces = _distinct(source.trace for old in replaced if (source := source_of(old)))
+    listed = [*labels[:_MOST_FUSED], *(["..."] if len(labels) > _MOST_FUSED else [])]
+    written = {FUSED: "\n".join(listed), TRACE: "\n".join(filter(None, traces[:_MOST_FUSED]))}
+    kept = [p for p in node.metadata_props if p.key not in written]
+    del node.metadata_props[:]
+    node.metadata_props.extend(kept)
+    for key, value in written.items():
+        if value:
+            node.metadata_props.add(key=key, value=value)
+
+
+def fused_labels(node: NodeProto) -> list[str]:
+    """The operators of torch a node computes, see :attr:`NodeSource.label`.
+
+    :param node: a node
+    :return: several for a fused node, none if its metadata does not say it
+    """
+    known = next((p.value for p in node.metadata_props[:] if p.key == FUSED), "")
+    if known:
+        return known.split("\n")
+    source = source_of(node)
+    return [] if source is None else [source.label]
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+@lru_cache(maxsize=1024)
+def _texts(written: str) -> tuple[str, ...]:
+    """A list of texts written as Python does, empty if it is not one."""
+    try:
+        found = ast.literal_eval(written)
+    except (SyntaxError, ValueError):
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
