@@ -148,20 +148,7 @@ def _convert(request: ExportRequest) -> Any:
         raise_list=request.raise_list,
     )
     program = _export(request)
-    build(
-        builder,
-        program,
-        input_names=request.input_names,
-        output_names=request.output_names,
-        output_dynamic_shapes=request.output_dynamic_shapes,
-        dispatcher=request.dispatcher,
-        verbose=request.verbose,
-        allow_untyped=request.export_options.allow_untyped_output,
-        plan=plan,
-        cpu_kernels=request.export_options.cpu_kernels,
-        cache_names=request.cache_names,
-        sources=request.export_options.node_sources,
-    )
+    build(builder, program, request, plan)
     if plan is not None:
         _check_functions(builder.functions, request.export_modules_as_functions)
     # the functions the user asks for are kept

@@ -14,7 +14,7 @@ from xbuilder.errors import OptionError
 from xbuilder.support.user_warnings import warn_user
 
 from ..common.errors import ConversionError
-from ..dispatch.dispatcher import Dispatcher, canonical_name
+from ..dispatch.dispatcher import canonical_name
 from ..exporting.torch_program import TorchProgram
 from ..inputs.dimension_conditions import assumptions, least_sizes
 from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
@@ -23,6 +23,7 @@ from ..inputs.leaf_names import default_output_names, name_cache_inputs
 from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value, source_line
 from .control_flow import HIGHER_ORDER
+from .export_request import ExportRequest
 from .function_plan import FunctionPlan
 from .functions import Values, convert_group
 from .interpreter import Interpreter, NestedConverters
@@ -36,45 +37,38 @@ _NESTED = NestedConverters(HIGHER_ORDER, convert_group)
 def build(
     builder: GraphBuilder,
     program: TorchProgram,
-    *,
-    input_names: Sequence[str] | None,
-    output_names: Sequence[str] | None,
-    output_dynamic_shapes: Any,
-    dispatcher: Dispatcher | None,
-    verbose: int,
-    allow_untyped: bool,
+    request: ExportRequest,
     plan: FunctionPlan | None = None,
-    cpu_kernels: bool = True,
-    cache_names: str | None = None,
-    sources: bool = True,
 ) -> None:
     """Adds a whole graph to a builder.
 
     :param builder: an empty builder
     :param program: the graph
-    :param input_names: names of the inputs, or None
-    :param output_names: names of the outputs, or None
-    :param output_dynamic_shapes: names of the dimensions of the outputs, see
-        :func:`.output_shapes.name_output_dimensions`
-    :param dispatcher: converters of the user
-    :param verbose: shows a progress bar
-    :param allow_untyped: accepts outputs without known type
+    :param request: names, converters and options of the user
     :param plan: the nodes that become local functions
-    :param cpu_kernels: casts around the operators without kernel on CPU
-    :param cache_names: convention for the names of the inputs that belong to a cache
-    :param sources: writes where each node comes from in its metadata
     :raises OptionError: the names do not fit
     """
-    if cache_names is not None:
+    options = request.export_options
+    if request.cache_names is not None:
         name_cache_inputs(program.inputs, program.input_tree)
-    name_inputs(program.inputs, input_names)
-    namer = _named_dimensions(program, verbose)
+    name_inputs(program.inputs, request.input_names)
+    namer = _named_dimensions(program, request.verbose)
     _note_least_sizes(builder, program, namer)
     outputs = [o for o in program.outputs if o is not None]
-    names = _output_names(program, output_names)
-    shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
-    bar = progress_bar(verbose, "torch to onnx")
-    interpreter = Interpreter(builder, namer, _NESTED, dispatcher, bar, plan, cpu_kernels, sources)
+    names = _output_names(program, request.output_names)
+    asked = request.output_dynamic_shapes
+    shapes = name_output_dimensions(namer, program.outputs, names, asked)
+    bar = progress_bar(request.verbose, "torch to onnx")
+    interpreter = Interpreter(
+        builder,
+        namer,
+        _NESTED,
+        request.dispatcher,
+        bar,
+        plan,
+        options.cpu_kernels,
+        options.node_sources,
+    )
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
     values = Values(lazy, program.weights)
     for model_input in program.inputs:
@@ -95,7 +89,7 @@ def build(
             raise ConversionError(_no_value(name, output))
         known = builder.get_shape(value) if builder.has_shape(value) else ()
         shape = shapes.get(name) or simplest_shape(namer, output, known)
-        interpreter.declare_output(name, value, allow_untyped, shape)
+        interpreter.declare_output(name, value, options.allow_untyped_output, shape)
 
 
 def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
