@@ -9,10 +9,8 @@ import click
 
 from xbuilder.errors import LateCheckError, XoptimError
 from xbuilder.files.model_container import ModelContainer
-from xbuilder.files.writing.temporary_files import temporary_folder
 
-from ..tasks.measure import ModelLatency, measure_models
-from ..tasks.optimization import Optimization, copy_next_to_data
+from ..tasks.optimization import Optimization
 from ..tasks.result import OptimizedModel
 from ..tasks.saving import data_files, save
 from .options.checks import Checks, check_options
@@ -29,6 +27,7 @@ from .options.saving import (
     refuse_on_command_line,
     saving_options,
 )
+from .options.signature_options import SignatureOptions, signature_options
 from .options.verify_options import Comparison, verify_options
 from .patterns import LOADED, check_selection, load_option
 from .results.profiles import print_profile
@@ -109,6 +108,7 @@ def level(verbose: int) -> int:
     "unless --no-verify.",
 )
 @verify_options
+@signature_options
 @check_options
 @report_options
 @click.option(
@@ -139,6 +139,7 @@ def optimize(
     target_opset: int | None,
     verify: bool | None,
     how: Comparison,
+    signature: SignatureOptions,
     checks: Checks,
     reports: ReportFiles,
     provenance: bool,
@@ -161,6 +162,7 @@ def optimize(
         data_roots=data_roots,
         saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
         target_opset=target_opset,
+        signature=signature.changes,
         provenance=provenance,
         late_checks=not dry_run,  # a weight is checked when it is written
         verbose=level(verbose),
@@ -168,12 +170,13 @@ def optimize(
     request = Request(
         optimization=task,
         assumed=assumed,
+        signature=signature,
         output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
         force=force,
         loaded=ctx.meta.get(LOADED, ()),
         comparison=_comparison(ctx, verify, target_opset, how, checks.measure),
         checks=checks,
-        measures=how if checks.measure else None,
+        how=how,
         reports=reports,
         as_json=as_json,
     )
@@ -205,25 +208,6 @@ def _comparison(
     }
     refuse_on_command_line(ctx, unused, "has no effect without --verify or --measure")
     return None
-
-
-def _measured(done: OptimizedModel, task: Optimization, how: Comparison) -> list[ModelLatency]:
-    """Measures the time of the model and of the optimized one.
-
-    :param done: the optimization
-    :param task: its options
-    :param how: the inputs
-    """
-    with temporary_folder(str(task.folder), "xoptim") as folder:
-        first = copy_next_to_data(task.model, task.data_roots, Path(folder))
-        return measure_models(
-            first,
-            done.stored,
-            inputs=how.inputs_of(task.model),
-            sizes=how.sizes,
-            seed=how.seed,
-            names=("before", "after"),
-        )
 
 
 def _run(request: Request) -> str:
@@ -351,8 +335,6 @@ def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
         check_link(request.output)
     if done.failure:
         return done
-    if request.measures is not None:
-        done.latency = _measured(done, task, request.measures)
     with request.reports.staged(done):
         if request.output is not None:
             done.files = save(done.stored, target_of(request.output), task.saving)

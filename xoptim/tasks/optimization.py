@@ -18,10 +18,13 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
 
+from ..surgery.opset_conversion import convert_opset
+from ..surgery.signature import SignatureChanges, change_signature
 from ..trust.inputs.coverage import unverified
 from ..trust.rewrite_places import RewritePlaces
-from ..trust.verification import verify_models
+from ..trust.verification import VerificationReport, verify_models
 from ..trust.windows.validation import Validation
+from .measure import ModelLatency, measure_models
 from .result import OptimizedModel
 from .saving import SavingFormat, data_files, stored
 
@@ -44,8 +47,11 @@ class Optimization:
     :param data_roots: folders the weights may be in, beside the model's
     :param saving: where the weights go
     :param target_opset: opset the model is converted to first, None to keep its own
+    :param signature: changes of the signature, made first
     :param comparison: the results are compared before writing, with these arguments of
         :func:`xoptim.trust.verification.verify_models`; None does not
+    :param measured: the time of both models is measured, with these arguments of
+        :func:`xoptim.tasks.measure.measure_models`; None does not
     :param folder: where temporary models are written, those of the comparison
     :param validation: checks each rewrite, None does not
     :param profile: measures the time, None does not
@@ -67,7 +73,9 @@ class Optimization:
     data_roots: Sequence[Path] = ()
     saving: SavingFormat = field(default_factory=SavingFormat)
     target_opset: int | None = None
+    signature: SignatureChanges = field(default_factory=SignatureChanges)
     comparison: Mapping[str, Any] | None = None
+    measured: Mapping[str, Any] | None = None
     folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
     validation: Validation | None = None
     profile: Profile | None = None
@@ -115,14 +123,14 @@ class Optimization:
             validation=None if self.validation is None else self.validation.summary,
         )
         if self.comparison is not None:
-            report = done.verification = self._verify(self.comparison, result)
+            report = done.verification = self._verify(self.comparison, before, result)
             done.unverified = unverified(report.never_ran, places.results if places else None)
+        if self.measured is not None and not done.failure:
+            done.latency = self._measure(self.measured, before, result)
         return done
 
     def _read(self, features: list[Feature]) -> tuple[GraphBuilder, ModelProto]:
         """The model, converted to another opset if asked, and as it was read."""
-        from ..surgery.opset_conversion import convert_opset
-
         options = OptimizationOptions(
             patterns=self.patterns,
             max_iter=self.max_iter,
@@ -144,34 +152,65 @@ class Optimization:
                 base_dir=folder,
             )
 
-        if self.target_opset is None:
+        if self.target_opset is None and not self.signature:
             read = builder(self.model)
             return read, read.origin
         is_file = isinstance(self.model, Path)
         source = load_model(self.model, self.data_roots) if is_file else None
         proto = self.model if source is None else source.proto
+        if self.signature:
+            proto = change_signature(proto, self.signature, copy=not is_file)
+        converted = proto
+        if self.target_opset is not None:
+            self._check_functions(proto)
+            converted = convert_opset(proto, self.target_opset)
+        return builder(converted, None if source is None else source.base_dir), proto
+
+    def _check_functions(self, proto: ModelProto) -> None:
+        """Refuses to convert functions that are kept.
+
+        :raises OptionError: there are some
+        """
         if proto.functions and self.keep_functions:
             raise OptionError(
                 "the functions of the model are inlined by --target-opset, it does not go with "
                 "--keep-functions"
             )
-        converted = convert_opset(proto, self.target_opset)
-        return builder(converted, None if source is None else source.base_dir), proto
 
-    def _verify(self, how: Mapping[str, Any], result: ModelProto | ModelContainer) -> Any:
+    def _reference(self, before: ModelProto, folder: Path) -> Any:
+        """The model whose results are those to keep, as onnxruntime reads it."""
+        if not self.signature:
+            return copy_next_to_data(self.model, self.data_roots, folder)
+        if not isinstance(self.model, Path):
+            return before
+        roots = self.data_roots
+        container = ModelContainer(before, base_dir=self.model.parent, allowed_roots=roots)
+        return Path(container.save(folder / "before.onnx")[-1])
+
+    def _measure(
+        self, how: Mapping[str, Any], before: ModelProto, result: ModelProto | ModelContainer
+    ) -> list[ModelLatency]:
+        """Measures the time of both models."""
+        with temporary_folder(str(self.folder), "xoptim") as folder:
+            first = self._reference(before, Path(folder))
+            return measure_models(first, result, names=("before", "after"), **how)
+
+    def _verify(
+        self, how: Mapping[str, Any], before: ModelProto, result: ModelProto | ModelContainer
+    ) -> VerificationReport:
         """Compares the results of the two models.
 
         onnxruntime reads models with external data from files. They are written in a temporary
         folder where there is room for them, and removed at the end.
         """
         with temporary_folder(str(self.folder), "xoptim") as folder:
-            before = copy_next_to_data(self.model, self.data_roots, Path(folder))
+            first = self._reference(before, Path(folder))
             after: ModelProto | Path
             if isinstance(result, ModelContainer):
                 after = Path(result.save(Path(folder) / "after.onnx")[-1])
             else:
                 after = result
-            return verify_models(before, after, **how, isolated=True)
+            return verify_models(first, after, **how, isolated=True)
 
 
 def copy_next_to_data(model: Any, data_roots: Sequence[Path], folder: Path) -> Any:

@@ -11,7 +11,6 @@ from xbuilder.errors import OptionError
 
 from ..trust.verification import VerificationError
 from ..trust.windows.validation import Validation
-from .measure import ModelLatency, measure_models
 from .optimization import Optimization
 from .result import OptimizedModel
 from .sources import model_source
@@ -71,21 +70,19 @@ def optimize(
         patterns=_patterns(patterns),
         processor=processor,
         comparison={"inputs": inputs, **how} if verify else None,
+        measured=_measured({"inputs": inputs, **how}) if measure else None,
         validation=Validation() if validate else None,
     ).run()
     if done.failure:
         raise VerificationError(done.failure)
-    if measure:
-        done.latency = _latency(source, done, {"inputs": inputs, **how})
     if output is not None:
         done.save(output)
     return done
 
 
-def _latency(source: Any, done: OptimizedModel, how: Mapping[str, Any]) -> list[ModelLatency]:
-    """The time of both models."""
-    given = {name: how[name] for name in ("inputs", "sizes", "seed") if name in how}
-    return measure_models(source, done.stored, names=("before", "after"), **given)
+def _measured(how: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the measure among those of the comparison."""
+    return {name: how[name] for name in ("inputs", "sizes", "seed") if name in how}
 
 
 def _comparison(options: dict[str, Any], runs: bool) -> dict[str, Any]:

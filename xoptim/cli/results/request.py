@@ -11,6 +11,7 @@ from ...tasks.optimization import Optimization
 from ...trust.windows.validation import Validation
 from ..options.checks import Checks
 from ..options.optimize_options import Assumptions
+from ..options.signature_options import SignatureOptions
 from ..options.verify_options import Comparison
 from ..terminal.paths import target_of
 from .report_files import ReportFiles
@@ -22,24 +23,26 @@ class Request:
 
     :param optimization: what to optimize, and how
     :param assumed: what the user states about the model
+    :param signature: the changes of the signature
     :param output: file to write, None to write nothing
     :param force: the file to write may be a model with other inputs or outputs
     :param loaded: files of patterns the selection may name
     :param comparison: compares the results before writing, None does not
     :param checks: what is checked beside the results
-    :param measures: the inputs on which the time of both models is measured, None does not
+    :param how: the inputs of the comparison and of the measure
     :param reports: the files written beside the model
     :param as_json: the standard output is for json
     """
 
     optimization: Optimization
     assumed: Assumptions
+    signature: SignatureOptions
     output: Path | None
     force: bool
     loaded: Sequence[Path]
     comparison: Comparison | None
     checks: Checks
-    measures: Comparison | None
+    how: Comparison
     reports: ReportFiles
     as_json: bool
 
@@ -48,6 +51,11 @@ class Request:
         """The file to read."""
         path: Path = self.optimization.model
         return path
+
+    @property
+    def runs(self) -> bool:
+        """Whether the models run."""
+        return self.comparison is not None or self.checks.measure
 
     def of(self, model: Path, output: Path | None) -> Request:
         """The same request for another model."""
@@ -60,12 +68,18 @@ class Request:
         """
         from ...toolkit.profiles import Profile
 
-        how = self.comparison
+        arguments = self.how.arguments(self.model) if self.runs else {}
+        if "inputs" in arguments:  # they have the names of the first model
+            new = self.signature.renamed
+            sets = arguments["inputs"]
+            arguments["inputs"] = [{new.get(n, n): v for n, v in one.items()} for one in sets]
+        measured = {name: arguments.get(name) for name in ("inputs", "sizes", "seed")}
         if self.output is not None:
             changes["folder"] = target_of(self.output).absolute().parent
         return replace(
             self.optimization,
-            comparison=None if how is None else how.arguments(self.model),
+            comparison=None if self.comparison is None else arguments,
+            measured=measured if self.checks.measure else None,
             validation=Validation(self.checks.windows) if self.checks.validates else None,
             profile=Profile() if self.reports.profiles else None,
             **changes,

@@ -1,0 +1,127 @@
+"""The options that change the signature of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+from ...surgery.signature import SignatureChanges
+from .bundles import bundled
+from .verify_options import parse_sizes
+
+
+@dataclass(frozen=True)
+class SignatureOptions:
+    """The changes that are asked for, see :class:`xoptim.surgery.signature.SignatureChanges`."""
+
+    set_dims: Mapping[str, int]
+    input_shapes: Mapping[str, Sequence[int | str]]
+    rename_dims: Mapping[str, str]
+    renamed: Mapping[str, str]
+    keep_outputs: Sequence[str]
+
+    @property
+    def changes(self) -> SignatureChanges:
+        """The changes."""
+        return SignatureChanges(
+            self.set_dims, self.input_shapes, self.rename_dims, self.renamed, self.keep_outputs
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """The options of the command line that say the same."""
+        found = [w for n, s in self.set_dims.items() for w in ("--set-dim", f"{n}={s}")]
+        for name, shape in self.input_shapes.items():
+            found += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
+        found += [w for n, s in self.rename_dims.items() for w in ("--rename-dim", f"{n}={s}")]
+        found += [w for n, s in self.renamed.items() for w in ("--rename", f"{n}={s}")]
+        return found + (
+            ["--keep-outputs", ",".join(self.keep_outputs)] if self.keep_outputs else []
+        )
+
+
+def _parse_shapes(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> dict[str, list[int | str]]:
+    """Reads ``x:1,3,h,w``: the name of an input, its dimensions.
+
+    :raises click.BadParameter: if one of them is not written this way, or is given twice
+    """
+    found: dict[str, list[int | str]] = {}
+    for value in values:
+        name, _, text = value.rpartition(":")
+        dims = [d.strip() for d in text.split(",")] if text.strip() else []
+        if not name or not all(d.isdigit() or d.isidentifier() for d in dims):
+            raise click.BadParameter(f"{value!r} is not input:1,3,height,width", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name!r} has two shapes", ctx, param)
+        found[name] = [int(d) if d.isdigit() else d for d in dims]
+    return found
+
+
+def _parse_names(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> dict[str, str]:
+    """Reads ``old=new``.
+
+    :raises click.BadParameter: if one of them is not written this way, or is given twice
+    """
+    found: dict[str, str] = {}
+    for value in values:
+        old, _, new = value.partition("=")
+        if not old or not new:
+            raise click.BadParameter(f"{value!r} is not old=new", ctx, param)
+        if found.setdefault(old, new) != new:
+            raise click.BadParameter(f"{old!r} has two new names", ctx, param)
+    return found
+
+
+def _parse_list(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()] if value else []
+
+
+#: adds the options to a command, as `signature`
+signature_options = bundled(
+    SignatureOptions,
+    "signature",
+    click.option(
+        "--set-dim",
+        "set_dims",
+        multiple=True,
+        callback=parse_sizes,
+        metavar="NAME=SIZE",
+        help="Fixes a dynamic dimension of MODEL, everywhere: batch=1, x[0]=1 without a name.",
+    ),
+    click.option(
+        "--input-shape",
+        "input_shapes",
+        multiple=True,
+        callback=_parse_shapes,
+        metavar="INPUT:SHAPE",
+        help="Fixes or names the dynamic dimensions of an input: images:1,3,640,640.",
+    ),
+    click.option(
+        "--rename-dim",
+        "rename_dims",
+        multiple=True,
+        callback=_parse_names,
+        metavar="OLD=NEW",
+        help="Another name for a dynamic dimension.",
+    ),
+    click.option(
+        "--rename",
+        "renamed",
+        multiple=True,
+        callback=_parse_names,
+        metavar="OLD=NEW",
+        help="Another name for an input, an output or another result.",
+    ),
+    click.option(
+        "--keep-outputs",
+        callback=_parse_list,
+        metavar="A,B",
+        help="The outputs to keep, in this order; what only the others need is removed.",
+    ),
+)
