@@ -16,6 +16,7 @@ from .check import check
 from .compare import compare
 from .diff import diff
 from .explain import explain
+from .extract import extract
 from .kernels import kernels
 from .measure import measure
 from .new_pattern import new_pattern
@@ -50,6 +51,7 @@ def main() -> None:
     xoptim compare model.onnx optimized.onnx
     xoptim diff model.onnx optimized.onnx
     xoptim check model.onnx --fix mended.onnx
+    xoptim extract model.onnx part.onnx --from query,key --to scores
     xoptim patterns onnxruntime
     xoptim new-pattern model.onnx first_result second_result
     xoptim explain model.onnx TransposeTranspose
@@ -68,6 +70,7 @@ main.add_command(reduce)
 main.add_command(compare)
 main.add_command(diff)
 main.add_command(check)
+main.add_command(extract)
 main.add_command(patterns)
 main.add_command(new_pattern)
 main.add_command(kernels)

@@ -78,7 +78,8 @@ def _parse_names(
     return found
 
 
-def _parse_list(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
+def parse_list(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
+    """Reads ``a,b``: names."""
     return [name.strip() for name in value.split(",") if name.strip()] if value else []
 
 
@@ -120,7 +121,7 @@ signature_options = bundled(
     ),
     click.option(
         "--keep-outputs",
-        callback=_parse_list,
+        callback=parse_list,
         metavar="A,B",
         help="The outputs to keep, in this order; what only the others need is removed.",
     ),
