@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         extract,
         measure,
         optimize,
+        summary,
         verify,
     )
 
@@ -62,6 +63,7 @@ __all__ = [
     "remove_constants_for_initializers",
     "rewrite",
     "rule",
+    "summary",
     "verify",
 ]
 

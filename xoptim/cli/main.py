@@ -17,6 +17,7 @@ from .compare import compare
 from .diff import diff
 from .explain import explain
 from .extract import extract
+from .info import info
 from .kernels import kernels
 from .measure import measure
 from .new_pattern import new_pattern
@@ -51,6 +52,7 @@ def main() -> None:
     xoptim compare model.onnx optimized.onnx
     xoptim diff model.onnx optimized.onnx
     xoptim check model.onnx --fix mended.onnx
+    xoptim info model.onnx --dim batch=8
     xoptim extract model.onnx part.onnx --from query,key --to scores
     xoptim patterns onnxruntime
     xoptim new-pattern model.onnx first_result second_result
@@ -69,6 +71,7 @@ main.add_command(bisect)
 main.add_command(reduce)
 main.add_command(compare)
 main.add_command(diff)
+main.add_command(info)
 main.add_command(check)
 main.add_command(extract)
 main.add_command(patterns)

@@ -16,6 +16,7 @@ from .explain import explain_model as explain
 from .extract import extract_model as extract
 from .measure import measure_models as measure
 from .optimize import optimize
+from .summary import summarize as summary
 
 __all__ = [
     "bisect",
@@ -27,6 +28,7 @@ __all__ = [
     "extract",
     "measure",
     "optimize",
+    "summary",
     "verify",
 ]
 

@@ -1,0 +1,58 @@
+"""A model in one page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnx.numpy_helper as onh
+import onnx.parser
+
+import xoptim
+from xoptim.tasks.tables import as_text
+
+TEXT = """<ir_version: 8, opset_import: ["" : 18, "local": 1],
+producer_name: "maker", producer_version: "2">
+g (float[n, 8] x) => (float[n, 8] y) <int8[2] i = {1, 2}> {
+    k = Constant<value_float = 2.0>() a = MatMul(x, w) b = local.f(a) y = Mul(b, k) }
+<domain: "local", opset_import: ["" : 18]> f (v) => (u) { u = Relu(v) }"""
+
+
+def parse() -> onnx.ModelProto:
+    model = onnx.parser.parse_model(TEXT)
+    model.graph.initializer.append(onh.from_array(np.zeros((8, 8), np.float32), "w"))
+    model.graph.initializer.append(onh.from_array(np.zeros((8, 128), np.int8), "q"))
+    return model
+
+
+def test_summary():
+    found = xoptim.summary(parse(), {"n": 2})
+    assert found.opsets == {"": 18, "local": 1} and found.producer == "maker 2"
+    assert (found.inputs, found.outputs) == (["x: float[n, 8]"], ["y: float[n, 8]"])
+    assert (found.nodes, found.functions, found.dims) == (4, 1, ["n"])
+    assert found.parameters == 64 + 1024 + 2
+    assert found.weights == {"INT8": 1026, "FLOAT": 256}
+    assert found.largest == [("q", "int8[8, 128]", 1024)]
+    assert round(found.quantized, 2) == 0.8
+    row = json.loads(json.dumps(found.to_dict()))
+    assert row["costs"]["total"] == "128*n" and row["costs"]["total_at_sizes"] == 256
+
+
+def test_text(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(parse(), path, save_as_external_data=True, location="w.data", size_threshold=0)
+    found = xoptim.summary(path)
+    text = as_text(found.print)
+    assert "operations: 128*n\n" in text and "--dim n=N" in text
+    assert "parameters: 1,090, 1.3 KB, 80% quantized" in text
+    assert "operations: 256 = 128*n" in as_text(xoptim.summary(path, {"n": 2}).print)
+
+
+def test_a_model_without_weights():
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+    )
+    text = as_text(xoptim.summary(model).print)
+    assert "memory:     8 bytes" in text
+    assert "largest" not in text and "producer" not in text
