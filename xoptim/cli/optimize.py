@@ -22,8 +22,8 @@ from .options.optimize_options import (
     public_operators_option,
 )
 from .options.saving import (
+    StorageOptions,
     check_replaced,
-    read_saving_options,
     refuse_on_command_line,
     saving_options,
 )
@@ -101,12 +101,6 @@ def level(verbose: int) -> int:
     metavar="N",
     help="Converts MODEL to a newer opset before, with the converter of onnx.",
 )
-@click.option(
-    "--verify/--no-verify",
-    default=None,
-    help="Runs both models, fails if the results differ: always done with --target-opset, "
-    "unless --no-verify.",
-)
 @verify_options
 @signature_options
 @check_options
@@ -133,11 +127,8 @@ def optimize(
     public_operators: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
-    external: str,
-    external_threshold: int,
-    refer_to_source: bool,
+    storage: StorageOptions,
     target_opset: int | None,
-    verify: bool | None,
     how: Comparison,
     signature: SignatureOptions,
     checks: Checks,
@@ -160,7 +151,7 @@ def optimize(
         public_operators=public_operators,
         keep_functions=keep_functions,
         data_roots=data_roots,
-        saving=read_saving_options(ctx, external, external_threshold, refer_to_source),
+        saving=storage.read(ctx),
         target_opset=target_opset,
         signature=signature.changes,
         provenance=provenance,
@@ -174,7 +165,7 @@ def optimize(
         output=None if output_dir else _only_output(ctx, model, others, output, dry_run),
         force=force,
         loaded=ctx.meta.get(LOADED, ()),
-        comparison=_comparison(ctx, verify, target_opset, how, checks.measure),
+        comparison=_comparison(ctx, checks, target_opset, how),
         checks=checks,
         how=how,
         reports=reports,
@@ -185,18 +176,17 @@ def optimize(
 
 def _comparison(
     ctx: click.Context,
-    verify: bool | None,
+    checks: Checks,
     target_opset: int | None,
     how: Comparison,
-    measure: bool,
 ) -> Comparison | None:
     """How the results are compared, None if they are not.
 
     :raises click.UsageError: if an option says how although they are not
     """
-    if verify or (verify is None and target_opset is not None):
+    if checks.verify or (checks.verify is None and target_opset is not None):
         return how
-    if measure:
+    if checks.measure:
         return None
     unused = {
         "values": "--input",

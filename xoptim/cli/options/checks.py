@@ -14,11 +14,13 @@ from .bundles import bundled
 class Checks:
     """The checks and the measures that are asked for.
 
+    :param verify: the results are compared, None if the user says nothing
     :param validate: each rewrite is checked
     :param windows: folder that receives the two models of a wrong rewrite
     :param measure: the time of both models is measured
     """
 
+    verify: bool | None
     validate: bool
     windows: Path | None
     measure: bool
@@ -29,10 +31,17 @@ class Checks:
         return self.validate or self.windows is not None
 
 
-#: adds ``--validate``, ``--windows``, ``--measure`` to a command, as `checks`
+#: adds ``--verify``, ``--validate``, ``--windows``, ``--measure`` to a command, as
+#: `checks`
 check_options = bundled(
     Checks,
     "checks",
+    click.option(
+        "--verify/--no-verify",
+        default=None,
+        help="Runs both models, fails if the results differ: always done with --target-opset, "
+        "unless --no-verify.",
+    ),
     click.option(
         "--validate",
         is_flag=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -15,10 +16,41 @@ from xbuilder.protos.pretty import pretty_value_info
 
 from ...tasks.saving import FORMATS, SavingFormat
 from ...trust.inputs.random_inputs import required_inputs
-from ..terminal.output import several_options
+from .bundles import bundled
 
-#: adds ``--external``, ``--external-threshold``, ``--refer-to-source`` to a command
-saving_options = several_options(
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """Where the weights go.
+
+    :param external: see :class:`xoptim.tasks.saving.SavingFormat`
+    :param external_threshold: bytes from which a tensor leaves the model
+    :param refer_to_source: unchanged weights stay in the data file of the source
+    """
+
+    external: str
+    external_threshold: int
+    refer_to_source: bool
+
+    def read(self, ctx: click.Context) -> SavingFormat:
+        """The format that is chosen.
+
+        :param ctx: the command
+        :raises click.UsageError: if two of the options contradict each other
+        """
+        if self.external == "embed":
+            unused = {
+                "external_threshold": "--external-threshold",
+                "refer_to_source": "--refer-to-source",
+            }
+            refuse_on_command_line(ctx, unused, "has no effect with --external embed")
+        return SavingFormat(self.external, self.external_threshold, self.refer_to_source)
+
+
+#: adds ``--external``, ``--external-threshold``, ``--refer-to-source`` to a command, as `storage`
+saving_options = bundled(
+    StorageOptions,
+    "storage",
     click.option(
         "--external",
         type=click.Choice(FORMATS),
@@ -41,26 +73,6 @@ saving_options = several_options(
         help="Weights that did not change stay in the data file of MODEL, in the same folder.",
     ),
 )
-
-
-def read_saving_options(
-    ctx: click.Context, external: str, threshold: int, refer_to_source: bool
-) -> SavingFormat:
-    """The format chosen with the options of :func:`saving_options`.
-
-    :param ctx: the command
-    :param external: value of ``--external``
-    :param threshold: value of ``--external-threshold``
-    :param refer_to_source: value of ``--refer-to-source``
-    :raises click.UsageError: if two of them contradict each other
-    """
-    if external == "embed":
-        unused = {
-            "external_threshold": "--external-threshold",
-            "refer_to_source": "--refer-to-source",
-        }
-        refuse_on_command_line(ctx, unused, "has no effect with --external embed")
-    return SavingFormat(external, threshold, refer_to_source)
 
 
 def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reason: str) -> None:
