@@ -18,6 +18,7 @@ from .declarative.onnx_patterns import (
 )
 from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
+from .reports import repeated_optim, unfused
 
 add_families(*(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda")))
 
@@ -35,6 +36,8 @@ __all__ = [
     "make_pattern_from_onnx",
     "register_pattern",
     "remove_constants_for_initializers",
+    "repeated_optim",
     "rewrite",
     "rule",
+    "unfused",
 ]

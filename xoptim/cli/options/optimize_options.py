@@ -58,8 +58,7 @@ def _assume(ctx: click.Context, **options: Any) -> None:
 
 
 def assumptions(ctx: click.Context) -> dict[str, Any]:
-    """What the user says of the model: the options `trust_shapes` and `positive_dims` of the
-    optimizer.
+    """The options `trust_shapes` and `positive_dims` of the optimizer, which the user gives.
 
     :param ctx: a command that has both options
     """
