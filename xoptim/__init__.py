@@ -20,6 +20,7 @@ from .declarative.onnx_patterns import (
 )
 from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
+from .reports import repeated_optim, unfused
 
 if TYPE_CHECKING:
     from .tasks.calls import (
@@ -61,9 +62,11 @@ __all__ = [
     "optimize",
     "register_pattern",
     "remove_constants_for_initializers",
+    "repeated_optim",
     "rewrite",
     "rule",
     "summary",
+    "unfused",
     "verify",
 ]
 

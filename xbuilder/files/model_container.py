@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import onnx.checker
 from onnx import ModelProto, TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError
@@ -107,6 +109,32 @@ class ModelContainer:
         """
         loaded = load_model(path, allowed_roots, check_data=False)
         return cls(loaded.proto, None, loaded.base_dir, loaded.allowed_roots, loaded.path)
+
+    @property
+    def model_proto(self) -> ModelProto:
+        """The model without the content of its large tensors, :attr:`proto`."""
+        return self.proto
+
+    def set_large_initializers(self, values: Mapping[str, Any]) -> None:
+        """Gives their content to initializers of the main graph, see :meth:`set_source`.
+
+        :param values: by name of initializer
+        :raises InvalidModelError: the main graph has no such initializer, or it has another type or
+            other dimensions
+        """
+        known = {tensor.name: tensor for tensor in self.proto.graph.initializer}
+        for name, value in values.items():
+            if name not in known:
+                raise InvalidModelError(f"The main graph has no initializer {name!r}.")
+            self.set_source(known[name], value)
+
+    def check_model(self) -> None:
+        """Checks the model and its large tensors with `onnx.checker`, in files that are removed.
+
+        :raises onnx.checker.ValidationError: the model is not valid
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.checker.check_model(self.save(os.path.join(folder, "model.onnx"))[-1])
 
     def set_source(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import (
@@ -20,7 +21,7 @@ from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import OptionError
 from ..graph.graph import Graph
 from ..nodes.attributes import attribute_value
-from ..support.argument_types import shown
+from ..support.argument_types import check_names, shown
 from .exporting import export_io
 
 _MAX_ITEMS = 8
@@ -94,48 +95,79 @@ def pretty_attribute(att: AttributeProto) -> str:
     return f"{att.name}={value!r}" if isinstance(value, (str, bytes)) else f"{att.name}={value}"
 
 
-def pretty_node(node: NodeProto) -> str:
-    """`Y = Transpose(X, perm=[1, 0])`"""
-    outputs = ", ".join(o or "_" for o in node.output)
-    attributes = [pretty_attribute(a) for a in node.attribute]
-    arguments = ", ".join([*(i or "_" for i in node.input), *attributes])
+def pretty_node(
+    node: NodeProto, with_attributes: bool = True, highlight: Collection[str] = ()
+) -> str:
+    """`Y = Transpose(X, perm=[1, 0])`
+
+    :param node: the node
+    :param with_attributes: shows its attributes
+    :param highlight: the names of results written `**X**`
+    """
+
+    def shown_name(name: str) -> str:
+        return f"**{name}**" if name in highlight else name or "_"
+
+    outputs = ", ".join(map(shown_name, node.output))
+    attributes = [pretty_attribute(a) for a in node.attribute] if with_attributes else []
+    arguments = ", ".join([*map(shown_name, node.input), *attributes])
     domain = f"{node.domain}." if node.domain else ""
     return f"{outputs} = {domain}{node.op_type}({arguments})"
 
 
-def _node_lines(nodes: Any, indent: str, recursive: bool) -> list[str]:
+class _Style(NamedTuple):
+    """What is shown of nodes.
+
+    :param recursive: the subgraphs are
+    :param with_attributes: the attributes are
+    :param highlight: the names of results written `**X**`
+    """
+
+    recursive: bool = True
+    with_attributes: bool = True
+    highlight: frozenset[str] = frozenset()
+
+
+def _node_lines(nodes: Any, indent: str, style: _Style) -> list[str]:
     lines: list[str] = []
     for node in nodes:
-        lines.append(f"{indent}{pretty_node(node)}")
+        lines.append(f"{indent}{pretty_node(node, style.with_attributes, style.highlight)}")
         for att in node.attribute:
-            if recursive and att.type == AttributeProto.GRAPH:
+            if style.recursive and att.type == AttributeProto.GRAPH:
                 lines.append(f"{indent}  {att.name}:")
-                lines.extend(_graph_lines(att.g, indent + "    ", recursive))
+                lines.extend(_graph_lines(att.g, indent + "    ", style))
     return lines
 
 
-def _graph_lines(graph: GraphProto, indent: str, recursive: bool) -> list[str]:
+def _graph_lines(graph: GraphProto, indent: str, style: _Style) -> list[str]:
     lines = [f"{indent}input: {pretty_value_info(i)}" for i in graph.input]
     lines += [f"{indent}init: {pretty_initializer(i.name, i)}" for i in graph.initializer]
-    lines += _node_lines(graph.node, indent, recursive)
+    lines += _node_lines(graph.node, indent, style)
     lines += [f"{indent}output: {pretty_value_info(o)}" for o in graph.output]
     return lines
 
 
-def _function_lines(function: FunctionProto, recursive: bool) -> list[str]:
+def _function_lines(function: FunctionProto, style: _Style) -> list[str]:
     head = f"function {function.domain}.{function.name}"
     arguments = ", ".join([*function.input, *(f"@{a}" for a in function.attribute)])
     return [
         f"{head}({arguments}) -> {', '.join(function.output)}",
-        *_node_lines(function.node, "  ", recursive),
+        *_node_lines(function.node, "  ", style),
     ]
 
 
-def pretty_onnx(onx: Any, recursive: bool = True) -> str:
+def pretty_onnx(
+    onx: Any,
+    recursive: bool = True,
+    with_attributes: bool = True,
+    highlight: Collection[str] = (),
+) -> str:
     """Prints a model, a graph, a function, a node, a tensor or a builder as readable text.
 
     :param onx: a proto or a builder
     :param recursive: shows subgraphs
+    :param with_attributes: shows the attributes of the nodes of a proto
+    :param highlight: the names of results written `**X**` where a node of a proto has them
     :return: text
     :raises OptionError: it is something else
 
@@ -143,18 +175,20 @@ def pretty_onnx(onx: Any, recursive: bool = True) -> str:
 
         print(pretty_onnx(model))
     """
+    check_names("highlight", highlight)
+    style = _Style(recursive, with_attributes, frozenset(highlight))
     if isinstance(onx, ModelProto):
         opsets = ", ".join(f"{o.domain or 'ai.onnx'}:{o.version}" for o in onx.opset_import)
-        lines = [f"opset: {opsets}", *_graph_lines(onx.graph, "", recursive)]
+        lines = [f"opset: {opsets}", *_graph_lines(onx.graph, "", style)]
         for function in onx.functions:
-            lines += ["", *_function_lines(function, recursive)]
+            lines += ["", *_function_lines(function, style)]
         return "\n".join(lines)
     if isinstance(onx, GraphProto):
-        return "\n".join(_graph_lines(onx, "", recursive))
+        return "\n".join(_graph_lines(onx, "", style))
     if isinstance(onx, FunctionProto):
-        return "\n".join(_function_lines(onx, recursive))
+        return "\n".join(_function_lines(onx, style))
     if isinstance(onx, NodeProto):
-        return pretty_node(onx)
+        return pretty_node(onx, with_attributes, highlight)
     if isinstance(onx, TensorProto):
         return pretty_initializer(onx.name, onx)
     if isinstance(onx, ValueInfoProto):
@@ -179,7 +213,7 @@ def pretty_graph(graph: Graph, recursive: bool = True) -> str:
         lines.append(f"{pretty_node(node)}  # {', '.join(known)}")
         for att in node.attribute:
             if recursive and att.type == AttributeProto.GRAPH:
-                lines += [f"  {att.name}:", *_graph_lines(att.g, "    ", recursive)]
+                lines += [f"  {att.name}:", *_graph_lines(att.g, "    ", _Style())]
     lines += [f"output: {pretty_value_info(export_io(graph, s))}" for s in graph.output_specs]
     return "\n".join(lines)
 

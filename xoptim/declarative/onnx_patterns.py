@@ -43,8 +43,12 @@ def _signature(op_type: str, opset: int) -> tuple[set[str], int] | None:
     return None if schema is None else (set(schema.attributes), len(schema.inputs))
 
 
-def remove_constants_for_initializers(model: ModelProto) -> ModelProto:
-    """A copy of a model whose Constant nodes became initializers, subgraphs left alone."""
+def remove_constants_for_initializers(model: ModelProto, verbose: int = 0) -> ModelProto:
+    """A copy of a model whose Constant nodes became initializers, subgraphs left alone.
+
+    :param model: the model, which is not modified
+    :param verbose: prints how many did
+    """
     check_type("model", model, ModelProto)
     copy = ModelProto()
     copy.CopyFrom(model)
@@ -55,6 +59,9 @@ def remove_constants_for_initializers(model: ModelProto) -> ModelProto:
             kept.append(node)
         else:
             copy.graph.initializer.append(onnx.numpy_helper.from_array(value, name=node.output[0]))
+    if verbose:
+        moved = len(copy.graph.node) - len(kept)
+        print(f"[remove_constants_for_initializers] {moved} Constant nodes are initializers")
     nodes = [NodeProto.FromString(n.SerializeToString()) for n in kept]
     del copy.graph.node[:]
     copy.graph.node.extend(nodes)

@@ -73,7 +73,11 @@ def test_values():
 def test_sequences_and_devices():
     builder = new()
     builder.set_sequence("seq", TensorProto.FLOAT, ("n", 3))
-    assert builder.is_sequence("seq") and builder.get_sequence("seq").shape == ("n", 3)
+    assert (
+        builder.is_sequence("seq")
+        and builder.has_sequence("seq")
+        and builder.get_sequence("seq").shape == ("n", 3)
+    )
     builder.set_device("x", -1)
     assert builder.get_device("x") == -1
 

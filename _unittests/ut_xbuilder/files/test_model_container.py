@@ -337,3 +337,24 @@ def test_set_source_twice_and_from_itself():
     source = make_source(arrays["w0"])
     container.set_source(tensor, source)
     assert container.source_of(tensor) is source
+
+
+def test_contents_given_afterwards():
+    arrays = make_arrays()
+    container = ModelContainer(make_placeholders(arrays), arrays)
+    assert container.model_proto is container.proto
+    name = container.proto.graph.initializer[0].name
+    other = arrays[name] + 1
+    container.set_large_initializers({name: other})
+    np.testing.assert_array_equal(container.array(container.proto.graph.initializer[0]), other)
+    with pytest.raises(InvalidModelError, match="no initializer 'nobody'"):
+        container.set_large_initializers({"nobody": other})
+
+
+def test_a_container_is_checked():
+    arrays = make_arrays()
+    container = ModelContainer(make_placeholders(arrays), arrays)
+    container.check_model()
+    container.proto.graph.node[0].op_type = "NoSuchOperator"
+    with pytest.raises(onnx.checker.ValidationError, match="NoSuchOperator"):
+        container.check_model()

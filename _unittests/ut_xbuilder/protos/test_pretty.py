@@ -9,7 +9,7 @@ from onnx import TensorProto
 from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import parse
 
-from xbuilder import GraphBuilder, pretty_onnx
+from xbuilder import GraphBuilder, OptionError, pretty_onnx
 
 MODEL = parse(
     """
@@ -105,3 +105,12 @@ def test_constraints_are_shown():
     builder.make_tensor_input("z", 1, ("b",))
     builder.op.Add("x", "z")
     assert "-- constraint: " in builder.get_debug_msg()
+
+
+def test_attributes_are_hidden_and_names_highlighted():
+    text = pretty_onnx(MODEL, with_attributes=False, highlight={"t"})
+    assert "**t** = Transpose(x)" in text and "perm" not in text
+    assert "perm=[1, 0]" in pretty_onnx(MODEL) and "**" not in pretty_onnx(MODEL)
+    assert pretty_onnx(MODEL.graph.node[0], with_attributes=False) == "t = Transpose(x)"
+    with pytest.raises(OptionError, match="several names"):
+        pretty_onnx(MODEL, highlight="t")

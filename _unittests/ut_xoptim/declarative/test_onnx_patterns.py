@@ -36,10 +36,13 @@ def test_remove_constants_of_something_else() -> None:
         remove_constants_for_initializers("m.onnx")
 
 
-def test_remove_constants_for_initializers() -> None:
+def test_remove_constants_for_initializers(capsys) -> None:
     model = model_from_text(MATCH)
     copy = model.SerializeToString()
     new = remove_constants_for_initializers(model)
+    assert capsys.readouterr().out == ""
+    assert remove_constants_for_initializers(model, verbose=1) == new
+    assert "1 Constant nodes are initializers" in capsys.readouterr().out
     assert [n.op_type for n in new.graph.node] == ["Mul", "Add"]
     assert [i.name for i in new.graph.initializer] == ["k"]
     assert model.SerializeToString() == copy

@@ -28,7 +28,7 @@ from ..common import (
 from ..context import ShapeContext
 from ..layers.conv import conv, window_of
 from ..layers.image import grid_sample
-from ..layers.norm import stash_facts
+from ..layers.norm import note_last_axis, note_scale, stash_facts
 from ..layers.pooling import pool_facts
 from ..moving.creation import range_length
 from ..moving.rearranging import block_count
@@ -174,6 +174,7 @@ def crop_and_resize(ctx: ShapeContext) -> ResultFacts:
 def skip_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """The output, mean and deviation kept in float, and the sum of the inputs."""
     stash = stash_facts(ctx, FLOAT)
+    note_scale(ctx, -1, 2, broadcasts=True)
     facts = ctx.facts(0)
     return several(ctx, facts_like(facts), stash, facts_like(stash), facts_like(facts))
 
@@ -181,6 +182,7 @@ def skip_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
 @shape_function("SimplifiedLayerNormalization")
 def simplified_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """onnxruntime registers it in the main domain; the second output is the deviation."""
+    note_last_axis(ctx)
     output = facts_like(ctx.facts(0), ctx.type(1) or ctx.type(0))
     return several(ctx, output, stash_facts(ctx, ctx.attr("stash_type", FLOAT)))
 

@@ -246,6 +246,8 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     window = _weights_window(ctx, shape, weights)
     if window is None:
         return None
+    if weights:
+        merge_dim(ctx, shape[1], weights[0])
     channels = mul(weights[1], ctx.attr("group", 1)) if weights else ctx.new_dim("channels")
     wanted = ctx.attr("output_shape")
     rank = len(shape) - 2

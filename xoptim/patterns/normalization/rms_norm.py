@@ -14,6 +14,9 @@ from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
 
 #: x / sqrt(mean(x^2) + epsilon)
 RMS = f"v = ReduceMean(x ** 2 | x * x, *_, **_); {over_root('x')}"
+#: the same, and the inverse of the deviation, that something else reads
+RMS_AND_INVERSE = """v = ReduceMean(x ** 2 | x * x, *_, **_); e = v + epsilon;
+    s = Sqrt(e) | e ** 0.5; i = Reciprocal(s) | 1 / s | e ** -0.5; y = x * i; (y, i)"""
 
 
 def rms_operator(

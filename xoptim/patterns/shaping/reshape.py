@@ -72,9 +72,10 @@ def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     6. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, *_BEFORE)
-    if g.same_shape(first.input[0], second.output[0]):
-        return first.input[0]
-    x, target = first.input[0], _target_elsewhere(g, first, second)
+    x = g.record(first).inputs[0]
+    if g.same_shape(x, second.output[0]):
+        return x
+    target = _target_elsewhere(g, first, second)
     return g.like(second, x, second.input[1]) if target is None else g.op.Reshape(x, target)
 
 

@@ -17,7 +17,7 @@ from ...catalogue import register_pattern, rewrite
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
-from ...patterns.normalization.rms_norm import RMS, rms_operator
+from ...patterns.normalization.rms_norm import RMS, RMS_AND_INVERSE, rms_operator
 from ..kernels import require_kernel, runtime_has_kernel
 
 
@@ -196,18 +196,20 @@ def ort_layer_normalization(
 @rule(
     "onnxruntime",
     RMS,
+    RMS_AND_INVERSE,
     root="v",
     behind=("LayerNormalization", "RMSNormalization"),
     precision="rounding",
 )
 def simplified_layer_normalization(
-    g: RewriteContext, x: str, v: str, y: str, epsilon: float
-) -> dict[str, NewNode]:
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float, i: str | None
+) -> dict[str, NewResult | NewNode]:
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
-    Same cases as RMSNormalization, for opsets that do not have it. Only onnxruntime knows the
-    operator, in the main domain: `onnx.checker` has no schema for it and refuses the model; a row
-    of statistics says so, and the option `public_operators` keeps the operators.
+    Same cases as RMSNormalization, for opsets that do not have it. The inverse of the deviation may
+    be read elsewhere, as gradients do, if x is in float: it is the second result. Only onnxruntime
+    knows the operator, in the main domain: `onnx.checker` has no schema for it and refuses the
+    model; a row of statistics says so, and the option `public_operators` keeps the operators.
     """
     is_public = g.graph.scope.options.public_operators
     g.require(not is_public, "the options keep to operators with a public schema")
@@ -215,7 +217,12 @@ def simplified_layer_normalization(
     (new,) = answer.values()
     known = runtime_has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
-    return answer
+    if i is None:
+        return {**answer}
+    g.require(y in answer, "the result is cast and the inverse of the deviation is not")
+    g.require(g.type_of(x) == TensorProto.FLOAT, "the inverse of the deviation is not in float")
+    new.outputs = 2
+    return {y: new[0], i: new[1]}
 
 
 @rewrite(

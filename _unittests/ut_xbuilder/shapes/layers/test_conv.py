@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
 
+from xbuilder import GraphBuilder
 from xbuilder.facts.facts import ResultFacts
+from xoptim.testing import model_from_text
 
 SIZES = [{"n": 1, "h": 7, "w": 9}, {"n": 2, "h": 12, "w": 8}]
 
@@ -174,3 +176,12 @@ def test_deform_conv() -> None:
     ]
     expected = ("n", 1, "h-1", "w-1")
     check_runs("DeformConv", inputs, SIZES[:1], [expected], reference=True)
+
+
+@pytest.mark.parametrize(("node", "channels"), [("Conv", 4), ("ConvTranspose", 2)])
+def test_the_weights_tell_the_channels(node: str, channels: int) -> None:
+    ones = ", ".join(["1"] * 8)
+    text = f"""agraph (float[n,c,h] x) => (float[n,m,k] y) <float[2,4,1] w = {{{ones}}}>
+        {{ y = {node}(x, w) }}"""
+    builder = GraphBuilder(model_from_text(text))
+    assert builder.constraints.canonical("c") == channels

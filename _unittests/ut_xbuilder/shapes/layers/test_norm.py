@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer
 
+from xbuilder import GraphBuilder
 from xbuilder.facts.facts import ResultFacts
+from xoptim.testing import model_from_text
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 2}]
 X = ResultFacts(10, ("a", 3, "b"))
@@ -85,3 +87,52 @@ def test_batch_normalization_unknown() -> None:
     inputs = [ResultFacts(1), ResultFacts(1, ("c",))]
     found = infer("BatchNormalization", inputs, 2, opset=15)
     assert found[1].shape == ("c",)
+
+
+def text_of(node: str, scale: int, skip: str = "") -> str:
+    ones = ", ".join(["1"] * scale)
+    return f"agraph (float[a,b,c] x{skip}) => (y) <float[{scale}] w = {{{ones}}}> {{ y = {node} }}"
+
+
+@pytest.mark.parametrize(
+    ("node", "known"),
+    [
+        ("BatchNormalization(x, w, w, w, w)", ("a", 4, "c")),
+        ("InstanceNormalization(x, w, w)", ("a", 4, "c")),
+        ("GroupNormalization<num_groups=2>(x, w, w)", ("a", 4, "c")),
+        ("LayerNormalization(x, w)", ("a", "b", 4)),
+        ("LayerNormalization<axis=2>(x, w)", ("a", "b", 4)),
+        ("RMSNormalization(x, w)", ("a", "b", 4)),
+        ("SimplifiedLayerNormalization(x, w)", ("a", "b", 4)),
+        ("com.microsoft.SkipLayerNormalization(x, z, w)", ("a", "b", 4)),
+        # onnxruntime compares the numbers of elements
+        ("LayerNormalization<axis=1>(x, w)", ("a", "b", "c")),
+        ("RMSNormalization<axis=-2>(x, w)", ("a", "b", "c")),
+    ],
+)
+def test_the_length_of_a_scale(node: str, known: tuple[int | str, ...]) -> None:
+    text = text_of(node, 4, ", float[a,b,c] z" if "(x, z" in node else "")
+    builder = GraphBuilder(model_from_text(text, opset=23))
+    assert tuple(map(builder.constraints.canonical, builder.get_shape("x"))) == known
+
+
+@pytest.mark.parametrize(
+    ("node", "opset"),
+    [
+        ("LayerNormalization(x, w)", 21),
+        ("RMSNormalization(x, w)", 23),
+        ("GroupNormalization<num_groups=1>(x, w, w)", 21),
+        ("GroupNormalization<num_groups=1>(x, w, w)", 18),
+        ("SimplifiedLayerNormalization(x, w)", 21),
+    ],
+)
+def test_a_scale_of_one_element_is_broadcast(node: str, opset: int) -> None:
+    model = model_from_text(text_of(node, 1), opset=opset)
+    builder = GraphBuilder(model)
+    assert list(builder.constraints.items()) == []
+
+
+def test_a_scale_of_another_length_proves_nothing() -> None:
+    text = text_of("LayerNormalization(x, w)", 4).replace("[a,b,c]", "[a,b,3]")
+    builder = GraphBuilder(model_from_text(text, opset=23))
+    assert builder.get_shape("x") == ("a", "b", 3)

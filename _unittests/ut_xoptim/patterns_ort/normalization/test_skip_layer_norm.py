@@ -240,6 +240,23 @@ def test_chain() -> None:
     check_pattern(before, after, patterns, atol=1e-5, reference=False, processor="CUDA")
 
 
+@pytest.mark.parametrize("inverse", ["Reciprocal(s)", "Div(one, s)", "Pow(w, minus)"])
+def test_the_inverse_of_the_deviation_is_read_elsewhere(inverse: str) -> None:
+    """Gradients read it: it is the second result."""
+    body = RMS.replace("Reciprocal(s)", inverse) + " Z = Neg(r)"
+    if "w" in inverse:
+        body = body.replace("s = Sqrt(w)", "")
+    before = rms(body, outputs=", float[a, b, 1] Z").replace(
+        "int64[1] middle", "float one = {1}, float minus = {-0.5}, int64[1] middle"
+    )
+    after = """agraph (float[a, b, 4] X) => (float[a, b, 4] Y, float[a, b, 1] Z) <
+        float[4] scale = {1, 1, 1, 1}> {
+        Y, r = SimplifiedLayerNormalization<axis = -1, epsilon = 0.00001, stash_type = 1>(X, scale)
+        Z = Neg(r)
+    }"""
+    check_pattern(before, after, "SimplifiedLayerNormalization", atol=1e-5, reference=False)
+
+
 def test_casts_are_part_of_the_operator() -> None:
     """float16 -> float -> formula -> float16, the precision of float16 is kept: 1e-3 relative."""
     before = """agraph (float16[a, 4] X) => (float16[a, 4] Y) <
@@ -313,7 +330,7 @@ REFUSED = {
             "may not have the length of the last dimension",
         ),
         "last dimension is unknown": (
-            skip(SUM + LAYER, "a, b, c", "a, b, c"),
+            skip(SUM + LAYER, "a, b, c", "a, b, c", w="k"),
             "may not have the length of the last dimension",
         ),
         "double": (skip(SUM + LAYER, elem_type="double"), "for this type"),
@@ -350,6 +367,16 @@ REFUSED = {
     },
     "SimplifiedLayerNormalization": {
         "middle axis": (rms(RMS.replace("axes", "middle")), "axes are not the last"),
+        "the inverse in float16": (
+            rms(f"{RMS} Z = Exp(r)", elem_type="float16", outputs=", float16[a, b, 1] Z")
+            .replace("{0.00001}", "{168}")
+            .replace("two = {2}", "two = {16384}"),
+            "the inverse of the deviation is not in float",
+        ),
+        "the deviation is read elsewhere": (
+            rms(f"{RMS} Z = Exp(s)", outputs=", float[a, b, 1] Z"),
+            "an inner result is used elsewhere",
+        ),
     },
     "SimplifiedLayerNormalizationMul": {
         "factor is an input": (
