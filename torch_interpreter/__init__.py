@@ -11,6 +11,7 @@ from .dispatch.dispatcher import Dispatcher, ForceDispatcher
 from .dispatch.fallback import OnnxScriptDispatcher
 from .inputs.dynamic_shapes import make_undefined_dimension
 from .inputs.inputs import match_input_parameters
+from .inputs.observed_calls import ObservedCalls, observe_calls
 from .to_onnx import to_onnx
 from .writing.registry import aten, registered_names
 
@@ -22,6 +23,7 @@ __all__ = [
     "ForceDispatcher",
     "FunctionNotFoundError",
     "FunctionOptions",
+    "ObservedCalls",
     "OnnxBackend",
     "OnnxScriptDispatcher",
     "ValidationError",
@@ -30,6 +32,7 @@ __all__ = [
     "get_default_aten_as_function",
     "make_undefined_dimension",
     "match_input_parameters",
+    "observe_calls",
     "registered_names",
     "to_onnx",
 ]
