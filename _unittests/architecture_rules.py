@@ -67,6 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "exporting",
         "conversion",
         "to_onnx",
+        "piece_by_piece",
         "backend",
     ),
 }
