@@ -68,6 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "exporting",
         "conversion",
         "to_onnx",
+        "piece_by_piece",
         "backend",
         "compare_with_torch",
     ),

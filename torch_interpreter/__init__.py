@@ -12,6 +12,8 @@ from .dispatch.dispatcher import Dispatcher, ForceDispatcher
 from .dispatch.fallback import OnnxScriptDispatcher
 from .inputs.dynamic_shapes import make_undefined_dimension
 from .inputs.inputs import match_input_parameters
+from .inputs.observed_calls import ObservedCalls, observe_calls
+from .piece_by_piece import Piece, export_piece_by_piece
 from .to_onnx import to_onnx
 from .writing.registry import aten, registered_names
 
@@ -23,15 +25,19 @@ __all__ = [
     "ForceDispatcher",
     "FunctionNotFoundError",
     "FunctionOptions",
+    "ObservedCalls",
     "OnnxBackend",
     "OnnxScriptDispatcher",
+    "Piece",
     "ValidationError",
     "add_weights",
     "aten",
     "compare_with_torch",
+    "export_piece_by_piece",
     "get_default_aten_as_function",
     "make_undefined_dimension",
     "match_input_parameters",
+    "observe_calls",
     "registered_names",
     "to_onnx",
 ]

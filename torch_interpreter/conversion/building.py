@@ -27,10 +27,12 @@ from .export_request import ExportRequest
 from .function_plan import FunctionPlan
 from .functions import Values, convert_group
 from .interpreter import Interpreter, NestedConverters
+from .mutable_operators import MUTABLE_OPERATORS
+from .onnx_operators import ONNX_OPERATORS
 from .output_shapes import name_output_dimensions, simplest_shape
 from .progress import progress_bar
 
-_NESTED = NestedConverters(HIGHER_ORDER, convert_group)
+_NESTED = NestedConverters({**HIGHER_ORDER, **ONNX_OPERATORS, **MUTABLE_OPERATORS}, convert_group)
 
 
 @unset_fake_temporarily()  # torch.compile calls its backend under one: constants have no content

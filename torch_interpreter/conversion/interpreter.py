@@ -278,7 +278,7 @@ class Interpreter:
         if registered and (empty := empty_results(node, fake)) is not None:
             return self.record(node, fake, self._constants(node, empty))
         names = self.allocate(node, fake)
-        expected, size = self._facts(node, fake, names), len(self.g.store)
+        expected, size = self.facts(node, fake, names), len(self.g.store)
 
         def explain() -> str:
             return (
@@ -374,7 +374,8 @@ class Interpreter:
         """The name of a node, without number in a function."""
         return re.sub(r"(_\d+)+$", "", node.name) if self.prefix else node.name
 
-    def _facts(self, node: torch.fx.Node, fake: Any, names: Sequence[str]) -> OutputFacts:
+    def facts(self, node: torch.fx.Node, fake: Any, names: Sequence[str]) -> OutputFacts:
+        """The facts of torch about the results of a node, and their names."""
         types: list[int] = []
         shapes: list[Shape | None] = []
         for value in fake if isinstance(fake, list | tuple) else [fake]:

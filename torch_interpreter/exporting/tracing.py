@@ -18,6 +18,7 @@ import torch
 from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError
 from ..inputs.specifications import combined_arguments
+from .traced_calls import recorded_calls
 
 #: classes of modules that are not traced, with an optional condition on a module and its name
 Leaves = Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]]
@@ -77,7 +78,8 @@ def trace_module(
     }
     tracer = _Tracer(leaves)
     try:
-        graph = tracer.trace(mod, concrete_args=known)
+        with recorded_calls(mod, given):
+            graph = tracer.trace(mod, concrete_args=known)
     except Exception as e:
         raise ExportError(
             f"torch.fx cannot trace the model: {type(e).__name__}: {e}\nA module it fails in can "
@@ -88,17 +90,19 @@ def trace_module(
             # torch gives a number to the arguments whose value is known, and checks their value
             node.target = node.target.rpartition("_")[0]
             _erase_checks(graph, node)
-    return _Traced(torch.fx.GraphModule(tracer.root, graph, type(mod).__name__))
+    return _Traced(mod, torch.fx.GraphModule(tracer.root, graph, type(mod).__name__))
 
 
 class _Traced(torch.nn.Module):
     """A module with the modules, parameters and code of a graph. torch.export runs a graph module
     itself and gives its arguments in order, whatever their names and default values are."""
 
-    def __init__(self, graph_module: torch.fx.GraphModule) -> None:
+    def __init__(self, mod: torch.nn.Module, graph_module: torch.fx.GraphModule) -> None:
         super().__init__()
         for name in ("_modules", "_parameters", "_buffers"):
             getattr(self, name).update(getattr(graph_module, name))
+            # the branches of torch.cond use modules which are not in the graph
+            getattr(self, name).update(getattr(mod, name))
         self.forward = types.MethodType(type(graph_module).forward, self)
 
 

@@ -1,0 +1,93 @@
+"""Calls of torch.cond, len and isinstance while a model is traced."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import assert_same, op_types, run_ort
+
+from torch_interpreter import ExportOptions, to_onnx
+from torch_interpreter.exporting.traced_calls import length_of, recorded_calls
+
+TRACING = ExportOptions(tracing=True)
+
+
+class Cond(torch.nn.Module):
+    """The branches use modules, one of which is in no other place."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared = torch.nn.Linear(4, 4)
+        self.blocks = torch.nn.ModuleDict({"yes": torch.nn.Linear(4, 4), "no": torch.nn.ReLU()})
+
+    def forward(self, x):
+        def if_true(x, y):
+            return self.blocks["yes"](x) + y
+
+        def if_false(x, y):
+            return x - y
+
+        y = self.blocks["no"](self.shared(x))
+        return torch.cond(x.sum() > 0, if_true, if_false, (x, y)) * 2
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(2):
+            x = torch.cond(x.sum() > 0, lambda x: x - 3, lambda x: x + 1, [x])
+        return x
+
+
+class Length(torch.nn.Module):
+    def forward(self, x, others):
+        return x * len(x) + others[0] * len(others)
+
+
+class Instance(torch.nn.Module):
+    def forward(self, x, others):
+        if isinstance(others, torch.Tensor):
+            return x - others
+        return x + others[0] if isinstance(x, torch.Tensor) else -x
+
+
+X = torch.randn(3, 4)
+
+
+@pytest.mark.parametrize("model", [Cond(), Twice()], ids=["modules", "two"])
+def test_cond(model):
+    onx = to_onnx(model, (X,), dynamic_shapes=({0: "n"},), export_options=TRACING)
+    assert op_types(onx).count("If") == (2 if isinstance(model, Twice) else 1)
+    for x in (torch.ones(5, 4), -torch.ones(2, 4)):
+        assert_same(model(x), run_ort(onx, [x]), 1e-5)
+    names = {i.name for i in to_onnx(Cond(), (X,), export_options=TRACING).graph.initializer}
+    assert not any("lifted" in name for name in names)
+
+
+def test_without_placeholder_nothing_is_recorded():
+    x = torch.ones(2)
+    with recorded_calls(Twice(), {}):
+        assert torch.equal(torch.cond(x.sum() > 0, torch.neg, torch.abs, (x,)), -x)
+
+
+@pytest.mark.parametrize("model", [Length(), Instance()], ids=["len", "isinstance"])
+def test_python_functions(model):
+    dims = ({0: "n"}, [{0: "n"}, {0: "n"}])
+    args = (X, [X + 1, X + 2])
+    onx = to_onnx(model, args, dynamic_shapes=dims, export_options=TRACING)
+    for n in (3, 2):
+        feeds = [v[:n] for v in (X, X + 1, X + 2)]
+        expected = model(feeds[0], feeds[1:])
+        assert_same(expected, run_ort(onx, feeds[: len(onx.graph.input)]), 1e-5)
+
+
+def test_names_are_given_back():
+    scope, cond = Length.forward.__globals__, torch.cond
+    with pytest.raises(ValueError, match="inside"), recorded_calls(Length(), {"x": X}):
+        assert {"len", "isinstance"} <= scope.keys() and torch.cond is not cond
+        assert scope["len"]([1, 2]) == 2 and scope["isinstance"](X, torch.Tensor)
+        raise ValueError("inside")
+    assert not {"len", "isinstance"} & scope.keys() and torch.cond is cond
+
+
+def test_length_of():
+    assert length_of(X) == 3 and length_of([1, 2]) == 2

@@ -1,0 +1,106 @@
+"""Calls that a placeholder cannot answer while a model is traced: torch.cond, len, isinstance.
+
+``len`` returns an int whatever a class says, ``torch.cond`` looks at its condition. The names are
+replaced in the files of the model while it is traced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+
+def length_of(value: Any) -> Any:
+    """What ``len`` returns, a symbolic number for a tensor.
+
+    :param value: a tensor or a container
+    """
+    return value.shape[0] if isinstance(value, torch.Tensor) else len(value)
+
+
+@contextlib.contextmanager
+def recorded_calls(mod: torch.nn.Module, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Records the calls of ``torch.cond`` and ``len`` on placeholders; ``isinstance`` looks at the
+    argument of the export when it is asked about its placeholder.
+
+    :param mod: the module that is traced
+    :param arguments: the arguments of the export by name
+    """
+    functions = {"len": _length, "isinstance": functools.partial(_is_instance, arguments)}
+    scopes = _scopes(mod)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_replaced(vars(torch), "cond", _cond(torch.cond)))
+        for scope in scopes:
+            for name, function in functions.items():
+                if name not in scope:  # it is the one of Python
+                    stack.enter_context(_replaced(scope, name, function))
+        yield
+
+
+def _scopes(mod: torch.nn.Module) -> list[dict[str, Any]]:
+    """The global names of the files that define the modules of a model, those of torch left out."""
+    classes = {cls for m in mod.modules() for cls in type(m).__mro__}
+    found = [getattr(vars(c).get("forward"), "__globals__", None) for c in classes]
+    scopes = {id(scope): scope for scope in found if scope is not None}
+    return [s for s in scopes.values() if s.get("__name__", "").split(".")[0] != "torch"]
+
+
+@contextlib.contextmanager
+def _replaced(scope: dict[str, Any], name: str, value: Any) -> Iterator[None]:
+    """Gives a value to a name, for a while."""
+    missing = object()
+    before = scope.get(name, missing)
+    scope[name] = value
+    try:
+        yield
+    finally:
+        if before is missing:
+            del scope[name]
+        else:
+            scope[name] = before
+
+
+def _length(value: Any) -> Any:
+    """The length of a value, recorded for a placeholder."""
+    return _record(value, length_of, value) if isinstance(value, torch.fx.Proxy) else len(value)
+
+
+def _is_instance(arguments: Mapping[str, Any], value: Any, classes: Any) -> bool:
+    """Whether a value, or the argument a placeholder stands for, is an instance of a class."""
+    if isinstance(value, torch.fx.Proxy) and value.node.op == "placeholder":
+        value = arguments.get(str(value.node.target), value)
+    return isinstance(value, classes)
+
+
+def _cond(original: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.cond, recorded when its condition is a placeholder."""
+    numbers = itertools.count()
+
+    @functools.wraps(original)
+    def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        proxy = _proxy((pred, *operands))
+        if proxy is None:
+            return original(pred, true_fn, false_fn, operands)
+
+        def call(pred: Any, *operands: Any) -> Any:
+            return original(pred, true_fn, false_fn, operands)
+
+        call.__name__ = call.__qualname__ = f"cond_{next(numbers)}"
+        return _record(proxy, call, pred, *operands)
+
+    return cond
+
+
+def _proxy(values: Any) -> torch.fx.Proxy | None:
+    """The first placeholder among some values."""
+    return next((v for v in values if isinstance(v, torch.fx.Proxy)), None)
+
+
+def _record(proxy: torch.fx.Proxy, function: Callable[..., Any], *args: Any) -> Any:
+    """Adds a call to the graph of a placeholder."""
+    return proxy.tracer.create_proxy("call_function", function, args, {})
