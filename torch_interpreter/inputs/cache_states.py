@@ -77,7 +77,7 @@ class _Stored:
 
 @dataclass(slots=True)
 class CacheLayout:
-    """What a cache is without its tensors.
+    """A cache without its tensors.
 
     :param stored: the object
     :param places: for each part, where every tensor comes from: the position of the layer in the
