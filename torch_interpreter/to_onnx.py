@@ -92,16 +92,11 @@ def to_onnx(
     :param inline: inlines local functions, not those of the next option and of aten_as_function
     :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
         of these classes) becomes a call to a local function, the weights are its last inputs
-    :param function_options: how local functions are made: their domain, ``inline``, and
-        ``move_initializer_to_constant`` to have the weights inside
-    :param output_names: names of the outputs which are not None; by default their keys in the
-        result (``logits``), ``present.<layer>.key`` for a cache, ``output_<i>`` otherwise, where i
-        is the place of the output, None included
-    :param output_dynamic_shapes: names of the dimensions of the outputs, ``{axis: name}`` for each
-        of them, refused for a constant dimension or one with another name
+    :param function_options: local functions: domain, ``inline``, ``move_initializer_to_constant``
+    :param output_names: names of the outputs but None, their keys or ``output_<i>`` by default
+    :param output_dynamic_shapes: names of the dimensions of each output, ``{axis: name}``
     :param validate_onnx: compares with torch, a float is the tolerance (1e-4 by default)
-    :param cache_names: ``"genai"`` names the inputs that belong to a cache as onnxruntime-genai and
-        optimum do, ``past_key_values.<layer>.key``, instead of after the argument
+    :param cache_names: ``"genai"`` names the inputs of a cache ``past_key_values.<layer>.key``
     :return: a proto, ``(proto, builder)``, ``(proto, report)`` or all three
     :raises ExportError: and FunctionNotFoundError, ConversionError, OptionError, ValidationError
     """

@@ -71,13 +71,13 @@ class _Stored:
     :param fields: the attributes, a slot stands for a tensor
     """
 
-    cls: type
+    cls: type[Any]
     fields: dict[str, Any]
 
 
 @dataclass(slots=True)
 class CacheLayout:
-    """What a cache is without its tensors.
+    """A cache without its tensors.
 
     :param stored: the object
     :param places: for each part, where every tensor comes from: the position of the layer in the
@@ -182,7 +182,7 @@ def _filled(template: Any, parts: Mapping[str, Sequence[Any]]) -> Any:
         return type(template)(_filled(v, parts) for v in template)
     if not isinstance(template, _Stored):
         return template
-    made = template.cls.__new__(template.cls)
+    made = object.__new__(template.cls)
     sizes = {}
     for name, content in template.fields.items():
         if isinstance(content, _Size):

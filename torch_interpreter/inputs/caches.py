@@ -42,7 +42,7 @@ def register_caches(*values: Any) -> list[str]:
     return [c.__name__ for c in sorted(new, key=lambda c: c.__name__)]
 
 
-def _with_subclasses(cls: type) -> Iterator[type]:
+def _with_subclasses(cls: type[Any]) -> Iterator[type[Any]]:
     yield cls
     for child in cls.__subclasses__():
         yield from _with_subclasses(child)

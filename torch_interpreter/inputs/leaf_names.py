@@ -64,7 +64,7 @@ def _names(tree: TreeSpec, path: str | None, cache: str) -> Iterator[str | None]
     """The names of the leaves of a tree, None where no key leads to one.
 
     :param tree: a structure
-    :param path: what leads to it
+    :param path: the keys that lead to it
     :param cache: how the names of the states of a cache begin
     """
     if tree.is_leaf():
@@ -80,7 +80,7 @@ def _names(tree: TreeSpec, path: str | None, cache: str) -> Iterator[str | None]
 
 
 def _longer(path: str | None, key: Any) -> str | None:
-    """What leads to a part, None until a key has a name."""
+    """The keys that lead to a part, None until one of them is a name."""
     if path is not None:
         return f"{path}_{key}"
     return key if isinstance(key, str) else None

@@ -1,0 +1,302 @@
+"""
+Every family of transformers, exported
+======================================
+
+One row for each ``model_type`` of the installed transformers: a tiny model with random weights
+(``tiny_models.py``), exported by :func:`torch_interpreter.to_onnx`, by ``torch.onnx.export`` and by
+the exporter of transformers, with a dynamic batch and a dynamic length, the cache among inputs and
+outputs for a decoder. The model is compared with torch on the arguments of the export and at other
+sizes, onnxruntime runs it.
+
+    python _doc/examples/bench_transformers.py                     # every family, what is missing
+    python _doc/examples/bench_transformers.py llama mamba         # some of them
+    python _doc/examples/bench_transformers.py --kinds causal      # those of a kind
+    python _doc/examples/bench_transformers.py --exporters dynamo transformers
+    python _doc/examples/bench_transformers.py --again             # rows that exist too
+    python _doc/examples/bench_transformers.py --failed            # rows that failed
+
+A family has a process of its own and a time limit. A row goes to ``_doc/transformers.csv`` as soon
+as it is known, and is not computed twice: the command may be interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import logging
+import multiprocessing
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas
+import torch
+import transformers
+from tiny_models import TinyModel, families, tiny_model
+
+from torch_interpreter import to_onnx
+from torch_interpreter.inputs.caches import register_caches
+
+TABLE = Path(__file__).resolve().parents[1] / "transformers.csv"
+TOLERANCE = 1e-3
+#: batch, length of the past, of the sequence: those of the export, then others
+SIZES = ((2, 5, 3), (3, 7, 4))
+tree = torch.utils._pytree
+
+
+def cache_of(model: torch.nn.Module, arguments: dict[str, Any]) -> tuple[str, Any]:
+    """The cache a model returns, and the name of the argument it is; an empty name for none."""
+    with torch.no_grad():
+        result = model(**arguments)
+    items = result.items() if hasattr(result, "items") else ()
+    found = [(k, v) for k, v in items if k in ("cache", "past_key_values", "cache_params")]
+    return next(((k, v) for k, v in found if v is not None), ("", None))
+
+
+def states_of(cache: Any) -> dict[str, list[torch.Tensor]]:
+    """The states of a cache by name."""
+    parts = tree.SUPPORTED_NODES[type(cache)].flatten_with_keys_fn(cache)[0]
+    return {key.key: states for key, states in parts}
+
+
+def arguments_of(tiny: TinyModel, sizes: tuple[int, int, int], past: bool) -> dict[str, Any]:
+    """The arguments of a call; the next step of a recurrence takes one token."""
+    batch, before, length = sizes
+    if not past:
+        return tiny.inputs(batch, length + before)
+    name, cache = cache_of(tiny.model, tiny.inputs(batch, before))
+    is_recurrent = set(states_of(cache)) != {"key_cache", "value_cache"}
+    return {**tiny.inputs(batch, 1 if is_recurrent else length), name: cache}
+
+
+def dims_of(tiny: TinyModel, first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The dynamic dimensions of the arguments: what differs between two calls."""
+    dims: dict[str, Any] = {}
+    for name, value in first.items():
+        if isinstance(value, torch.Tensor):
+            names = tiny.dims.get(name, {})
+            dims[name] = differences(value, second[name], names)
+            continue
+        others = states_of(second[name])
+        dims[name] = {
+            state: [
+                differences(a, b, {0: "batch", 2: "past"} if "_cache" in state else {0: "batch"})
+                for a, b in zip(tensors, others[state], strict=True)
+            ]
+            for state, tensors in states_of(value).items()
+        }
+    return dims
+
+
+def differences(first: torch.Tensor, second: torch.Tensor, names: dict[int, str]) -> dict[int, Any]:
+    """The dimensions that differ, with their names."""
+    pairs = enumerate(zip(first.shape, second.shape, strict=True))
+    return {i: names.get(i, torch.export.Dim.DYNAMIC) for i, (a, b) in pairs if a != b}
+
+
+def with_ours(tiny: TinyModel, arguments: Any, dims: Any) -> onnx.ModelProto:
+    """Exported by this project, optimized as it is by default."""
+    return to_onnx(tiny.model, kwargs=arguments, dynamic_shapes=dims)
+
+
+def automatic(dims: Any) -> Any:
+    """The same dimensions without names."""
+    if isinstance(dims, dict):
+        return {k: automatic(v) for k, v in dims.items()}
+    if isinstance(dims, list):
+        return [automatic(v) for v in dims]
+    return torch.export.Dim.AUTO
+
+
+def with_dynamo(tiny: TinyModel, arguments: Any, dims: Any) -> onnx.ModelProto:
+    """Exported by torch.onnx.export, as it does by default."""
+    shapes = automatic(dims)
+    for name, parts in shapes.items():
+        if isinstance(parts, dict) and all(isinstance(p, list) for p in parts.values()) and parts:
+            shapes[name] = list(parts.values())
+    program = torch.onnx.export(
+        tiny.model, (), kwargs=arguments, dynamic_shapes=shapes, dynamo=True, verbose=False
+    )
+    return program.model_proto
+
+
+def with_transformers(tiny: TinyModel, arguments: Any, dims: Any) -> onnx.ModelProto:
+    """Exported by transformers, every dimension dynamic."""
+    import onnx_ir
+    from transformers.exporters.exporter_onnx import OnnxConfig, OnnxExporter
+
+    exported = OnnxExporter().export(tiny.model, arguments, config=OnnxConfig(dynamic=True))
+    return onnx_ir.to_proto(exported.program)
+
+
+EXPORTERS: dict[str, Callable[..., onnx.ModelProto]] = {
+    "ours": with_ours,
+    "dynamo": with_dynamo,
+    "transformers": with_transformers,
+}
+
+
+def arrays(values: Any) -> list[np.ndarray]:
+    """The tensors of nested values."""
+    leaves = [v for v in tree.tree_leaves(values) if isinstance(v, torch.Tensor)]
+    return [v.detach().clone().numpy() for v in leaves]
+
+
+def gap(session: Any, model: torch.nn.Module, arguments: Any) -> float:
+    """The largest difference with torch, relative to the largest value of an output."""
+    names = [i.name for i in session.get_inputs()]
+    given = arrays(arguments)
+    if len(given) != len(names):
+        raise ValueError(f"{len(names)} inputs for {len(given)} tensors: {names}")
+    with torch.no_grad():
+        expected = arrays(copy.deepcopy(model)(**arguments))
+    got = session.run(None, dict(zip(names, given, strict=True)))
+    if len(got) != len(expected):
+        raise ValueError(f"{len(got)} outputs for {len(expected)} tensors")
+    worst = 0.0
+    for a, b in zip(expected, got, strict=True):
+        if a.shape != b.shape:
+            raise ValueError(f"shape {b.shape}, torch {a.shape}")
+        if a.size and a.dtype != bool:
+            unit = max(1e-3, float(np.abs(a[np.isfinite(a)]).max(initial=0)))
+            worst = max(worst, float(np.nanmax(np.abs(a - b) / unit, initial=0)))
+    return worst
+
+
+def row_of(family: str, kind: str, exporter: str) -> dict[str, Any]:
+    """The export of a family: what failed, or nodes, error, time of the processor."""
+    row: dict[str, Any] = {"family": family, "kind": kind, "exporter": exporter, "status": ""}
+    step = "torch runs the model"
+    try:
+        tiny = tiny_model(family)
+        row["cache"] = ""
+        if kind == "causal":
+            name, cache = cache_of(tiny.model, tiny.inputs(*SIZES[0][:2]))
+            register_caches(tiny.model, cache)
+            has_parts = name and type(cache) in tree.SUPPORTED_NODES
+            row["cache"] = type(cache).__name__ if has_parts else ""
+        past = bool(row["cache"])
+        calls = [arguments_of(tiny, sizes, past) for sizes in SIZES]
+        dims = dims_of(tiny, *calls)
+        step = "export"
+        first = copy.deepcopy(calls[0])
+        begin = time.process_time()
+        proto = EXPORTERS[exporter](tiny, first, dims)
+        row["seconds"] = round(time.process_time() - begin, 1)
+        row["nodes"] = sum(node.op_type != "Constant" for node in proto.graph.node)
+        step = "onnxruntime"
+        session = onnxruntime.InferenceSession(proto.SerializeToString())
+        for title, arguments in zip(("same sizes", "other sizes"), calls, strict=True):
+            step = title
+            error = gap(session, tiny.model, arguments)
+            row["error"] = f"{error:.0e}"
+            if error > TOLERANCE:
+                raise ValueError(f"error {error:.0e}")
+        row["status"] = "right"
+    except Exception as e:  # an exporter may fail in any way
+        row["status"] = step
+        row["cause"] = cause_of(e)
+    return row
+
+
+def cause_of(error: BaseException) -> str:
+    """The lines of an error that say most."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip(" -") for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else ""
+    if "conflicts between" in text or "Constraints violated" in text:
+        text = lines[1]
+    return f"{type(error).__name__}: {text}"[:240]
+
+
+def quietly(queue: Any, *way: str) -> None:
+    """The row of a family in a process of its own."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(4)
+    torch.set_num_threads(1)
+    queue.put(row_of(*way))
+
+
+def limited(limit: float, *way: str) -> dict[str, Any]:
+    """The same, or what says that it took too long or that the process ended."""
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=quietly, args=(queue, *way))
+    process.start()
+    begin = time.monotonic()
+    while process.is_alive() and time.monotonic() - begin < limit and queue.empty():
+        time.sleep(0.05)
+    row = None if queue.empty() else queue.get()
+    if row is None:
+        cause = f"longer than {limit:.0f} s" if process.is_alive() else "the process ended"
+        row = dict(zip(("family", "kind", "exporter"), way, strict=True))
+        row.update(status="export", cause=cause)
+    process.kill()
+    process.join()
+    return row
+
+
+def read_table(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows that are known."""
+    if not path.exists():
+        return {}
+    rows = pandas.read_csv(path, keep_default_na=False, dtype=str).to_dict("records")
+    return {(r["family"], r["exporter"]): r for r in rows}
+
+
+def write_table(path: Path, rows: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Writes the rows, in the order of the families."""
+    columns = [
+        "family",
+        "kind",
+        "exporter",
+        "cache",
+        "status",
+        "nodes",
+        "error",
+        "seconds",
+        "cause",
+    ]
+    table = pandas.DataFrame([rows[k] for k in sorted(rows)]).reindex(columns=columns)
+    table.to_csv(path, index=False)
+
+
+def main() -> None:
+    """Completes the table, prints how many are right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("families", nargs="*", metavar="family")
+    parser.add_argument("--kinds", nargs="+", default=[])
+    parser.add_argument("--exporters", nargs="+", default=["ours"], choices=list(EXPORTERS))
+    parser.add_argument("--limit", type=float, default=300, help="seconds for a family")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--failed", action="store_true")
+    parser.add_argument("--table", type=Path, default=TABLE)
+    options = parser.parse_args()
+    rows = read_table(options.table)
+    print(f"torch {torch.__version__}, transformers {transformers.__version__}", flush=True)
+    for family, (kind, _) in families().items():
+        wanted = family in options.families or not options.families
+        if not wanted or (options.kinds and kind not in options.kinds):
+            continue
+        for exporter in options.exporters:
+            known = rows.get((family, exporter))
+            failed = known is not None and known["status"] != "right" and options.failed
+            if known is not None and not options.again and not failed:
+                continue
+            row = limited(options.limit, family, kind, exporter)
+            rows = {**read_table(options.table), (family, exporter): row}
+            write_table(options.table, rows)
+            print(" ".join(f"{v}" for v in row.values()), flush=True)
+    table = pandas.DataFrame(rows.values())
+    print(table.groupby(["kind", "exporter"])["status"].value_counts().to_string())
+
+
+if __name__ == "__main__":
+    main()

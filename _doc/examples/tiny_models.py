@@ -1,0 +1,303 @@
+"""
+Tiny models of every family of transformers
+===========================================
+
+A configuration of every ``model_type`` of the installed transformers, made small: one layer of each
+sort, a width of 32, random weights, nothing is downloaded. ``bench_transformers.py`` exports them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import transformers
+from transformers.models.auto import modeling_auto
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+
+WIDTH, HEADS, LAYERS, WORDS = 32, 4, 1, 99
+#: what is made small wherever a configuration has it
+SIZES = {
+    **dict.fromkeys(
+        ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "emb_dim", "embedding_size",
+         "word_embed_proj_dim", "hidden_dim", "projection_dim", "decoder_hidden_size",
+         "encoder_hidden_size", "attention_hidden_size", "lru_width", "emb_size"), WIDTH),
+    **dict.fromkeys(
+        ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads",
+         "decoder_attention_heads", "attention_heads", "decoder_num_attention_heads",
+         "encoder_num_attention_heads", "linear_num_value_heads", "mamba_n_heads",
+         "mamba_num_heads", "lightning_nh", "lightning_nkv", "n_mamba_heads"), HEADS),
+    **dict.fromkeys(
+        ("num_key_value_heads", "num_kv_heads", "n_head_kv", "linear_num_key_heads",
+         "decoder_num_key_value_heads", "encoder_num_key_value_heads", "mamba_n_groups",
+         "multi_query_group_num"), 2),
+    **dict.fromkeys(
+        ("head_dim", "d_kv", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+         "attention_head_dim", "attention_head_size", "linear_key_head_dim", "mamba_head_dim",
+         "linear_value_head_dim", "kv_channels", "global_head_dim", "rope_head_dim",
+         "index_head_dim", "lightning_head_dim"), 8),
+    "mamba_d_head": 16,
+    **dict.fromkeys(
+        ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers",
+         "decoder_layers", "num_decoder_layers", "num_encoder_layers", "num_blocks",
+         "decoder_num_hidden_layers", "encoder_num_hidden_layers"), LAYERS),
+    **dict.fromkeys(
+        ("intermediate_size", "ffn_dim", "d_ff", "n_inner", "encoder_ffn_dim", "d_inner",
+         "decoder_ffn_dim", "moe_intermediate_size", "shared_expert_intermediate_size", "mlp_dim",
+         "expert_ffn_hidden_size", "ffn_hidden_size", "moe_shared_expert_intermediate_size",
+         "shared_intermediate_size", "block_ffn_dim", "decoder_intermediate_size",
+         "encoder_intermediate_size", "block_dim", "block_ff_dim", "intermediate_size_mlp",
+         "dense_intermediate_size", "mamba_expand_size"), 64),
+    **dict.fromkeys(
+        ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
+         "num_routed_experts"), 4),
+    **dict.fromkeys(
+        ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "n_group", "top_k",
+         "num_selected_experts"), 2),
+    **dict.fromkeys(("topk_group", "first_k_dense_replace", "num_nextn_predict_layers"), 1),
+    **dict.fromkeys(("q_lora_rank", "kv_lora_rank", "o_lora_rank"), 16),
+    **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), WORDS),
+    **dict.fromkeys(("state_size", "mamba_d_state", "ssm_state_size", "mamba_state_dim"), 8),
+    **dict.fromkeys(("chunk_size", "mamba_chunk_size", "block_size"), 8),
+    **dict.fromkeys(("time_step_rank", "mamba_dt_rank"), 4),
+    **dict.fromkeys(
+        ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx", "seq_length",
+         "max_target_positions", "max_seq_len"), 128),
+    "max_source_positions": 32, "num_mel_bins": 16, "image_size": 32, "patch_size": 8,
+    "sliding_window": 64, "rotary_dim": 8, "hidden_size_per_layer_input": 8, "index_topk": 16,
+    "index_n_heads": 2, "mamba_expand": 2, "expand": 2, "n_groups": 1, "num_kv_shared_layers": 0,
+    "attention_window": 16, "local_attention": 16, "num_codebooks": 2,
+}  # fmt: skip
+#: the number of layers of a configuration
+DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+#: what a family needs more: sizes that depend on each other, or a shape of configuration of its own
+OWN: dict[str, dict[str, Any]] = {
+    "bamba": {"num_hidden_layers": 2, "attn_layer_indices": [1]},
+    "bailing_hybrid": {"num_key_value_heads": HEADS},
+    "blt": {"patcher_config": {"num_hidden_layers": 1}, "patch_in_forward": False},
+    "cohere_compass_text": {"layer_types": ["full_attention"]},
+    "deepseek_v2": {"topk_group": 1, "n_group": 1, "num_experts_per_tok": 2},
+    "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
+    "dots3_note": {"num_key_value_heads": HEADS},
+    "dots3_note_text": {"num_key_value_heads": HEADS},
+    "esm": {"vocab_size": WORDS, "mask_token_id": 3},
+    "esmc": {"num_key_value_heads": HEADS},
+    "falcon_h1": {"mamba_d_ssm": 64},
+    "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]]},
+    "granitemoehybrid": {"num_hidden_layers": 2,
+                         "layer_types": ["linear_attention", "full_attention"]},
+    "hunyuan_v1_dense": {"head_dim": 8},
+    "hunyuan_v1_moe": {"head_dim": 8, "num_experts": 2, "moe_topk": 1},
+    "jamba": {"num_hidden_layers": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
+              "expert_layer_period": 2, "expert_layer_offset": 1},
+    "kimi_linear": {"num_key_value_heads": HEADS},
+    "lfm2_moe": {"num_hidden_layers": 2, "num_dense_layers": 1,
+                 "layer_types": ["conv", "full_attention"]},
+    "longcat_flash": {"num_key_value_heads": HEADS},
+    "mamba2": {"head_dim": 16},
+    "ministral": {"head_dim": 8},
+    "nemotron": {"num_key_value_heads": 2},
+    "recurrent_gemma": {"num_hidden_layers": 3},
+    "reformer": {"is_decoder": True, "axial_pos_shape": (8, 16), "axial_pos_embds_dim": (8, 24),
+                 "attn_layers": ["local", "lsh"], "num_hashes": 1, "feed_forward_size": 64},
+    "roc_bert": {"pronunciation_vocab_size": WORDS, "shape_vocab_size": WORDS},
+    "wav2vec2-bert": {"vocab_size": WORDS},
+    "wav2vec2-conformer": {"vocab_size": WORDS},
+    "rwkv": {"num_hidden_layers": 2},
+    "xlstm": {"hidden_size": 128, "num_hidden_layers": 1, "num_blocks": 1},
+    "xmod": {"default_language": "en_XX"},
+    "zamba": {"num_hidden_layers": 2, "layers_block_type": ["linear_attention", "hybrid"]},
+    "zamba2": {"num_hidden_layers": 2, "layers_block_type": ["linear_attention", "hybrid"],
+               "attention_head_dim": 16, "attention_hidden_size": 64},
+    "zaya": {"num_experts_per_tok": 1},
+}  # fmt: skip
+TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "sep_token_id",
+          "cls_token_id", "mask_token_id", "unk_token_id", "sos_token_id", "image_token_id",
+          "video_token_id", "audio_token_id", "image_token_index",
+          "forced_eos_token_id")  # fmt: skip
+#: kind of models -> the tables of transformers that say which class exports them, the first wins
+KINDS = (
+    ("encoder-decoder", ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")),
+    ("encoder", ("MASKED_LM",)),
+    ("causal", ("CAUSAL_LM",)),
+    ("vision", ("IMAGE_CLASSIFICATION", "IMAGE", "SEMANTIC_SEGMENTATION", "OBJECT_DETECTION",
+                "DEPTH_ESTIMATION", "UNIVERSAL_SEGMENTATION", "VIDEO_CLASSIFICATION")),
+    ("audio", ("CTC", "AUDIO_CLASSIFICATION")),
+    ("encoder", ("TEXT_ENCODING",)),
+    ("text and image", ("IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM")),
+    ("other", (None,)),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class TinyModel:
+    """A model and how to call it.
+
+    :param model: the model
+    :param inputs: makes arguments of a batch and a length
+    :param dims: dynamic dimensions of each argument
+    """
+
+    model: torch.nn.Module
+    inputs: Any
+    dims: dict[str, Any] = field(default_factory=dict)
+
+
+def families() -> dict[str, tuple[str, str]]:
+    """``model_type -> (kind, class)`` for all those of transformers that have a model."""
+    found: dict[str, tuple[str, str]] = {}
+    for kind, tables in KINDS:
+        for table in tables:
+            name = "MODEL_MAPPING_NAMES" if table is None else f"MODEL_FOR_{table}_MAPPING_NAMES"
+            for family, cls in getattr(modeling_auto, name).items():
+                if family in CONFIG_MAPPING_NAMES:
+                    found.setdefault(family, (kind, cls if isinstance(cls, str) else cls[0]))
+    return found
+
+
+def tiny_values(config: Any) -> dict[str, Any]:
+    """The values that make a configuration small, for its constructor.
+
+    :param config: the configuration as it is by default
+    """
+    values: dict[str, Any] = {}
+    renamed = getattr(config, "attribute_map", {})
+    for name, value in _fields(config):
+        if isinstance(value, transformers.PreTrainedConfig):
+            values[name] = {**tiny_values(value), "model_type": value.model_type}
+        elif name in SIZES and isinstance(value, int) and not isinstance(value, bool):
+            values[name] = SIZES[name]
+        elif renamed and name in renamed.values():
+            other = next((k for k, v in renamed.items() if v == name and k in SIZES), None)
+            if other is not None and isinstance(value, int):
+                values[name] = SIZES[other]
+        elif name in TOKENS and isinstance(value, int) and value >= WORDS:
+            values[name] = WORDS - 1 - TOKENS.index(name)
+    if values.get("first_k_dense_replace"):
+        values.update({n: 2 for n in DEPTHS if n in values})
+    values.update(_layers(config, values))
+    if "kv_lora_rank" in dict(_fields(config)) and "num_key_value_heads" in values:
+        values["num_key_value_heads"] = HEADS  # every head has keys of its own
+    return values
+
+
+def _layers(config: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """The lists that say what each layer is, cut to a few layers of every sort."""
+    count = next((n for n in (getattr(config, d, None) for d in DEPTHS) if n is not None), 0)
+    lists = {
+        name: value
+        for name, value in _fields(config)
+        if isinstance(value, list) and len(value) == count and "layer" in name
+    }
+    if not lists or not count:
+        return {}
+    sorts = list(zip(*lists.values(), strict=True))
+    kept = sorted({repr(sort): i for i, sort in reversed(list(enumerate(sorts)))}.values())[:4]
+    depth = {n: len(kept) for n in DEPTHS if n in values}
+    return {**depth, **{name: [value[i] for i in kept] for name, value in lists.items()}}
+
+
+def _fields(config: Any) -> Iterator[tuple[str, Any]]:
+    return iter([(k, v) for k, v in vars(config).items() if not k.startswith("_")])
+
+
+def tiny_config(family: str) -> Any:
+    """A small configuration of a family.
+
+    :param family: its ``model_type``
+    """
+    cls = CONFIG_MAPPING[family]
+    values = tiny_values(cls())
+    for name, value in OWN.get(family, {}).items():
+        if isinstance(value, Mapping) and isinstance(values.get(name), Mapping):
+            value = {**values[name], **value}
+        values[name] = value
+    return cls(**values)
+
+
+def tiny_model(family: str) -> TinyModel:
+    """A small model of a family with random weights, and how to call it.
+
+    :param family: its ``model_type``
+    """
+    torch.manual_seed(0)
+    kind, name = families()[family]
+    config = tiny_config(family)
+    cls = getattr(transformers, name)
+    model = cls(_part_for(cls, config)).eval().requires_grad_(False)
+    _without_constants(model)
+    return TinyModel(model, *_call(model, kind, config))
+
+
+def _without_constants(model: torch.nn.Module) -> None:
+    """Changes weights whose values are all the same: experts with equal scores have no order."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.numel() > 1 and (weight == weight.flatten()[0]).all():
+                weight += 0.1 * torch.randn_like(weight)
+
+
+def _part_for(cls: type, config: Any) -> Any:
+    """The part of a configuration a class is made for, that of the text for example."""
+    expected = cls.config_class
+    parts = [config, *(v for _, v in _fields(config) if isinstance(v, expected))]
+    return next((c for c in parts if isinstance(c, expected)), config)
+
+
+def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str, Any]]:
+    """How a model of a kind is called: arguments for a batch and a length, dynamic dimensions."""
+    first = getattr(model, "main_input_name", "input_ids")
+    parameters = inspect.signature(model.forward).parameters
+    text = {0: "batch", 1: "seq"}
+
+    def words(batch: int, length: int) -> torch.Tensor:
+        return torch.randint(3, WORDS // 2, (batch, length))
+
+    if first == "pixel_values":
+        return _images(model, config)
+    if first == "input_values":
+        return lambda b, n: {first: torch.randn(b, 1000 + 200 * n)}, {first: text}
+    if first == "input_features":
+        return _features(config, parameters, words)
+    if kind == "encoder-decoder" and "decoder_input_ids" in parameters:
+        return (
+            lambda b, n: {"input_ids": words(b, n + 2), "decoder_input_ids": words(b, n)},
+            {"input_ids": {0: "batch", 1: "encoded"}, "decoder_input_ids": text},
+        )
+    if kind == "encoder" and "attention_mask" in parameters:
+        return (
+            lambda b, n: {"input_ids": words(b, n), "attention_mask": torch.ones(b, n).long()},
+            {"input_ids": text, "attention_mask": text},
+        )
+    return lambda b, n: {"input_ids": words(b, n)}, {"input_ids": text}
+
+
+def _images(model: torch.nn.Module, config: Any) -> tuple[Any, dict[str, Any]]:
+    """Pictures, a batch of any size."""
+    inner = getattr(config, "vision_config", config)
+    size = getattr(inner, "image_size", None) or 32
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    channels = getattr(inner, "num_channels", 3)
+    frames = getattr(inner, "num_frames", None)
+    shape = (channels, height, width) if frames is None else (frames, channels, height, width)
+    return lambda b, n: {"pixel_values": torch.randn(b, *shape)}, {"pixel_values": {0: "batch"}}
+
+
+def _features(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
+    """Spectrograms, and words if a decoder reads some."""
+    bins = getattr(config, "num_mel_bins", getattr(config, "feat_extract_dim", 16))
+    length = 2 * getattr(config, "max_source_positions", 32)
+    dims: dict[str, Any] = {"input_features": {0: "batch"}}
+    if "decoder_input_ids" not in parameters:
+        return lambda b, n: {"input_features": torch.randn(b, length, bins)}, dims
+    dims["decoder_input_ids"] = {0: "batch", 1: "seq"}
+    return (
+        lambda b, n: {
+            "input_features": torch.randn(b, bins, length),
+            "decoder_input_ids": words(b, n),
+        },
+        dims,
+    )
