@@ -66,10 +66,17 @@ def export_example(
         program.trial = Trial(mod, args, kwargs, module, weights, inputs, count)
         return program
 
-    found = next(filter(None, map(tried, larger_examples(specs, leaves))), None)
-    program: TorchProgram = found or with_trial(export(args, kwargs))
-    larger = _larger_results(program, leaves)
-    return (tried(larger) if larger is not None else None) or program
+    best, program = Example(leaves, {}), None
+    for example in larger_examples(specs, leaves):
+        program = tried(example)
+        if program is not None:
+            best = example
+            break
+    program = program or with_trial(export(args, kwargs))
+    larger, trial = _larger_results(program, best.leaves), program.trial
+    if larger is None or trial is None or not trial.fails_on(larger.leaves):
+        return program
+    return tried(larger) or program
 
 
 def _larger_results(program: TorchProgram, leaves: Sequence[Any]) -> Example | None:
