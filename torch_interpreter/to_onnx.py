@@ -30,6 +30,7 @@ from .dispatch.dispatcher import Dispatcher
 from .exporting.program import prepare
 from .exporting.torch_program import TorchProgram
 from .inputs.caches import register_caches
+from .inputs.dataclasses import flattened_dataclasses
 from .inputs.inputs import split_arguments
 
 MIN_OPSET = 15
@@ -142,6 +143,12 @@ def _convert(request: ExportRequest) -> Any:
         verbose=max(request.verbose - 1, 0),
         raise_list=request.raise_list,
     )
+    with flattened_dataclasses(request.mod, (request.args, request.kwargs)):
+        return _build(request, builder, plan)
+
+
+def _build(request: ExportRequest, builder: GraphBuilder, plan: FunctionPlan | None) -> Any:
+    """Exports a model and fills a builder with it."""
     program = _export(request)
     build(builder, program, request, plan)
     if plan is not None:

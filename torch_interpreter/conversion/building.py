@@ -102,8 +102,8 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     namer.name_inputs(named, specs)
     for text in specialised_dimensions(named, program.specs) if verbose else ():
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
-    fails_at = {} if program.trial is None else {"fails_at": program.trial.fails_at}
-    if assumed := assumptions(named, specs, program.module, namer, **fails_at):
+    fails_at = None if program.trial is None else program.trial.fails_at
+    if assumed := assumptions(named, specs, program.module, namer, fails_at):
         warn_user(
             f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
             "torch.export.Dim(name, min=..., max=...) says that no other size is needed."

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+
+from xbuilder.support.user_warnings import warn_user
 
 from ..checking.other_sizes import at_sizes
 from ..checking.trials import Trial
@@ -14,6 +16,7 @@ from ..common.errors import ExportError, first_line
 from ..inputs.dynamic_shapes import dynamic_sizes, is_symbol
 from ..inputs.examples import Example, larger_examples
 from ..patches.fake_tensors import has_no_data
+from ..patches.texts import made_texts
 from .torch_program import TorchProgram
 
 #: what the dimensions are multiplied by, when one that is computed from them is 0 or 1
@@ -42,34 +45,72 @@ def export_example(
     :param specs: specification of every leaf
     :param verbose: prints the sizes that are tried
     """
-    leaves, tree = pytree.tree_flatten((args, kwargs))
     weights = itertools.chain(mod.parameters(), mod.buffers())
-    if all(s is None for s in specs) or any(map(has_no_data, (*leaves, *weights))):
+    values = (*pytree.tree_leaves((args, kwargs)), *weights)
+    if all(s is None for s in specs) or any(map(has_no_data, values)):
         return export(args, kwargs)
+    with made_texts() as lines:
+        program = _Model(export, mod, args, kwargs, verbose).best(specs)
+    if lines and program.trial is not None and not program.trial.is_right():
+        warn_user(
+            f"The graph does not give the results of the model on the arguments: {lines[0]}, makes "
+            "a text from a dynamic dimension, which has no value during the export."
+        )
+    return program
 
-    def tried(example: Example) -> TorchProgram | None:
+
+class _Model(NamedTuple):
+    """The arguments of :func:`export_example`."""
+
+    export: Export
+    mod: torch.nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    verbose: int
+
+    def best(self, specs: Sequence[Any]) -> TorchProgram:
+        """Exports with the best example."""
+        leaves, _ = pytree.tree_flatten((self.args, self.kwargs))
+        best, program = Example(leaves, {}), None
+        for example in larger_examples(specs, leaves):
+            program = self.tried(example)
+            if program is not None:
+                best = example
+                break
+        program = program or self.with_trial(self.export(self.args, self.kwargs))
+        larger, trial = _larger_results(program, best.leaves), program.trial
+        if larger is None or trial is None or not trial.fails_on(larger.leaves):
+            return program
+        return self.tried(larger) or program
+
+    def tried(self, example: Example) -> TorchProgram | None:
+        """Exports with an example, None if the graph is wrong on the arguments."""
+        _, tree = pytree.tree_flatten((self.args, self.kwargs))
         try:
-            program = export(*pytree.tree_unflatten(example.leaves, tree))
+            program = self.export(*pytree.tree_unflatten(example.leaves, tree))
         except ExportError as e:
-            if verbose:
+            if self.verbose:
                 print(f"[to_onnx] the model is not exported with {example.sizes}: {first_line(e)}")
             return None
-        right = with_trial(program).trial.is_right()
-        if verbose:
+        trial = self.with_trial(program).trial
+        right = trial is not None and trial.is_right()
+        if self.verbose:
             verdict = "exported" if right else "the graph is wrong on the arguments when exported"
             print(f"[to_onnx] {verdict} with {example.sizes}")
         return program if right else None
 
-    def with_trial(program: TorchProgram) -> Any:
-        module, weights, inputs = program.module, program.weights, program.inputs
-        count = len(program.outputs)
-        program.trial = Trial(mod, args, kwargs, module, weights, inputs, count)
+    def with_trial(self, program: TorchProgram) -> TorchProgram:
+        """A program that can be compared with the model."""
+        program.trial = Trial(
+            self.mod,
+            self.args,
+            self.kwargs,
+            program.module,
+            program.weights,
+            program.inputs,
+            len(program.outputs),
+        )
         return program
-
-    found = next(filter(None, map(tried, larger_examples(specs, leaves))), None)
-    program: TorchProgram = found or with_trial(export(args, kwargs))
-    larger = _larger_results(program, leaves)
-    return (tried(larger) if larger is not None else None) or program
 
 
 def _larger_results(program: TorchProgram, leaves: Sequence[Any]) -> Example | None:

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 
 from xbuilder.errors import OptionError
+from xbuilder.support.user_warnings import warn_user
 
 from ..aten.symbolic import tensor_form
+from ..checking.training import training_message
 from ..common.export_options import ExportOptions
 from ..dispatch.convertible import has_converter
 from ..dispatch.dispatcher import Dispatcher, canonical_name
@@ -65,6 +67,8 @@ def prepare(
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(decompose_graph(mod, is_supported), mod)
     _check_arguments(mod, args, kwargs)
+    if message := training_message(mod):
+        warn_user(message)
     args, kwargs = distinct_tensors((args, kwargs))
     specs = flat_specifications(dynamic_shapes, mod, args, kwargs)
 

@@ -28,6 +28,7 @@ from ..patches.keywords import name_keywords
 from ..patches.packed import keep_packed_sequences
 from ..patches.python_numbers import keep_python_numbers
 from ..patches.recurrent import keep_recurrent_layers
+from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
 from .tracing import check_traced, trace_module
@@ -181,6 +182,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(remove_dynamic_ones())
             stack.enter_context(scale_queries())
             stack.enter_context(assign_at_expressions())
+        stack.enter_context(in_python(mod))
         stack.enter_context(skip_distribution_checks())
         stack.enter_context(keep_fake_quantizers(mod))
         stack.enter_context(accept_symbolic_functions())

@@ -38,7 +38,10 @@ class Counterexample(NamedTuple):
 
 
 def find_counterexamples(
-    conditions: Sequence[Any], known: Sequence[Any], sizes: Sequence[DynamicSize]
+    conditions: Sequence[Any],
+    known: Sequence[Any],
+    sizes: Sequence[DynamicSize],
+    different: bool = False,
 ) -> Iterator[Counterexample]:
     """Sizes that make some conditions false while the other dimensions keep the sizes of the
     arguments.
@@ -47,38 +50,40 @@ def find_counterexamples(
         and so are those the arguments do not satisfy
     :param known: conditions a size must satisfy to be tried
     :param sizes: the dimensions
-    :return: for each dimension, the nearest size that breaks each of the conditions, as long as
-        nearer ones did not break it
+    :param different: looks for sizes that break ``a != b`` too, which usually changes nothing
+    :return: for each dimension, the nearest size that breaks each of the conditions, then the
+        farthest one: both sides of a decision often agree where it changes
     """
     hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
     checks, others = dict[Any, Check](), list[Check]()
     for expr in (*known, *conditions[:_CONDITIONS]):
         if (check := condition_check(expr, hints)) is None:
             continue
-        if expr in known or _is_usual(expr):
+        if expr in known or _is_usual(expr, different):
             others.append(check)
         else:
             checks[expr] = check
     for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
-        left = dict(checks)
+        nearest, farthest = dict[Any, int](), dict[Any, int]()
         for value in _candidates(size):
             values = {**hints, size.symbol: value}
-            if not all(c(values) for c in others):
-                continue
-            broken = [expr for expr, check in left.items() if not check(values)]
-            if broken:
-                yield Counterexample(size.symbol, value, broken[0])
-            for expr in broken:
-                del left[expr]
+            if all(c(values) for c in others):
+                for expr in (e for e, check in checks.items() if not check(values)):
+                    nearest.setdefault(expr, value)
+                    farthest[expr] = value
+        for found in (nearest, farthest):
+            firsts = {value: expr for expr, value in reversed(found.items())}
+            for value in sorted(firsts, key=lambda v: abs(v - hints[size.symbol])):
+                yield Counterexample(size.symbol, value, firsts[value])
 
 
-def _is_usual(expr: Any) -> bool:
+def _is_usual(expr: Any, different: bool) -> bool:
     """Whether a condition usually holds: it differs for sizes of 0 or 1 only, or is ``a != b``.
 
     torch assumes sizes of 2 or more, and that a product or a stride differs from another one.
     """
     kind, args = expr.func.__name__, expr.args
-    if kind == "Unequality":
+    if kind == "Unequality" and not different:
         return True
     small = {"GreaterThan": 1, "StrictGreaterThan": 1, "LessThan": 0, "StrictLessThan": 0}.get(kind)
     return small is not None and bool(args[small].is_Integer and args[small] <= 2)

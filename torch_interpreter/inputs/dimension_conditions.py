@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .counterexamples import DynamicSize, condition_check, find_counterexamples, python_text
+from .counterexamples import (
+    Counterexample,
+    DynamicSize,
+    condition_check,
+    find_counterexamples,
+    python_text,
+)
 from .dynamic_shapes import (
     DimensionNamer,
     dynamic_sizes,
@@ -28,18 +34,18 @@ _ASSERTION = "aten._assert_scalar.default"
 #: torch assumes that every dimension is 2 or more; a size of 0 or 1 usually takes the same branch
 _USUAL = 2
 #: largest number of sizes at which the longer conditions are tried
-_TRIED = 6
+_TRIED = 8
 
 
 class Assumption(NamedTuple):
     """A condition on the dynamic dimensions.
 
     :param text: the condition with the names of the user
-    :param sizes: sizes that do not meet it, by symbol; None if they are not known
+    :param sizes: several sizes that do not meet it, by symbol; None if they are not known
     """
 
     text: str
-    sizes: Mapping[str, int] | None = None
+    sizes: Sequence[Mapping[str, int]] | None = None
 
 
 def assumptions(
@@ -47,7 +53,7 @@ def assumptions(
     specs: Sequence[Any],
     module: torch.fx.GraphModule,
     namer: DimensionNamer,
-    fails_at: Callable[[Mapping[str, int]], bool] = lambda sizes: True,
+    fails_at: Callable[[Mapping[str, int]], bool] | None = None,
 ) -> list[str]:
     """The conditions that the dynamic dimensions must meet, except those the user asked for.
 
@@ -57,7 +63,8 @@ def assumptions(
     :param specs: specification of every input
     :param module: the graph
     :param namer: the names of the dimensions
-    :param fails_at: whether the graph is wrong at some sizes, a condition is kept if it is
+    :param fails_at: whether the graph is wrong at some sizes, a condition is kept if it is; all
+        of them are kept without it
     :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the
         longer ones with a size that breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
     """
@@ -72,10 +79,11 @@ def assumptions(
         *_squeezes(module.graph, least, namer),
     ]
     kept = {a.text: a for a in found}.values()
-    texts = [a.text for a in kept if a.sizes is None or fails_at(a.sizes)]
+    fails = fails_at or (lambda sizes: True)
+    texts = [a.text for a in kept if a.sizes is None or any(map(fails, a.sizes))]
     others = [c for c in conditions if c not in remainders]
-    tried = itertools.islice(find_counterexamples(others, list(remainders), sizes), _TRIED)
-    refused = next((c for c in tried if fails_at({c.symbol: c.size})), None)
+    tried = find_counterexamples(others, list(remainders), sizes, fails_at is not None)
+    refused = next((c for c in _distinct(tried) if fails({c.symbol: c.size})), None)
     if refused:
         name = namer.names.get(refused.symbol, refused.symbol)
         texts.append(f"{_readable(refused.condition, namer)} (not {name}={refused.size})")
@@ -144,27 +152,33 @@ def _bounds(
     lower, most = _integer(found.lower) or 0, _integer(found.upper)
     least = max(_USUAL, _integer(getattr(asked, "min", None)) or 0)
     if lower > least:
-        size = _nearest(range(lower - 1, least - 1, -1), dim, known)
-        yield Assumption(f"{lower} <= {namer.text(expr)}", {expr.name: size})
+        tried = _meeting(range(lower - 1, least - 1, -1), dim, known)
+        yield Assumption(f"{lower} <= {namer.text(expr)}", tried)
     allowed = _integer(getattr(asked, "max", None))
     if most is not None and (allowed is None or most < allowed):
         last = most + 65 if allowed is None else min(allowed, most + 65)
-        size = _nearest(range(most + 1, last), dim, known)
-        yield Assumption(f"{namer.text(expr)} <= {most}", {expr.name: size})
+        tried = _meeting(range(most + 1, last + 1), dim, known)
+        yield Assumption(f"{namer.text(expr)} <= {most}", tried)
 
 
-def _nearest(sizes: Sequence[int], dim: Any, known: Sequence[Any]) -> int:
-    """The first size that meets the conditions on that dimension, the very first if none does."""
-    hints = {str(dim.node.expr): dim.node.hint}
-    checks = [check for c in known if (check := condition_check(c, hints)) is not None]
-    meeting = (n for n in sizes if all(c({str(dim.node.expr): n}) for c in checks))
-    return next(meeting, sizes[0])
+def _distinct(found: Iterator[Counterexample]) -> Iterator[Counterexample]:
+    """The first sizes that differ from those before."""
+    kept = {(c.symbol, c.size): c for c in reversed(list(found))}
+    return itertools.islice(reversed(list(kept.values())), _TRIED)
+
+
+def _meeting(sizes: Sequence[int], dim: Any, known: Sequence[Any]) -> list[Mapping[str, int]]:
+    """The first and the last sizes that meet the conditions on a dimension."""
+    name = str(dim.node.expr)
+    checks = [c for k in known if (c := condition_check(k, {name: dim.node.hint})) is not None]
+    meeting = [n for n in sizes if all(c({name: n}) for c in checks)] or list(sizes[:1])
+    return [{name: n} for n in dict.fromkeys((meeting[0], meeting[-1]))]
 
 
 def _broken_remainder(expr: Any, text: str, sizes: Sequence[DynamicSize]) -> Assumption:
     """A divisibility condition and the nearest size that does not meet it."""
     found = next(find_counterexamples([expr], [], sizes), None)
-    return Assumption(text, {found.symbol: found.size} if found else None)
+    return Assumption(text, [{found.symbol: found.size}] if found else None)
 
 
 def _integer(bound: Any) -> int | None:
@@ -208,7 +222,7 @@ def _squeezes(
         for axis, removed in removed_dimensions(node).items():
             expr = node.args[0].meta["val"].shape[axis].node.expr
             if least.get(expr, 2) < 2:
-                sizes = {expr.name: _USUAL if removed else 1} if expr.is_Symbol else None
+                sizes = [{expr.name: _USUAL if removed else 1}] if expr.is_Symbol else None
                 yield Assumption(f"{namer.text(expr)} {'==' if removed else '!='} 1", sizes)
 
 

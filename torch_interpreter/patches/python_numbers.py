@@ -198,9 +198,20 @@ def _or_without_and(a: Any, b: Any) -> Any:
     return (a | b) - (a & b)
 
 
+def _rounded(a: Any, digits: int | None = None) -> Any:
+    """round(a, digits): the nearest multiple of a power of 10, the even one between two."""
+    if digits is None or digits >= 0:
+        return a
+    step = 10**-digits
+    quotient = (a + step // 2) // step
+    is_between = _UNTYPED.sym_ite(a % step == step // 2, 1, 0)
+    return (quotient - is_between * (quotient % 2)) * step
+
+
 _INTEGERS: dict[str, Callable[..., Any]] = {
     "__xor__": _or_without_and,
     "__rxor__": _or_without_and,
+    "__round__": _rounded,
     "__invert__": lambda a: -a - 1,
     "__divmod__": lambda a, b: (a // b, a % b),
     "__rdivmod__": lambda a, b: (b // a, b % a),
