@@ -95,6 +95,8 @@ def floor_divide(g: GraphWriter, x: Operand, y: Operand) -> str:
     itype = common_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
     if is_float(itype):
+        if not isinstance(y, str) and y > 0:
+            return _floor_divide_by(g, a, b, itype)
         return _floor_divide_floats(g, a, b, itype)
     quotient = g.op.Div(a, b)
     if itype in (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64):
@@ -116,6 +118,16 @@ def _floor_divide_floats(g: GraphWriter, a: Tensor, b: Tensor, itype: int) -> st
     floor = g.op.Where(_signs_differ(g, rest, b, itype), lower, quotient)
     signed = g.op.Where(g.op.Equal(floor, zero), g.op.Mul(ratio, zero), floor)
     return g.op.Where(g.op.Equal(b, zero), ratio, signed)
+
+
+def _floor_divide_by(g: GraphWriter, a: Tensor, b: Tensor, itype: int) -> str:
+    """Floor division of floats by a positive number, see :func:`_floor_divide_floats`."""
+    zero = const(0, itype)
+    rest = g.op.Mod(a, b, fmod=1)
+    quotient = g.op.Round(g.op.Div(g.op.Sub(a, rest), b))
+    below = cast(g, g.op.Less(rest, zero), itype)
+    floor = g.op.Sub(quotient, below)
+    return g.op.Where(g.op.Equal(a, zero), a, floor)
 
 
 def _signs_differ(g: GraphWriter, rest: str, b: Tensor, itype: int) -> str:

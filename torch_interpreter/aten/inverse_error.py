@@ -88,12 +88,22 @@ _TAIL = (
 def erfinv(g: GraphWriter, x: str) -> str:
     """The inverse of erf: infinite at -1 and 1, nan beyond."""
     one = f64(1)
-    w = g.op.Neg(g.op.Log(g.op.Mul(g.op.Sub(one, x), g.op.Add(one, x))))
+    return erfinv_of(g, x, g.op.Mul(g.op.Sub(one, x), g.op.Add(one, x)))
+
+
+def erfinv_of(g: GraphWriter, x: str, rest: str) -> str:
+    """The inverse of erf at x, when 1 - x^2 is known better than x tells it.
+
+    :param g: builder
+    :param x: doubles
+    :param rest: 1 - x^2
+    """
+    w = g.op.Neg(g.op.Log(rest))
     root = g.op.Sqrt(g.op.Max(w, f64(0)))
     side = horner(g, g.op.Sub(root, f64(3.25)), _SIDE)
     tail = horner(g, g.op.Sub(root, f64(5)), _TAIL)
     centre = horner(g, g.op.Sub(w, f64(3.125)), _CENTRE)
     found = g.op.Where(g.op.Less(w, f64(16)), side, tail)
     found = g.op.Where(g.op.Less(w, f64(6.25)), centre, found)
-    at_end = g.op.Equal(g.op.Abs(x), one)
+    at_end = g.op.Equal(g.op.Abs(x), f64(1))
     return g.op.Mul(x, g.op.Where(at_end, f64(math.inf), found))

@@ -144,18 +144,29 @@ reflect (int64 k, bool go, {type}[] m, {type}[] q)
 """
 
 
-def _loop(g: GraphWriter, text: str, trips: Tensor, *states: str) -> tuple[str, ...]:
-    """The states after the last column."""
+def loop_over_columns(
+    g: GraphWriter, text: str, trips: Tensor, *states: str, **captured: str
+) -> tuple[str, ...]:
+    """The states after the last column.
+
+    :param g: builder
+    :param text: the body
+    :param trips: number of columns
+    :param states: the matrices, then what the body computes besides
+    :param captured: name in the body -> result of the graph it reads
+    """
     kind = _TYPES[g.get_type(states[0])]
     body = parser.parse_graph(text.format(type=kind, constants=_CONSTANTS, info=_INFO))
+    for node in body.node if captured else ():
+        node.input[:] = [captured.get(name, name) for name in node.input]
     return several(g, "Loop", len(states), trips, np.array(True), *states, body=body)
 
 
-def _columns(g: GraphWriter, x: str) -> Tensor:
+def count_columns(g: GraphWriter, x: str) -> Tensor:
     return scalar0d(g, dim_of(g, x, -1), INT64)
 
 
-def _no_info(g: GraphWriter, x: str) -> str:
+def no_info(g: GraphWriter, x: str) -> str:
     """One zero integer for each matrix."""
     return constant_of_shape(g, _batch(g, x), 0, INT32)
 
@@ -164,21 +175,21 @@ def _batch(g: GraphWriter, x: str) -> list[Size]:
     return [dim_of(g, x, i) for i in range(g.get_rank(x) - 2)]
 
 
-def _solved(g: GraphWriter, a: str, b: str) -> list[str]:
+def solved(g: GraphWriter, a: str, b: str) -> list[str]:
     """The solution of a x = b, and the columns where a pivot is missing."""
     rank, size = g.get_rank(a), dim_of(g, a, -1)
     wide = g.op.Concat(a, b, axis=rank - 1)
-    wide, info = _loop(g, _ELIMINATION, _columns(g, a), wide, _no_info(g, a))
+    wide, info = loop_over_columns(g, _ELIMINATION, count_columns(g, a), wide, no_info(g, a))
     limits = vector1d(g, size), int_vector([MAX_INT]), int_vector([rank - 1])
     return [g.op.Slice(wide, *limits), info]
 
 
-def _transposed(g: GraphWriter, x: str, rank: int) -> str:
+def transposed(g: GraphWriter, x: str, rank: int) -> str:
     """Transposes matrices whose rank is given, since the result of a Loop has no known rank."""
     return g.op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
-def _identity(g: GraphWriter, x: str) -> str:
+def identity_like(g: GraphWriter, x: str) -> str:
     """Identity matrices of the size of the rows of some matrices."""
     rows = dim_of(g, x, -2)
     filled = constant_of_shape(g, [*_batch(g, x), rows, rows], 0, g.get_type(x))
@@ -189,7 +200,7 @@ def _identity(g: GraphWriter, x: str) -> str:
 @aten("aten.linalg_inv_ex.default")
 def inv_ex(g: GraphWriter, x: str, *, check_errors: bool = False) -> list[str]:
     """The solution of a x = identity."""
-    return _solved(g, x, _identity(g, x))
+    return solved(g, x, identity_like(g, x))
 
 
 @aten("aten.linalg_inv.default", "aten.inverse.default")
@@ -198,7 +209,7 @@ def inv(g: GraphWriter, x: str) -> str:
     return inv_ex(g, x)[0]
 
 
-def _same_batch(g: GraphWriter, a: str, b: str) -> tuple[str, str]:
+def same_batch(g: GraphWriter, a: str, b: str) -> tuple[str, str]:
     """Expands two batches of matrices to the same batch dimensions."""
     if g.get_shape(a)[:-2] == g.get_shape(b)[:-2]:
         return a, b
@@ -219,10 +230,10 @@ def solve_ex(
     wide = g.op.UnsqueezeAnyOpset(b, int_vector([-1])) if is_vector else b
     if not left:
         a, wide = matrix_transpose(g, a), matrix_transpose(g, wide)
-    a, wide = _same_batch(g, a, wide)
-    x, info = _solved(g, a, wide)
+    a, wide = same_batch(g, a, wide)
+    x, info = solved(g, a, wide)
     if not left:
-        x = _transposed(g, x, g.get_rank(a))
+        x = transposed(g, x, g.get_rank(a))
     x = g.op.SqueezeAnyOpset(x, int_vector([-1])) if is_vector else x
     return [x, None, None, info]
 
@@ -240,7 +251,7 @@ def solve_triangular(
     """Solves a triangular system; one half of *a* is read, with a unit diagonal if asked."""
     half = (triu if upper else tril)(g, a, int(unitriangular) * (1 if upper else -1))
     if unitriangular:
-        half = g.op.Add(half, _identity(g, a))
+        half = g.op.Add(half, identity_like(g, a))
     found = solve_ex(g, half, b, left=left)[0]
     return str(found)
 
@@ -252,8 +263,8 @@ def cholesky_ex(
     """The lower factor, or its transpose; the other half of the matrix is not read."""
     m = matrix_transpose(g, x) if upper else x
     factor = constant_of_shape(g, shape_tensor_of(g, x), 0, g.get_type(x))
-    _, factor, info = _loop(g, _CHOLESKY, _columns(g, x), m, factor, _no_info(g, x))
-    return [_transposed(g, factor, g.get_rank(x)) if upper else factor, info]
+    _, factor, info = loop_over_columns(g, _CHOLESKY, count_columns(g, x), m, factor, no_info(g, x))
+    return [transposed(g, factor, g.get_rank(x)) if upper else factor, info]
 
 
 @aten("aten.cholesky.default")
@@ -266,15 +277,15 @@ def cholesky(g: GraphWriter, x: str, upper: bool = False) -> str:
 def cholesky_solve(g: GraphWriter, b: str, factor: str, upper: bool = False) -> str:
     """Solves two triangular systems."""
     lower = tril(g, matrix_transpose(g, factor) if upper else factor)
-    lower, b = _same_batch(g, lower, b)
-    y = _solved(g, lower, b)[0]
-    return _solved(g, matrix_transpose(g, lower), y)[0]
+    lower, b = same_batch(g, lower, b)
+    y = solved(g, lower, b)[0]
+    return solved(g, matrix_transpose(g, lower), y)[0]
 
 
 @aten("aten.cholesky_inverse.default")
 def cholesky_inverse(g: GraphWriter, factor: str, upper: bool = False) -> str:
     """The inverse of the matrix with this Cholesky factor."""
-    return cholesky_solve(g, _identity(g, factor), factor, upper)
+    return cholesky_solve(g, identity_like(g, factor), factor, upper)
 
 
 @aten("aten.linalg_qr.default")
@@ -283,7 +294,9 @@ def qr(g: GraphWriter, x: str, mode: str = "reduced") -> list[str]:
     rank = g.get_rank(x)
     rows, columns = (vector1d(g, dim_of(g, x, i)) for i in (-2, -1))
     count = g.op.Min(rows, columns)
-    r, q = _loop(g, _HOUSEHOLDER, g.op.Squeeze(count, int_vector([0])), x, _identity(g, x))
+    r, q = loop_over_columns(
+        g, _HOUSEHOLDER, g.op.Squeeze(count, int_vector([0])), x, identity_like(g, x)
+    )
     r = triu(g, r)
     if mode == "complete":
         return [q, r]

@@ -281,3 +281,11 @@ def native_dropout(g: GraphWriter, x: str, p: float, train: bool | None) -> list
         return [x, cast(g, constant_of_shape(g, shape_tensor_of(g, x), 1, TensorProto.INT64), BOOL)]
     ratio = const(p, TensorProto.FLOAT)
     return [*several(g, "Dropout", 2, x, ratio, const(True, BOOL))]
+
+
+@aten("aten._weight_norm.default")
+def weight_norm(g: GraphWriter, v: str, size: str, dim: int = 0) -> str:
+    """A weight whose norm is given along a dimension, or as a whole if it is -1."""
+    rank = g.get_rank(v)
+    axes = [i for i in range(rank) if i != dim]
+    return g.op.Mul(v, g.op.Div(size, reduce(g, "ReduceL2", v, axes, True)))

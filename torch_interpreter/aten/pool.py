@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ..writing.graph_writer import GraphWriter, Tensor, op_named, several
+from ..writing.graph_writer import GraphWriter, op_named, several
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..writing.symbols import Size, dim_of, int_vector, vector1d
+from ..writing.symbols import Size, dim_of, int_vector
+from .adaptive import adaptive_bounds, adaptive_with_indices, windows_of
 from .conv import Ints, batched, spatial
 from .operands import INT64, cast, const, integers
 from .reduce import reduce
@@ -257,66 +257,30 @@ def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reducti
     return transpose(g, found, axis, at_end)
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """The windows of a pooling along one dimension.
-
-    :param element: 0, 1... in a row, the elements
-    :param place: 0, 1... in a column, the windows
-    :param size: number of elements
-    :param count: number of windows
-    """
-
-    element: str
-    place: str
-    size: Tensor
-    count: Tensor
-
-
-def windows_of(g: GraphWriter, size: int | str, count: int | str) -> Windows:
-    """Windows over a dimension; both sizes may be known only when the model runs."""
-    elements, places = vector1d(g, size), vector1d(g, count)
-    row = _range(g, elements)
-    column = g.op.UnsqueezeAnyOpset(_range(g, places), int_vector([1]))
-    return Windows(row, column, elements, places)
-
-
-def adaptive_bounds(g: GraphWriter, windows: Windows) -> tuple[str, str]:
-    """The first and the last element of each window of an adaptive pooling."""
-    place, size, count = windows.place, windows.size, windows.count
-    start = g.op.Div(g.op.Mul(place, size), count)
-    last = g.op.Sub(g.op.Mul(g.op.Add(place, const(1, INT64)), size), const(1, INT64))
-    return start, g.op.Div(last, count)
-
-
-def _range(g: GraphWriter, size: Tensor) -> str:
-    """The integers 0, 1, ... below a size."""
-    return g.op.Range(const(0, INT64), g.op.Reshape(size, int_vector([])), const(1, INT64))
-
-
 def _flat(g: GraphWriter, x: str) -> str:
     """The values of a column as a vector."""
     return g.op.Reshape(x, int_vector([-1]))
 
 
 def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
-    """A converter of adaptive max pooling, with indices only if the sizes are multiples."""
+    """A converter of adaptive max pooling."""
     values_only = _adaptive(n, "MaxPool", "ReduceMax")
     with_indices = _max_pool_with_indices(n)
 
     def convert(
         g: GraphWriter,
         x: str,
-        output_size: Sequence[int],
+        output_size: Sequence[Size],
         *,
         expected: OutputFacts = UNKNOWN_OUTPUTS,
     ) -> list[str | None]:
         if not expected.is_used(1):
             return [values_only(g, x, output_size, expected=expected), None]
-        kernel = _exact_kernel(g.get_shape(x)[-n:], spatial(output_size, n))
-        if kernel is None or 0 in g.get_shape(x):
-            raise ValueError("the indices of adaptive_max_pool need multiple static sizes")
-        return [*with_indices(g, x, kernel)]
+        sizes = list(output_size) * (n if len(output_size) == 1 else 1)
+        kernel = _exact_kernel(g.get_shape(x)[-n:], sizes)
+        if kernel is not None and 0 not in g.get_shape(x):
+            return [*with_indices(g, x, kernel)]
+        return adaptive_with_indices(g, x, sizes)
 
     return convert
 

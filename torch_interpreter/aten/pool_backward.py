@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
 from ..writing.symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
+from .adaptive import Windows, adaptive_bounds, windows_of
 from .conv import Ints
 from .creation import constant_of_shape
 from .operands import INT64, cast, const, shape_tensor_of
-from .pool import Windows, adaptive_bounds, pool_attributes, windows_of
+from .pool import pool_attributes
 from .view import transpose
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
-from .operands import INT64, axis_of, const
+from .operands import BOOL, INT64, axis_of, const
 from .view import MAX_INT
 
 
@@ -116,3 +116,25 @@ def unbind(
     size = g.get_shape(x)[axis]
     count = size if isinstance(size, int) else expected.count
     return [g.op.Gather(x, const(i, INT64), axis=axis) for i in range(count)]
+
+
+@aten("aten.diff.default")
+def diff(
+    g: GraphWriter,
+    x: str,
+    n: int = 1,
+    dim: int = -1,
+    prepend: str | None = None,
+    append: str | None = None,
+) -> str:
+    """The differences between neighbours, *n* times; nothing is left of a shorter dimension."""
+    if n == 0:
+        return x
+    axis = axis_of(dim, g.get_rank(x))
+    parts = [v for v in (prepend, x, append) if v is not None]
+    found = parts[0] if len(parts) == 1 else g.op.Concat(*parts, axis=axis)
+    is_bool = g.get_type(x) == BOOL
+    for _ in range(n):
+        after, before = _slices(g, found, axis, [(1, MAX_INT), (0, -1)])
+        found = g.op.Xor(after, before) if is_bool else g.op.Sub(after, before)
+    return found

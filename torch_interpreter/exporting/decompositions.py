@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from ..writing.fx_nodes import fake_value, has_complex
 from .in_place import NotRewritten, is_in_place, make_functional
 from .one_node import NotDecomposed, decompose_nodes
 
+_FLEX: Any = importlib.import_module("torch._higher_order_ops.flex_attention")
 # decomposing an operator may bring others which have no converter
 _MAX_ROUNDS = 4
 #: whether an operator has a converter, on complex tensors if the second argument is true
@@ -108,7 +110,9 @@ def _with_converters(
 ) -> torch.export.ExportedProgram:
     """Decomposes the operators without converter, except those on complex tensors."""
     for _ in range(_MAX_ROUNDS):
-        found = dict(_decompositions_of(_missing(_graphs(program), is_supported)))
+        graphs = _graphs(program)
+        found = dict(_decompositions_of(_missing(graphs, is_supported)))
+        found.update(_higher_order(graphs))
         if not found:
             break
         if verbose:
@@ -252,6 +256,13 @@ def _missing(
         if isinstance(n.target, torch._ops.OpOverload) and has_complex(n) == on_complex
     }
     return {t for t in targets if not is_supported(t, on_complex)}
+
+
+def _higher_order(graphs: Iterable[torch.fx.Graph]) -> Iterator[tuple[Any, Callable[..., Any]]]:
+    """The decompositions of the higher-order operators of some graphs."""
+    targets = {n.target for graph in graphs for n in graph.nodes if n.op == "call_function"}
+    if _FLEX.flex_attention in targets:
+        yield _FLEX.flex_attention, _FLEX.sdpa_dense
 
 
 def _expects_a_name(decomposition: Callable[..., Any]) -> bool:

@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from .in_place import make_functional
 
 Decomposition = Callable[..., Any]
+_ATEN: Any = torch.ops.aten
 
 
 class NotDecomposed(Exception):
@@ -41,7 +42,7 @@ def decompose_nodes(
             if mode is None:
                 raise NotDecomposed("the graph has no fake tensor")
             with mode, torch.no_grad(), enable_python_dispatcher():
-                traced = _traced(node, table[node.target])
+                traced = _traced(module, node, table[node.target])
             renamed.update(_replace(module, node, traced))
     return renamed
 
@@ -49,7 +50,7 @@ def decompose_nodes(
 def _replace(module: GraphModule, node: Node, traced: GraphModule) -> dict[str, str]:
     """Writes the nodes of a decomposition before a node, which disappears."""
     values: dict[Node, Any] = {}
-    arguments = iter(node.all_input_nodes)
+    arguments = iter(_tensors(node))
     meta = {k: v for k, v in node.meta.items() if k != "val"}
     results: Any = None
     with module.graph.inserting_before(node):
@@ -58,27 +59,55 @@ def _replace(module: GraphModule, node: Node, traced: GraphModule) -> dict[str, 
                 values[inner] = next(arguments)
             elif inner.op == "output":
                 results = torch.fx.node.map_arg(inner.args[0], values.__getitem__)
-            elif inner.op == "call_function":
-                copied = module.graph.node_copy(inner, values.__getitem__)
+            else:
+                if inner.op == "call_function":
+                    copied = module.graph.node_copy(inner, values.__getitem__)
+                else:
+                    copied = _number(module, traced, inner)
                 copied.meta = {**meta, "val": inner.meta.get("val")}
                 values[inner] = copied
-            else:
-                raise NotDecomposed(f"the decomposition of {node.target} reads {inner.target}")
     return _give(module, node, results)
 
 
-def _traced(node: Node, decomposition: Decomposition) -> GraphModule:
+def _tensors(node: Node) -> list[Node]:
+    """The arguments of a node that are results: the others are graphs."""
+    return [n for n in node.all_input_nodes if n.op != "get_attr" or "val" in n.meta]
+
+
+def _number(module: GraphModule, traced: GraphModule, inner: Node) -> Node:
+    """A constant of a decomposition, which has to be one number.
+
+    :raises NotDecomposed: it is a larger tensor
+    """
+    value = getattr(traced, str(inner.target), None)
+    if inner.op != "get_attr" or not isinstance(value, torch.Tensor) or value.ndim:
+        raise NotDecomposed(f"a decomposition reads {inner.target}")
+    options: dict[str, Any] = {"dtype": value.dtype}
+    inner.meta.setdefault("val", value)
+    number = _ATEN.scalar_tensor.default
+    return module.graph.call_function(number, (_content(value),), options)
+
+
+def _content(value: torch.Tensor) -> Any:
+    """The number of a tensor, even if it is a constant of a fake one."""
+    constant = getattr(value, "constant", None)
+    with torch.utils._python_dispatch._disable_current_modes():
+        return (value if constant is None else constant).item()
+
+
+def _traced(module: GraphModule, node: Node, decomposition: Decomposition) -> GraphModule:
     """The graph of a decomposition, whose inputs are those of the node.
 
     :raises NotDecomposed: torch fails, or an operator in place has no functional form
     """
-    inputs = list(node.all_input_nodes)
+    inputs = _tensors(node)
+    graphs = {n: getattr(module, str(n.target)) for n in node.all_input_nodes if n not in inputs}
     fakes = [n.meta.get("val") for n in inputs]
     if any(f is None for f in fakes):
         raise NotDecomposed(f"{node.name} has an argument without fake value")
 
     def run(*values: Any) -> Any:
-        known = dict(zip(inputs, values, strict=True))
+        known = {**graphs, **dict(zip(inputs, values, strict=True))}
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
         return decomposition(*args, **kwargs)
 

@@ -172,6 +172,23 @@ def _classes(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _kronecker(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes ``kron`` take any sizes."""
+
+    def call(input: torch.Tensor, other: torch.Tensor, **options: Any) -> torch.Tensor:
+        sizes = (*input.shape, *other.shape)
+        if options or not any(isinstance(s, torch.SymInt) for s in sizes):
+            found: torch.Tensor = original(input, other, **options)
+            return found
+        rank = max(input.ndim, other.ndim)
+        a, b = (v.reshape([1] * (rank - v.ndim) + list(v.shape)) for v in (input, other))
+        for i in range(rank):
+            a, b = a.unsqueeze(2 * i + 1), b.unsqueeze(2 * i)
+        return (a * b).reshape([a.shape[2 * i] * b.shape[2 * i + 1] for i in range(rank)])
+
+    return call
+
+
 #: what is replaced: modules look these functions up when they call them
 _REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
     (torch, "linspace", _spaced(False)),
@@ -183,6 +200,7 @@ _REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., An
     (torch, "tril_indices", _indices(True)),
     (torch, "triu_indices", _indices(False)),
     (torch.nn.functional, "one_hot", _classes),
+    (torch, "kron", _kronecker),
 )
 
 

@@ -127,3 +127,9 @@ def test_whole_channels_are_dropped(cls):
 def test_alpha_dropout_in_training_mode():
     with pytest.raises(ConversionError, match="has no equivalent in ONNX"):
         to_onnx(torch.nn.AlphaDropout(0.5).train(), (X,))
+
+
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_norm_of_a_weight(dim):
+    model = torch.nn.utils.weight_norm(torch.nn.Linear(4, 3), dim=dim)
+    check_export(model, (torch.randn(2, 4),), ({0: "n"},), [(torch.randn(5, 4),)])

@@ -181,3 +181,22 @@ def test_an_infinity_stays_in_its_windows() -> None:
     other = torch.randn(1, 2, 10)
     other[0, 0, 0], other[0, 1, 9] = float("inf"), float("nan")
     check_export(lambda x: F.adaptive_avg_pool1d(x, 3), (x,), ({2: "n"},), [(other,)])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_indices_of_windows_of_several_sizes(n):
+    pool = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}[n]
+    sizes = (3, 2, 4)[:n]
+    image = torch.randint(0, 3, (2, 3, *(7, 5, 6)[:n])).float()
+    dynamic = ({0: "batch", **{2 + i: f"d{i}" for i in range(n)}},)
+    others = [(torch.randn(1, 3, *(8, 3, 9)[:n]),)]
+
+    def model(x):
+        return pool(x, sizes, return_indices=True)
+
+    check_export(model, (image,), None)
+    check_export(model, (image,), dynamic, others)
+    special = image.clone()
+    special[special == 0] = -torch.inf
+    special[0, 0, 1] = torch.nan
+    check_export(model, (special[:, :2] * 1.0,), None)

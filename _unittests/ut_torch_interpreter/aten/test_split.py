@@ -58,3 +58,17 @@ def test_tensor_split_of_a_dynamic_dimension(sections):
     check_export(
         lambda x: torch.tensor_split(x, sections, 1), (torch.randn(2, 7),), ({1: "n"},), others
     )
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_differences(n):
+    onx = check_export(lambda x: x.diff(n, dim=1), (X,), ({0: "a"},), [(Y,)])
+    assert len(onx.graph.node) == max(3 * n, 1)
+    check_export(lambda x: x.long().diff(n, dim=0, prepend=x[:1].long()), (X,), ({0: "a"},), [(Y,)])
+
+
+def test_differences_of_booleans_between_two_tensors():
+    def model(x):
+        return (x > 9).diff(dim=0, prepend=x[:2] > 1, append=x[:0] > 2)
+
+    check_export(model, (X,), ({0: "a"},), [(Y,), (X[:1],)])

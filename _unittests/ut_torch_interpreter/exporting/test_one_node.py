@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter.exporting import decompositions
@@ -35,6 +36,22 @@ def test_equal_to_eager_without_another_run(name, monkeypatch):
     monkeypatch.setattr(decompositions, "_decomposed", refused)
     model, x, other = MODELS[name]
     check_export(model, (x,), DYNAMIC, [(other,)])
+
+
+def test_flex_attention():
+    causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8, device="cpu")
+    slopes = torch.rand(4)
+
+    def masked(q):
+        options = {"score_mod": lambda s, b, h, i, j: s * slopes[h], "enable_gqa": True}
+        return flex_attention(q, q[:, :2], q[:, 2:], block_mask=causal, **options)
+
+    def shifted(q):
+        return flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s + (i - j) * 0.1)
+
+    q, other = torch.randn(2, 4, 8, 16), torch.randn(3, 4, 8, 16)
+    for model in (masked, shifted):
+        check_export(model, (q,), DYNAMIC, [(other,)])
 
 
 def _module(model):

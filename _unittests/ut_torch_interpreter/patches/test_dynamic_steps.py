@@ -100,3 +100,11 @@ def test_a_picture_is_moved():
         (dims, {0: "batch"}),
         [(torch.randn(3, 2, 6, 10), torch.randn(3, 2, 3))],
     )
+
+
+def test_kronecker_product_of_any_sizes():
+    def model(x, y):
+        return torch.kron(x, y), torch.kron(x[0], y)
+
+    args, other = (torch.randn(3, 4), torch.randn(5, 6)), (torch.randn(2, 4), torch.randn(7, 6))
+    check_export(model, args, ({0: "a"}, {0: "b"}), [other])
