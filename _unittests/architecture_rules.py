@@ -71,6 +71,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "piece_by_piece",
         "backend",
         "compare_with_torch",
+        "transformers_backend",
     ),
 }
 #: modules that import others by name -> the modules they reach
@@ -91,6 +92,7 @@ CORE_DEPENDENCIES = {"click", "google", "ml_dtypes", "numpy", "onnx", "onnxrunti
 #: a folder nothing else imports -> libraries of an extra it needs
 EXTRA_DEPENDENCIES = {
     "xoptim.toolkit.relations": {"cons", "etuples", "kanren", "unification"},
+    "torch_interpreter.transformers_backend": {"onnx_ir", "transformers"},
 }
 #: a word that looks like an operator, unlike a set of letters: "OUS"
 OP_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
