@@ -16,7 +16,7 @@ import torch
 
 
 def length_of(value: Any) -> Any:
-    """What ``len`` returns, a symbolic number for a tensor.
+    """The result of ``len``, a symbolic number for a tensor.
 
     :param value: a tensor or a container
     """

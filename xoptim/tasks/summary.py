@@ -116,8 +116,7 @@ class ModelSummary:
         quantized = f", {self.quantized:.0%} quantized" if self.quantized else ""
         print_line(out, f"parameters: {self.parameters:,}, {weights}{quantized}")
         self._print_costs(out)
-        rows: list[Sequence[Any]] = list(self.op_types.most_common())
-        print_table(out, "operators", ["type", "nodes"], rows)
+        print_table(out, "operators", ["type", "nodes"], self.op_types.most_common())
         large = [(n, t, human_bytes(size)) for n, t, size in self.largest]
         if large:
             print_table(out, "largest weights", ["name", "type", "size"], large, left=2)
