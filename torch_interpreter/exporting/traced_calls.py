@@ -16,7 +16,7 @@ import torch
 
 
 def length_of(value: Any) -> Any:
-    """The result of ``len``, a symbolic number for a tensor.
+    """The length of a value, a symbolic number for a tensor.
 
     :param value: a tensor or a container
     """
@@ -66,7 +66,7 @@ def _replaced(scope: dict[str, Any], name: str, value: Any) -> Iterator[None]:
 
 
 def _length(value: Any) -> Any:
-    """The length of a value, recorded for a placeholder."""
+    """The answer of ``len``, recorded for a placeholder."""
     return _record(value, length_of, value) if isinstance(value, torch.fx.Proxy) else len(value)
 
 

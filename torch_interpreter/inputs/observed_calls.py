@@ -126,7 +126,7 @@ def _copy(value: Any) -> Any:
 
 
 def _kind(leaf: Any) -> Any:
-    """The common part of two calls: type and rank of a tensor, a Python value."""
+    """The facts two calls must share: type and rank of a tensor, a Python value."""
     if isinstance(leaf, torch.Tensor):
         return leaf.dtype, leaf.ndim
     return type(leaf), repr(leaf)
