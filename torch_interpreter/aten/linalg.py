@@ -163,6 +163,7 @@ def loop_over_columns(
 
 
 def count_columns(g: GraphWriter, x: str) -> Tensor:
+    """The number of columns of a matrix."""
     return scalar0d(g, dim_of(g, x, -1), INT64)
 
 

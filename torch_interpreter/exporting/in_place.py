@@ -88,7 +88,7 @@ def make_functional(graph: Graph, inputs_change: bool = True) -> dict[str, str]:
 
 
 class _Storages:
-    """The tensors of a graph after the operators in place met so far.
+    """The values of the tensors of a graph after the operators in place met so far.
 
     :param graph: the graph
     :param inputs_change: whether an input may be modified

@@ -130,7 +130,7 @@ def keep_fake_quantizers(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _quantizer(name: str, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The computation of a fake quantiser once its switches are known."""
+    """The function of a fake quantiser whose switches are known."""
     observes, quantizes = (
         bool(getattr(module, switch).reshape(-1)[0])
         for switch in ("observer_enabled", "fake_quant_enabled")
