@@ -24,7 +24,7 @@ def rows() -> list[dict[str, str]]:
 
 
 def owner_of(first: str) -> Any:
-    """What the first word of a name stands for."""
+    """The object the first word of a name stands for."""
     if first == "g":
         return xoptim.GraphBuilderPatternOptimization(xbuilder.GraphBuilder(18), [])
     if first in ("xoptim", "torch_interpreter"):

@@ -116,7 +116,7 @@ def pretty_node(
 
 
 class _Style(NamedTuple):
-    """The parts of nodes that are shown.
+    """The way nodes are shown.
 
     :param recursive: the subgraphs are
     :param with_attributes: the attributes are
