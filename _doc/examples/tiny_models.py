@@ -104,6 +104,8 @@ OWN: dict[str, dict[str, Any]] = {
     "reformer": {"is_decoder": True, "axial_pos_shape": (8, 16), "axial_pos_embds_dim": (8, 24),
                  "attn_layers": ["local", "lsh"], "num_hashes": 1, "feed_forward_size": 64},
     "roc_bert": {"pronunciation_vocab_size": WORDS, "shape_vocab_size": WORDS},
+    "swin": {"embed_dim": 24, "depths": [1, 1], "num_heads": [2, 4], "patch_size": 4,
+             "window_size": 4},
     "wav2vec2-bert": {"vocab_size": WORDS},
     "wav2vec2-conformer": {"vocab_size": WORDS},
     "rwkv": {"num_hidden_layers": 2},

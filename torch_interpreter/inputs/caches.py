@@ -31,7 +31,9 @@ def register_caches(*values: Any) -> list[str]:
     from transformers.cache_utils import Cache, EncoderDecoderCache
 
     found = {*_with_subclasses(Cache), *_with_subclasses(EncoderDecoderCache)}
-    leaves = torch.utils._pytree.tree_leaves(list(values))
+    leaves = torch.utils._pytree.tree_leaves(
+        list(values), is_leaf=lambda v: isinstance(v, Cache) or _is_cache_class(type(v))
+    )
     found.update(type(leaf) for leaf in leaves if _is_cache_class(type(leaf)))
     modules = [m for leaf in leaves if isinstance(leaf, torch.nn.Module) for m in leaf.modules()]
     for name in {type(m).__module__ for m in modules}:
