@@ -14,6 +14,7 @@ from ..common.errors import ExportError, ValidationError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
 from ..patches.assignments import assign_at_expressions
+from ..patches.constant_sizes import constant_sizes
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
 from ..patches.graph_checks import accept_symbolic_functions
@@ -38,6 +39,12 @@ _ADVICE = (
     "What to try: ExportOptions(strategy='fallback') tries several strategies; "
     f"strategy='strict' goes through dynamo; {_DRAFT}"
 )
+_SPECIALISED = (
+    "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
+    "for it, or leave it static."
+)
+#: largest number of lines that make a dimension a constant in a message
+_LINES = 4
 _HINTS = (
     (
         ("data-dependent", "DataDependent", "GuardOnDataDependent"),
@@ -52,8 +59,7 @@ _HINTS = (
             "not valid for all",
             "ConstraintViolation",
         ),
-        "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
-        "for it, or leave it static. The message above names the guard and its line.",
+        _SPECIALISED,
     ),
     (
         ("Unsupported input type <class 'numpy.",),
@@ -91,11 +97,14 @@ def export_program(
     """
     request = _Request(mod, args, dict(kwargs), dynamic_shapes, specs or [])
     failures: list[tuple[ExportOptions, Exception]] = []
+    constants: dict[str, None] = {}
     for candidate in options.candidates():
         try:
-            program = _export_once(request, candidate)
+            with constant_sizes() as lines:
+                program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))
+            constants.update(dict.fromkeys(lines))
             if verbose:
                 print(f"[to_onnx] strategy {candidate.label} failed: {first_line(e)}")
             continue
@@ -105,7 +114,7 @@ def export_program(
             return _finish(program, candidate, is_supported, verbose)
         except ExportError as e:
             failures.append((candidate, e))
-    raise ExportError(_failure_message(failures)) from failures[-1][1]
+    raise ExportError(_failure_message(failures, list(constants))) from failures[-1][1]
 
 
 def _hints(errors: Iterable[Exception]) -> list[str]:
@@ -114,8 +123,10 @@ def _hints(errors: Iterable[Exception]) -> list[str]:
     return [hint for keys, hint in _HINTS if any(k in t for k in keys for t in texts)]
 
 
-def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
+def _failure_message(failures: list[tuple[ExportOptions, Exception]], constants: list[str]) -> str:
     hints = _hints(e for _, e in failures)
+    if _SPECIALISED in hints:
+        hints = [*constants[:_LINES], *hints]
     if len(failures) > 1:
         rows = [f"  {o.label}: {first_line(e)}" for o, e in failures]
         advice = [*hints, f"What to try: {_DRAFT}"]
