@@ -7,6 +7,7 @@ so that a layer a model defines for itself needs nothing more.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -207,3 +208,59 @@ def _size(tensor: Any, axis: int) -> Any:
     if not isinstance(tensor, torch.Tensor) or tensor.ndim <= max(axis, -1 - axis):
         return 0
     return tensor.shape[axis]
+
+
+def dumped_layout(layout: CacheLayout) -> list[Any]:
+    """A layout as lists, numbers and strings, which json writes.
+
+    :param layout: what a cache is without its tensors
+    """
+    return [_dumped(layout.stored), _dumped(layout.places)]
+
+
+def loaded_layout(dumped: Sequence[Any]) -> CacheLayout:
+    """The layout that :func:`dumped_layout` wrote.
+
+    :param dumped: lists, numbers and strings
+    """
+    stored, places = map(_loaded, dumped)
+    return CacheLayout(stored, places)
+
+
+def _dumped(value: Any) -> list[Any]:
+    if isinstance(value, _Slot):
+        return ["slot", value.part, value.position]
+    if isinstance(value, _Size):
+        return ["size", value.source, value.axis]
+    if isinstance(value, _Stored):
+        return ["object", *_dumped(value.cls)[1:], _dumped(value.fields)]
+    if isinstance(value, type):
+        return ["class", value.__module__, value.__name__]
+    if isinstance(value, dict):
+        return ["dict", [[_dumped(k), _dumped(v)] for k, v in value.items()]]
+    if type(value) in (list, tuple):
+        return [type(value).__name__, [_dumped(v) for v in value]]
+    if isinstance(value, torch.dtype | torch.device):
+        return [type(value).__name__, str(value).removeprefix("torch.")]
+    return ["window" if isinstance(value, _OnAnyDevice) else "value", value]
+
+
+def _loaded(dumped: Sequence[Any]) -> Any:
+    kind, *rest = dumped
+    if kind in ("object", "class"):
+        cls = getattr(sys.modules[rest[0]], rest[1])
+        return cls if kind == "class" else _Stored(cls, _loaded(rest[2]))
+    if kind == "dict":
+        return {_loaded(k): _loaded(v) for k, v in rest[0]}
+    if kind in ("list", "tuple"):
+        values = [_loaded(v) for v in rest[0]]
+        return values if kind == "list" else tuple(values)
+    makers: dict[str, Any] = {
+        "slot": _Slot,
+        "size": _Size,
+        "window": _OnAnyDevice,
+        "device": torch.device,
+    }
+    if kind in makers:
+        return makers[kind](*rest)
+    return getattr(torch, rest[0]) if kind == "dtype" else rest[0]

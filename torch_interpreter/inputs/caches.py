@@ -10,7 +10,14 @@ import torch
 
 from xbuilder.errors import OptionError
 
-from .cache_states import CacheLayout, cache_parts, filled_cache, is_full
+from .cache_states import (
+    CacheLayout,
+    cache_parts,
+    dumped_layout,
+    filled_cache,
+    is_full,
+    loaded_layout,
+)
 
 #: parts of the cache of an encoder and a decoder
 BOTH_PARTS = ("self_attention_cache", "cross_attention_cache")
@@ -90,6 +97,8 @@ def _register_node(cls: type) -> None:
         lambda parts, context: unflatten(context, parts),
         serialized_type_name=f"{cls.__module__}.{cls.__name__}",
         flatten_with_keys_fn=with_keys,
+        to_dumpable_context=lambda c: dumped_layout(c) if isinstance(c, CacheLayout) else None,
+        from_dumpable_context=lambda c: cls if c is None else loaded_layout(c),
     )
 
 

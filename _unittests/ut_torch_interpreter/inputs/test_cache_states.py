@@ -116,3 +116,23 @@ def test_a_static_layer_counts_with_a_tensor():
     assert not is_full(layer)
     cache.update(torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8), 0)
     assert is_full(layer) and remade(cache)[2].get_seq_length() == 8
+
+
+def test_a_structure_is_written_and_read():
+    """The exporters of transformers write the structure of the arguments with json."""
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    from torch_interpreter.inputs.caches import register_caches
+
+    register_caches()
+    pytree = torch.utils._pytree
+    cache = transformers.DynamicCache()
+    cache.layers = [DynamicSlidingWindowLayer(4), DynamicLayer()]
+    for i in range(2):
+        cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), i)
+    both = transformers.EncoderDecoderCache(cache, copy.deepcopy(cache))
+    for value in (cache, {"cache": both}):
+        leaves, tree = pytree.tree_flatten(value)
+        read = pytree.treespec_loads(pytree.treespec_dumps(tree))
+        assert read == tree
+        assert len(pytree.tree_leaves(pytree.tree_unflatten(leaves, read))) == len(leaves)
