@@ -19,6 +19,7 @@ from .attributes import patched
 
 _UNTYPED: Any = torch
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+_POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 _BOUNDS = ("start", "end", "steps", "base")
 
 
@@ -189,6 +190,25 @@ def _kronecker(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _of_pictures(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes ``max_pool1d`` take any length: it is a max pooling of pictures of one row."""
+
+    def call(x: torch.Tensor, *args: Any, **options: Any) -> Any:
+        if not any(isinstance(d, torch.SymInt) for d in x.shape):
+            return original(x, *args, **options)
+        named = {**dict(zip(_POOL, args, strict=False)), **options}
+        ceil_mode = named.pop("ceil_mode", False)
+        given = {k: _single(v) for k, v in named.items() if v not in (None, [], ())}
+        sizes = {k: [0 if k == "padding" else 1, v] for k, v in given.items()}
+        return _UNTYPED.max_pool2d(x.unsqueeze(-2), **sizes, ceil_mode=ceil_mode).squeeze(-2)
+
+    return call
+
+
+def _single(value: Any) -> Any:
+    return value[0] if isinstance(value, list | tuple) else value
+
+
 #: what is replaced: modules look these functions up when they call them
 _REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
     (torch, "linspace", _spaced(False)),
@@ -201,6 +221,7 @@ _REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., An
     (torch, "triu_indices", _indices(False)),
     (torch.nn.functional, "one_hot", _classes),
     (torch, "kron", _kronecker),
+    (torch, "max_pool1d", _of_pictures),
 )
 
 

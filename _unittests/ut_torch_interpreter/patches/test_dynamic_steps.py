@@ -108,3 +108,20 @@ def test_kronecker_product_of_any_sizes():
 
     args, other = (torch.randn(3, 4), torch.randn(5, 6)), (torch.randn(2, 4), torch.randn(7, 6))
     check_export(model, args, ({0: "a"}, {0: "b"}), [other])
+
+
+POOLS = {
+    "default stride": lambda x: F.max_pool1d(x, 3),
+    "everything": lambda x: F.max_pool1d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=True),
+    "module": torch.nn.MaxPool1d(2, padding=1),
+    "lists": lambda x: torch.max_pool1d(x, [2], [1], [0]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(POOLS))
+def test_max_pool1d(name):
+    pool = POOLS[name]
+    dims = {0: "batch", 2: "length"}
+    x, others = torch.randn(2, 3, 12), [(torch.randn(4, 3, 17),), (torch.randn(1, 3, 7),)]
+    check_export(lambda x: pool(x) * 2, (x,), (dims,), others)
+    check_export(lambda x: pool(x) * 2, (x[0],), ({1: "length"},), [(torch.randn(3, 9),)])
