@@ -6,10 +6,12 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onnx import NodeProto
 
+from xbuilder.errors import UnknownAttributeError
 from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
@@ -82,6 +84,20 @@ class MatchResult:
 
     def __repr__(self) -> str:
         return self.to_string()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt of a pattern on one root.
+
+    :param match: the match, None if it declines
+    :param visited: the nodes it visited, its root first
+    :param reason: the first condition that failed, empty if it matches
+    """
+
+    match: MatchResult | None
+    visited: list[NodeRecord]
+    reason: str
 
 
 class PatternOptimization(Member):
@@ -214,6 +230,33 @@ class PatternOptimization(Member):
         text = msg() if callable(msg) else (msg or "")
         self.listener((self, node, lineno, text))
         return None
+
+    def attempt(self, g: GraphQueries, node: NodeProto) -> Attempt:
+        """Tries to match one root, and tells how far it went.
+
+        :param g: the optimizer
+        :param node: a node whose operator is one of the roots
+        """
+        reasons: list[Reason] = []
+        previous, self.listener = self.listener, reasons.append
+        try:
+            match, visited = self._trace(g, node)
+        except UnknownAttributeError as e:
+            return Attempt(None, [g.record(node)], str(e))
+        finally:
+            self.listener = previous
+        reason = ""
+        if match is None:
+            reason = f"{self.name} does not match and gives no reason"
+        if match is None and reasons:
+            reason = f"{reasons[-1][3]} ({self.place(reasons[-1][2])})"
+        return Attempt(match, visited, reason)
+
+    def _trace(
+        self, g: GraphQueries, node: NodeProto
+    ) -> tuple[MatchResult | None, list[NodeRecord]]:
+        """The match of a root, and the nodes that were visited."""
+        return self.match(g, node, []), [g.record(node)]
 
     def place(self, lineno: int | None) -> str:
         """A line of the file that defines the pattern, as ``file.py:12``; empty without line."""

@@ -42,6 +42,15 @@ class RootRewrite(PatternOptimization):
         """Runs the analysis on one root."""
         return _Analysis(self, g).look(g.record(node))
 
+    def _trace(
+        self, g: GraphQueries, node: NodeProto
+    ) -> tuple[MatchResult | None, list[NodeRecord]]:
+        """Same, with the nodes the analysis visited."""
+        if type(self).match is not RootRewrite.match:
+            return super()._trace(g, node)
+        analysis = _Analysis(self, g)
+        return analysis.look(g.record(node)), analysis.visited
+
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
     ) -> Callable[[NodeRecord], MatchResult | None]:
@@ -65,6 +74,11 @@ class _Analysis:
         self._context = RewriteContext.of(g)
         self._analysis = pattern._analysis()
         self._has_listener = pattern.listener is not None
+
+    @property
+    def visited(self) -> list[NodeRecord]:
+        """The nodes the last look visited."""
+        return self._context.visited
 
     def look(self, record: NodeRecord) -> MatchResult | None:
         """Runs the analysis on a root."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..catalogue.selection import single_pattern
-from ..tasks.explain import explain_model
+from ..tasks.explain import NearMiss, explain_model, near_misses
 from ..tasks.tables import counted
 from .patterns import check_selection, load_option
 from .terminal.output import common_options, print_json, print_list
@@ -17,19 +18,37 @@ from .terminal.paths import InputModel
 
 #: results on the line of an answer
 _SHOWN = 3
+#: rows of near misses, without -v
+_MISSES = 20
 
 
 @click.command()
 @click.argument("model", type=InputModel())
-@click.argument("pattern")
+@click.argument("pattern", required=False)
 @click.argument("nodes", nargs=-1)
-@click.option("--after", help="Optimizes the model with these patterns before it is looked at.")
+@click.option("--node", help="Tries every pattern near a node, by its name or one of its results.")
+@click.option("--op", "op_type", help="Tries every pattern near the nodes of an operator.")
+@click.option(
+    "-p",
+    "--patterns",
+    default="default+onnxruntime",
+    show_default=True,
+    help="The patterns to try, without PATTERN.",
+)
+@click.option(
+    "--after",
+    help="Optimizes the model with these patterns before it is looked at: without PATTERN, those "
+    "of -p, 'none' leaves it as it is.",
+)
 @load_option
 @common_options
 def explain(
     model: Path,
-    pattern: str,
+    pattern: str | None,
     nodes: tuple[str, ...],
+    node: str | None,
+    op_type: str | None,
+    patterns: str,
     after: str | None,
     as_json: bool,
     verbose: int,
@@ -37,8 +56,20 @@ def explain(
     """Says why PATTERN does not match the nodes of MODEL: the first condition that fails.
 
     NODES are names of nodes or of results, every node the pattern may start from by default.
+    Without PATTERN, the patterns that decline are ranked by how far they went: near --node or --op,
+    or in the whole model.
     """
-    check_selection(after)
+    for selection in (after, patterns):
+        check_selection(selection)
+    if pattern is None:
+        chosen = None if after == "none" else after or patterns
+        _print_misses(near_misses(str(model), node, op_type, patterns, chosen), as_json, verbose)
+        return
+    if node is not None or op_type is not None:
+        raise click.UsageError(
+            "--node and --op try every pattern, they do not go with PATTERN: give the nodes "
+            "after it"
+        )
     rows = explain_model(str(model), pattern, nodes, after)
     if as_json:
         print_json(rows)
@@ -52,6 +83,18 @@ def explain(
         ["result", "operator", "answer"],
         _grouped(rows),
     )
+
+
+def _print_misses(misses: Sequence[NearMiss], as_json: bool, verbose: int) -> None:
+    if as_json:
+        print_json([asdict(miss) for miss in misses])
+        return
+    shown = misses if verbose else misses[:_MISSES]
+    rows = [(m.pattern, m.visited, m.count, m.result, m.reason) for m in shown]
+    columns = ["pattern", "nodes visited", "times", "from", "declines because"]
+    print_list("patterns that decline, the farthest first", columns, rows)
+    if len(shown) < len(misses):
+        click.echo(f"and {counted(len(misses) - len(shown), 'other')}, -v shows them")
 
 
 def _grouped(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:

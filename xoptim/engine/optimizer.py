@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from onnx import NodeProto
 
 from xbuilder.builder.graph_builder import GraphBuilder
-from xbuilder.errors import PatternError, UnknownAttributeError
+from xbuilder.errors import PatternError
 from xbuilder.graph.features import Feature, attached, callbacks_of, features_of
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_missing
@@ -172,20 +172,8 @@ class GraphBuilderPatternOptimization(Engine):
             return (
                 f"{pattern.name} needs opset {pattern.min_opset}, the graph has {self.main_opset}"
             )
-        reasons: list[str] = []
-        previous, pattern.listener = (
-            pattern.listener,
-            lambda r: reasons.append(f"{r[3]} ({r[0].place(r[2])})"),
-        )
-        try:
-            result = pattern.match(self, node, [])
-        except UnknownAttributeError as e:
-            return str(e)
-        finally:
-            pattern.listener = previous
-        if result is not None:
-            return result.to_string(short=False)
-        return reasons[-1] if reasons else f"{pattern.name} does not match and gives no reason"
+        attempt = pattern.attempt(self, node)
+        return attempt.reason if attempt.match is None else attempt.match.to_string(short=False)
 
     @without_gc
     def optimize(

@@ -13,6 +13,7 @@ from ..trust.layers import compare_layers as compare
 from ..trust.sessions.runtime import Model, container_of
 from ..trust.verification import verify_models as verify
 from .explain import explain_model as explain
+from .explain import near_misses
 from .extract import extract_model as extract
 from .measure import measure_models as measure
 from .optimize import optimize
@@ -27,6 +28,7 @@ __all__ = [
     "explain",
     "extract",
     "measure",
+    "near_misses",
     "optimize",
     "summary",
     "verify",

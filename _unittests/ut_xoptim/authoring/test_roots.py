@@ -106,7 +106,7 @@ def test_after_says_what_matches() -> None:
             attributes = f"<{required}>" if required else ""
             text = f"""<ir_version: 8, opset_import: ["" : 20, "com.microsoft" : 1]>
                 agraph (float[2] X) => (Y) {{
-                    x = Exp(X)
+                    x = Asinh(X)
                     Y = {root.replace("::", ".")} {attributes} ({inputs})
                 }}"""
             builder = GraphBuilder(onnx.parser.parse_model(text), infer_shapes_options=False)

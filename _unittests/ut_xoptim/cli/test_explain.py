@@ -74,3 +74,14 @@ def test_one_line_for_one_answer(tmp_path):
     table = run("explain", path, "TransposeGather").output
     assert "t1, t2, t3 and 2 more" in table and "5 nodes" in table
     assert len(json.loads(run("explain", path, "TransposeGather", "--json").stdout)) == 5
+
+
+def test_near_misses(model):
+    rows = json.loads(
+        run("explain", model, "--op", "Transpose", "--after", "none", "--json").stdout
+    )
+    assert rows and {"pattern", "visited", "reason", "count"} <= set(rows[0])
+    assert "the farthest first" in run("explain", model, "--node", "y").output
+    assert "the farthest first" in run("explain", model).output
+    text = run("explain", model, "TransposeTranspose", "--op", "Neg", code=2).stderr
+    assert "try every pattern" in text

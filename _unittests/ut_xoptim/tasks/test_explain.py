@@ -1,0 +1,83 @@
+"""Why patterns decline: one pattern, or every one near a node."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.parser
+import pytest
+
+import xoptim
+from xbuilder.errors import OptionError
+from xoptim import rewrite
+from xoptim.tasks.explain import NearMiss
+
+#: nearly Gelu: the last factor is not a half
+MODEL = """<ir_version: 8, opset_import: ["" : 20]>
+g (float[n, 4] x) => (float[n, 4] y) <float r = {1.4142135}, float one = {1}, float k = {0.4}> {
+    a = Div(x, r) e = Erf(a) s = Add(e, one) m = Mul(x, s) y = Mul(m, k) }"""
+
+
+@rewrite(root="Mul")
+def nearly(g, node):
+    """Declines after five nodes."""
+    add = g.before(g.before(node, "Mul"), "Add", index=1)
+    g.before(g.before(add, "Erf"), "Div")
+    g.require(False, "the last factor is not a half")
+
+
+NEARLY = nearly()
+
+
+def parse() -> onnx.ModelProto:
+    return onnx.parser.parse_model(MODEL)
+
+
+def misses(**options) -> list[NearMiss]:
+    return xoptim.near_misses(parse(), **options)
+
+
+def test_one_pattern():
+    rows = xoptim.explain(parse(), "Gelu")
+    assert [row["result"] for row in rows] == ["e", "m", "y"]
+    assert "the factor 0.5 is missing" in rows[0]["answer"]
+    assert xoptim.explain(parse(), "CastCast") == []
+    with pytest.raises(OptionError, match="patterns, one is explained at a time"):
+        xoptim.explain(parse(), "default")
+
+
+@pytest.mark.parametrize("name", ["a", "s", "y"])
+def test_near_a_node(name):
+    """A pattern counts when it visited the node, wherever it starts from: the farthest first."""
+    found = misses(node=name, patterns=[NEARLY, "default"])
+    first = found[0]
+    assert (first.pattern, first.result, first.operator) == ("Nearly", "y", "Mul")
+    assert (first.visited, first.count) == (5, 1)
+    assert first.reason.startswith("the last factor is not a half (test_explain.py:")
+    depths = [m.visited for m in found]
+    assert depths == sorted(depths, reverse=True)
+
+
+def test_near_an_operator():
+    assert [m.pattern for m in misses(op_type="Div", patterns=[NEARLY])] == ["Nearly"]
+
+
+def test_the_whole_model():
+    """Those that stop at their first node are left out, equal answers are counted."""
+    found = misses(patterns=[NEARLY, "default"])
+    assert found[0].pattern == "Nearly" and all(m.visited > 1 for m in found)
+    assert len({(m.pattern, m.reason) for m in found}) == len(found)
+
+
+def test_after_an_optimization():
+    """The rewrite is done: nothing is missed."""
+    model = onnx.parser.parse_model(MODEL.replace("0.4", "0.5"))
+    assert xoptim.near_misses(model, patterns=[NEARLY], after="Gelu") == []
+
+
+def test_refusals():
+    with pytest.raises(OptionError, match="no Mull, did you mean Mul"):
+        misses(op_type="Mull")
+    with pytest.raises(OptionError, match="no Conv, it has"):
+        misses(op_type="Conv")
+    with pytest.raises(OptionError, match="nope"):
+        misses(node="nope")
