@@ -155,6 +155,7 @@ def optimize(
         target_opset=target_opset,
         signature=signature.changes,
         provenance=provenance,
+        other_set="onnxruntime" if patterns == "default" and not public_operators else "",
         late_checks=not dry_run,  # a weight is checked when it is written
         verbose=level(verbose),
     )

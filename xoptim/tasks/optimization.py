@@ -18,6 +18,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
 
+from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..surgery.opset_conversion import convert_opset
 from ..surgery.signature import SignatureChanges, change_signature
 from ..trust.inputs.coverage import unverified
@@ -57,6 +58,7 @@ class Optimization:
     :param profile: measures the time, None does not
     :param provenance: records in new nodes the rewrites that wrote them and the nodes they replace
     :param features: other observers of the engine
+    :param other_set: a set of patterns, counted where it matches the optimized model
     :param late_checks: big weights are checked when they are written, which may raise
         :class:`xbuilder.errors.LateCheckError` then
     :param verbose: verbosity of the engine
@@ -81,6 +83,7 @@ class Optimization:
     profile: Profile | None = None
     provenance: bool = False
     features: Sequence[Feature] = ()
+    other_set: str = ""
     late_checks: bool = False
     verbose: int = 0
 
@@ -122,6 +125,8 @@ class Optimization:
             profile=self.profile,
             validation=None if self.validation is None else self.validation.summary,
         )
+        if self.other_set:
+            done.other_matches = _matches(builder, self.other_set, self.processor)
         if self.comparison is not None:
             report = done.verification = self._verify(self.comparison, before, result)
             done.unverified = unverified(report.never_ran, places.results if places else None)
@@ -211,6 +216,18 @@ class Optimization:
             else:
                 after = result
             return verify_models(first, after, **how, isolated=True)
+
+
+def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:
+    """The number of nodes where patterns match, without rewriting anything."""
+    engine = GraphBuilderPatternOptimization(builder.graph, patterns, processor=processor)
+    found = {
+        id(match.nodes[0])
+        for pattern in engine.patterns
+        for match in pattern.enumerate_matches(engine)
+        if match.nodes
+    }
+    return len(found)
 
 
 def copy_next_to_data(model: Any, data_roots: Sequence[Path], folder: Path) -> Any:

@@ -70,6 +70,7 @@ def optimize(
         patterns=_patterns(patterns),
         processor=processor,
         comparison={"inputs": inputs, **how} if verify else None,
+        other_set="onnxruntime" if patterns == "default" else "",
         measured=_measured({"inputs": inputs, **how}) if measure else None,
         validation=Validation() if validate else None,
     ).run()

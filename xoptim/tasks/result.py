@@ -19,7 +19,7 @@ from ..trust.windows.certificates import Summary
 from .measure import ModelLatency, print_latency
 from .report import print_changes
 from .saving import SavingFormat, save
-from .tables import as_html, as_text, print_line
+from .tables import as_html, as_text, counted, print_line
 from .verification_tables import print_validation, print_verification, verification_as_dict
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class OptimizedModel:
     :param validation: the certificates of the rewrites, None if they were not asked for
     :param latency: the time both models take, None if it was not asked for
     :param profile: where the time went, None if it was not asked for
+    :param other_matches: number of matches of another set of patterns, that was asked for
     :param files: the files written, rows with `path`, `bytes`
     """
 
@@ -61,6 +62,7 @@ class OptimizedModel:
     validation: Summary | None = None
     latency: list[ModelLatency] | None = None
     profile: Profile | None = None
+    other_matches: int = 0
     files: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -113,6 +115,7 @@ class OptimizedModel:
             "verification": verification_as_dict(self.verification, self.unverified),
             "validation": None if self.validation is None else self.validation.to_dict(),
             "latency": None if self.latency is None else [m.to_row() for m in self.latency],
+            "other_matches": self.other_matches,
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
@@ -130,6 +133,13 @@ class OptimizedModel:
             print_verification(self.verification, out)
         for missing in self.unverified:
             print_line(out, f"not verified: {missing}")
+        if self.other_matches:
+            nodes = counted(self.other_matches, "node")
+            print_line(
+                out,
+                f"\nthe set onnxruntime rewrites {nodes} more: default+onnxruntime, if onnxruntime "
+                "runs the model",
+            )
 
     def html(self) -> str:
         """The report as a web page."""

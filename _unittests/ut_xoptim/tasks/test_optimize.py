@@ -131,3 +131,15 @@ def test_torch_module():
     assert types(done.model) == ["Relu"]
     with pytest.raises(OptionError, match="give args="):
         xoptim.optimize(Model())
+
+
+def test_the_other_set_is_told():
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[b, n, 4] x, float[b, m, 4] z) => (float[b, n, m] y) {
+        t = Transpose<perm = [0, 2, 1]>(z) y = MatMul(x, t) }"""
+    model = onnx.parser.parse_model(text)
+    done = xoptim.optimize(model)
+    assert done.other_matches == 1 and "rewrites 1 node more: default+onnxruntime" in str(done)
+    assert types(done.model) == ["Transpose", "MatMul"]
+    done = xoptim.optimize(model, patterns="default+onnxruntime")
+    assert done.other_matches == 0 and "more: " not in str(done)
