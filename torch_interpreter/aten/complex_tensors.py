@@ -18,7 +18,7 @@ from ..writing.registry import (
     aten_table,
     find_converter,
 )
-from ..writing.symbols import SymScalar, int_vector
+from ..writing.symbols import Size, SymScalar, dim_of, int_vector
 from .binary import atan2, hypot
 from .operands import cast, const
 
@@ -245,3 +245,9 @@ def to_copy(
         return str(as_complex(g, x, expected.type))
     stays = shape is not None and len(shape) == g.get_rank(x)
     return cast(g, x if stays else part(g, x, 0), expected.type)
+
+
+@aten("complex.aten.sym_size.int")
+def sym_size(g: GraphWriter, x: Complex, dim: int) -> Size:
+    """One dimension of a tensor, whose parts are along one more axis."""
+    return dim_of(g, x, dim if dim >= 0 else dim - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -112,6 +113,23 @@ def at_sizes(
     symbols, _ = _symbols(inputs, leaves)
     wanted = {**symbols, **sizes}
     return [_resized(i.fake, value, wanted) for i, value in zip(inputs, leaves, strict=True)]
+
+
+def elements_at(
+    inputs: Sequence[ModelInput], leaves: Sequence[Any], sizes: Mapping[str, int]
+) -> int:
+    """The number of elements of the leaves :func:`at_sizes` would make.
+
+    :param inputs: the leaves of the arguments
+    :param leaves: their values
+    :param sizes: symbols of torch and their sizes
+    """
+    wanted = {**_symbols(inputs, leaves)[0], **sizes}
+    return sum(
+        math.prod(_evaluate(d, wanted, n) for d, n in zip(i.fake.shape, v.shape, strict=True))
+        for i, v in zip(inputs, leaves, strict=True)
+        if isinstance(i.fake, torch.Tensor) and isinstance(v, torch.Tensor)
+    )
 
 
 def _resized(fake: Any, value: Any, sizes: Mapping[str, int]) -> Any:

@@ -8,12 +8,14 @@ from typing import Any
 import torch
 
 from ..inputs.inputs import ModelInput
-from .other_sizes import at_sizes
+from .other_sizes import at_sizes, elements_at
 from .validation import clone_arguments, compare
 
 #: operators that stop the graph on sizes torch did not see
 _ASSERTIONS = ("aten._assert", "aten.sym_constrain", "aten._functional_assert")
 _TOLERANCE = 1e-3
+#: a size no memory holds; arguments of more elements are not tried
+_NO_MEMORY, _TOO_MANY = 1 << 40, 1 << 26
 pytree = torch.utils._pytree
 
 
@@ -60,11 +62,15 @@ class Trial:
     def fails_at(self, sizes: Mapping[str, int]) -> bool:
         """Whether the graph is wrong, or may be, at some sizes.
 
-        It is not if the model refuses them, and it may be if the comparison is not possible on the
-        arguments themselves.
+        It is not if the model refuses them, nor if no memory holds them. It may be if they are too
+        large to be tried, or if the comparison is not possible on the arguments themselves.
 
         :param sizes: symbols of torch and their sizes
         """
+        if max(sizes.values(), default=0) >= _NO_MEMORY:
+            return False
+        if elements_at(self._inputs, self._leaves, sizes) > _TOO_MANY:
+            return True
         return self.fails_on(at_sizes(self._inputs, self._leaves, sizes))
 
     def fails_on(self, leaves: Sequence[Any]) -> bool:

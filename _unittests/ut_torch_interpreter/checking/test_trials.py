@@ -68,3 +68,9 @@ def test_a_model_that_cannot_be_compared():
             return x * 2 if x.shape[1] > 4 else x
 
     assert len(told(Once())) == 1
+
+
+def test_sizes_that_no_memory_holds():
+    """They are told without a trial, or nobody has them."""
+    tried, n = trial(lambda x: x * 2 if x.shape[1] > 4 else x)
+    assert tried.fails_at({n: 1 << 30}) and not tried.fails_at({n: 1 << 63})
