@@ -306,7 +306,7 @@ def sym_numel(g: GraphWriter, x: str) -> SymScalar:
     return SymScalar(g.op.Reshape(g.op.Size(x), int_vector([1])), int)
 
 
-@aten("aten.sym_stride.int")
+@aten("aten.sym_stride.int", "complex.aten.sym_stride.int")
 def sym_stride(
     g: GraphWriter, x: str, dim: int, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> Size:
