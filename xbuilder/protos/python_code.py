@@ -74,11 +74,12 @@ def to_graph_builder_code(
         rebuilt = scope["build_model"](weights).to_onnx(optimize=False)
     """
     check_type("onx", onx, ModelProto)
-    if not function_name.isidentifier() or keyword.iskeyword(function_name):
-        raise OptionError(f"function_name must be the name of a function, not {function_name!r}.")
-    _check_model(onx)
+    check_python_name("function_name", function_name)
+    check_written_model(onx)
     graph = onx.graph
-    values = {i.name: _tensor_code(i, max_elements) for i in graph.initializer}
+    values = {
+        i.name: tensor_code(i, max_elements) or f"weights[{i.name!r}]" for i in graph.initializer
+    }
     given = {i.name for i in graph.input}
     lines = [f"g = GraphBuilder({opsets_of(onx)!r}, ir_version={onx.ir_version})"]
     lines.extend(_input_code(i, values.get(i.name)) for i in graph.input)
@@ -99,8 +100,23 @@ def to_graph_builder_code(
     )
 
 
-def _check_model(onx: ModelProto) -> None:
-    """Refuses what the code cannot build."""
+def check_python_name(option: str, name: str) -> None:
+    """Refuses what cannot be the name of a function or of a class.
+
+    :param option: name of the option
+    :param name: its value
+    :raises OptionError: it is not a name
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise OptionError(f"{option} must be a name in Python, not {name!r}.")
+
+
+def check_written_model(onx: ModelProto) -> None:
+    """Refuses what the code cannot build.
+
+    :param onx: the model
+    :raises OptionError: local functions, sparse initializers, sequences
+    """
     if onx.functions:
         names = sorted({f.name for f in onx.functions})
         raise OptionError(
@@ -114,10 +130,14 @@ def _check_model(onx: ModelProto) -> None:
             raise OptionError(f"{info.name!r} is not a tensor, it cannot be written as code.")
 
 
-def _tensor_code(tensor: TensorProto, max_elements: int) -> str:
-    """An array, the bytes of a tensor numpy has no type for, or what the caller gives."""
+def tensor_code(tensor: TensorProto, max_elements: int) -> str | None:
+    """An array, or the bytes of a tensor numpy has no type for; None if it is too large.
+
+    :param tensor: the tensor
+    :param max_elements: the most elements that are written
+    """
     if is_external(tensor) or int(np.prod(tensor.dims)) > max_elements:
-        return f"weights[{tensor.name!r}]"
+        return None
     array = to_array(tensor)
     if array.dtype.name not in _PLAIN:
         return f"TensorProto.FromString({tensor.SerializeToString()!r})"
@@ -160,12 +180,21 @@ def _node_code(node: NodeProto) -> str:
         arguments.append(f"domain={node.domain!r}")
     if node.name:
         arguments.append(f"name={node.name!r}")
+    arguments.extend(attribute_arguments(node))
+    return f"g.make_node({', '.join(arguments)})"
+
+
+def attribute_arguments(node: NodeProto) -> list[str]:
+    """The attributes of a node as arguments of a call: their values, or their bytes.
+
+    :param node: the node
+    """
     simple = {a.name: _attribute_code(a) for a in node.attribute}
-    arguments.extend(f"{name}={code}" for name, code in simple.items() if code is not None)
+    arguments = [f"{name}={code}" for name, code in simple.items() if code is not None]
     others = [a for a in node.attribute if simple[a.name] is None]
     if others:
         arguments.append(f"attributes=[{', '.join(_proto_codes(others))}]")
-    return f"g.make_node({', '.join(arguments)})"
+    return arguments
 
 
 def _proto_codes(attributes: Iterable[AttributeProto]) -> list[str]:

@@ -78,7 +78,7 @@ def test_a_model():
 def test_name_of_the_function():
     assert "def again(weights=None):" in same(model_of(SIMPLE), function_name="again")
     for name in ("a b", "class", ""):
-        with pytest.raises(OptionError, match="must be the name of a function"):
+        with pytest.raises(OptionError, match="function_name must be a name in Python"):
             to_graph_builder_code(model_of(SIMPLE), function_name=name)
 
 
