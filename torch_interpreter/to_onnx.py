@@ -33,7 +33,7 @@ from .inputs.caches import register_caches
 from .inputs.dataclasses import flattened_dataclasses
 from .inputs.inputs import split_arguments
 
-MIN_OPSET = 15
+MIN_OPSET = 9
 #: torch exports one model at a time because its state is global
 _EXPORTS = threading.RLock()
 
@@ -76,7 +76,7 @@ def to_onnx(
     :param args: positional arguments, or a dictionary of named arguments
     :param kwargs: named arguments
     :param input_names: names of the inputs, the names of the arguments by default
-    :param target_opset: opset, or opsets by domain, 18 by default
+    :param target_opset: opset, 9 or more, or opsets by domain, 18 by default
     :param as_function: returns a FunctionProto
     :param options: optimizations
     :param verbose: 0 silent, 1 progress bar, 10 prints the exported program

@@ -16,6 +16,7 @@ from .facts.facts import ResultFacts
 from .facts.virtual_tensor import VirtualTensor
 from .options import FunctionOptions, InferShapesOptions, OrderAlgorithm
 from .protos.pretty import pretty_onnx
+from .protos.python_code import to_graph_builder_code
 from .shapes import register_shape_function
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "XoptimError",
     "pretty_onnx",
     "register_shape_function",
+    "to_graph_builder_code",
 ]

@@ -18,6 +18,7 @@ from .declarative.onnx_patterns import (
     make_pattern_from_onnx,
     remove_constants_for_initializers,
 )
+from .declarative.pattern_code import to_graph_pattern_matching
 from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
 from .reports import repeated_optim, unfused
@@ -68,6 +69,7 @@ __all__ = [
     "rewrite",
     "rule",
     "summary",
+    "to_graph_pattern_matching",
     "unfused",
     "verify",
 ]

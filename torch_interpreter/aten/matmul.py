@@ -6,15 +6,21 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from onnx import TensorProto, parser
 
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten
-from ..writing.symbols import Operand, dim_of, int_vector, vector1d
+from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
-from .operands import INT64, cast, common_type, const, scalar_like
+from .operands import FLOAT, INT64, cast, common_type, const, scalar_like
 from .reduce import reduce, vector_norm
+from .view import MAX_INT
+
+#: types of the products in a Loop, the others are computed in float
+_LOOP_TYPES: dict[int, str] = {FLOAT: "float", TensorProto.DOUBLE: "double"}
 
 
 @aten("aten.linear.default")
@@ -186,17 +192,19 @@ def grouped_mm(
     :param x: all rows, (T, K)
     :param weights: one matrix per group, (G, K, N); or (K, N): its rows, and the columns of x, are
         in groups, and the result is one matrix per group
-    :param offs: where each group ends, (G,), G must be known; the rows after the last group are
-        zeros in the result, torch leaves them as they are
+    :param offs: where each group ends, (G,); the rows after the last group are zeros in the
+        result, torch leaves them as they are. A number of groups that is not known makes a Loop
     :param bias: refused
     :param out_dtype: type of the result
     """
     if offs is None:
         return matmul(g, x, weights)
     groups = g.get_shape(offs)[0]
-    if g.get_rank(x) != 2 or not isinstance(groups, int) or bias is not None:
-        raise ValueError("_grouped_mm needs a matrix, a known number of groups, and no bias")
+    if g.get_rank(x) != 2 or bias is not None:
+        raise ValueError("_grouped_mm needs a matrix and no bias")
     one_matrix = g.get_rank(weights) == 2
+    if not isinstance(groups, int):
+        return _grouped_in_loop(g, x, weights, cast(g, offs, INT64), one_matrix)
     lengths = _lengths(g, x, cast(g, offs, INT64), int(one_matrix))
     parts = several(g, "Split", groups + 1, x, lengths, axis=int(one_matrix))[:-1]
     if one_matrix:
@@ -211,6 +219,58 @@ def grouped_mm(
     shape = g.op.Concat(after, vector1d(g, dim_of(g, weights, 2)), axis=0)
     zeros = constant_of_shape(g, shape, 0, g.get_type(x))
     return g.op.Concat(*products, zeros, axis=0)
+
+
+_ROWS = """
+groups (int64 i, bool go, {type}[] before) => (bool more, {type}[] after) {{
+    {limits}
+    rows = Slice (x, start, end, first_axis)
+    matrix = Gather (weights, i)
+    product = MatMul (rows, matrix)
+    after = Concat <axis = 0> (before, product)
+}}
+"""
+_COLUMNS = """
+groups (int64 i, bool go) => (bool more, {type}[] product) {{
+    {limits}
+    columns = Slice (x, start, end, one)
+    rows = Slice (weights, start, end, first_axis)
+    product = MatMul (columns, rows)
+}}
+"""
+_LIMITS = """
+    more = Identity (go)
+    one = Constant <value_ints = [1]> ()
+    first_axis = Constant <value_ints = [0]> ()
+    group = Reshape (i, one)
+    next = Add (group, one)
+    after_next = Add (next, one)
+    start = Slice (ends, group, next, first_axis)
+    end = Slice (ends, next, after_next, first_axis)
+"""
+
+
+def _grouped_in_loop(g: GraphWriter, x: str, weights: str, offs: str, one_matrix: bool) -> str:
+    """The products of groups whose number is not known, one for each step of a Loop."""
+    itype = g.get_type(x)
+    computed = itype if itype in _LOOP_TYPES else FLOAT
+    ends = g.op.Concat(int_vector([0]), offs, axis=0)
+    outer = {"x": cast(g, x, computed), "weights": cast(g, weights, computed), "ends": ends}
+    text = _COLUMNS if one_matrix else _ROWS
+    body = parser.parse_graph(text.format(type=_LOOP_TYPES[computed], limits=_LIMITS))
+    for node in body.node:
+        node.input[:] = [outer.get(name, name) for name in node.input]
+    trips = scalar0d(g, dim_of(g, offs, 0), INT64)
+    if one_matrix:
+        return g.op.Cast(g.op.Loop(trips, np.array(True), body=body), to=itype)
+    width = dim_of(g, weights, 2)
+    none = constant_of_shape(g, [0, width], 0, computed)
+    products = g.op.Loop(trips, np.array(True), none, body=body)
+    last = g.op.Slice(ends, int_vector([-1]), int_vector([MAX_INT]), int_vector([0]))
+    after = g.op.Sub(vector1d(g, dim_of(g, x, 0)), last)
+    shape = g.op.Concat(after, vector1d(g, width), axis=0)
+    zeros = constant_of_shape(g, shape, 0, computed)
+    return g.op.Cast(g.op.Concat(products, zeros, axis=0), to=itype)
 
 
 def _lengths(g: GraphWriter, x: str, ends: str, axis: int) -> str:

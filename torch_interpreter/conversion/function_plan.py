@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
 from xbuilder import FunctionOptions
 from xbuilder.errors import OptionError
@@ -29,7 +30,9 @@ _DEFAULT_OPERATORS = (
 
 
 def get_default_aten_as_function() -> set[str]:
-    """The operators that ``ExportOptions(aten_as_function=True)`` converts into local functions.
+    """The operators whose definition in ONNX is long: they are clearer as local functions.
+
+    ``ExportOptions(aten_as_function=True)`` makes a function of every operator.
 
     ::
 
@@ -73,12 +76,12 @@ class FunctionPlan:
     """Cuts a list of nodes into single nodes and functions.
 
     :param types: qualified names of the classes that become functions, None for all
-    :param operators: names of the operators that become functions
+    :param operators: names of the operators that become functions, None for all
     :param options: domain of the functions, and what happens to the weights
     """
 
     types: frozenset[str] | None = frozenset()
-    operators: frozenset[str] = frozenset()
+    operators: frozenset[str] | None = frozenset()
     options: FunctionOptions = field(default_factory=lambda: _DEFAULT_OPTIONS)
 
     def steps(
@@ -137,11 +140,21 @@ class FunctionPlan:
     def _single(self, node: torch.fx.Node) -> torch.fx.Node | Group:
         if node.op != "call_function":
             return node
-        names = {n for n in candidate_names(node.target) if isinstance(n, str)}
-        if not names & self.operators:
+        if self.operators is None:
+            if not _is_operator_of_tensors(node):
+                return node
+        elif self.operators.isdisjoint(candidate_names(node.target)):
             return node
         parts = str(node.target).split(".")
         return Group([node], _identifier("_".join(parts[1:])), parts[0])
+
+
+def _is_operator_of_tensors(node: torch.fx.Node) -> bool:
+    """Whether a node is an operator that gives tensors: not a number, not a region."""
+    values = pytree.tree_leaves(node.meta.get("val"))
+    return isinstance(node.target, torch._ops.OpOverload) and any(
+        isinstance(v, torch.Tensor) for v in values
+    )
 
 
 def _identifier(name: str) -> str:
@@ -163,7 +176,7 @@ def make_plan(
 
     :param mod: the model, to check the classes are there
     :param export_modules_as_functions: True for all submodules, or a set of classes
-    :param aten_as_function: True for the default operators, or names of operators
+    :param aten_as_function: True for every operator, or names of operators
     :param function_options: domain of the functions, what happens to the weights
     :raises OptionError: the option is not a set of classes, or no submodule is an instance of one
     """
@@ -172,8 +185,8 @@ def make_plan(
         types = None
     elif export_modules_as_functions:
         types = _checked_types(mod, export_modules_as_functions)
-    names = get_default_aten_as_function() if aten_as_function is True else aten_as_function
-    if types == frozenset() and not names:
+    names = None if aten_as_function is True else frozenset(aten_as_function or ())
+    if types == frozenset() and names == frozenset():
         return None
     options = _DEFAULT_OPTIONS
     if function_options is not None:
@@ -184,7 +197,7 @@ def make_plan(
             merge_allowed=True,
             rename_allowed=True,
         )
-    return FunctionPlan(types, frozenset(names or ()), options)
+    return FunctionPlan(types, names, options)
 
 
 def _checked_types(mod: Any, classes: Any) -> frozenset[str]:

@@ -11,10 +11,11 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import onnx
 import torch
 
 from xbuilder import GraphBuilder
@@ -136,13 +137,35 @@ def convert_group(
     outputs = [name for names in made.values() for name in names if name is not None]
     if outputs:
         function = replace(options, name=group.name, domain=group.domain or options.domain)
-        added, (domain, name) = root.make_local_function(body.g, function)
+        results = _signature(body.g, body.g.output_names)
+        added, (domain, name) = root.make_local_function(
+            body.g, function, metadata_props=_operator_name(group)
+        )
         added = _received(interpreter, added)
         interpreter.g.add_domain(domain)
         path = group.path.removeprefix(interpreter.prefix)
-        interpreter.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
+        arguments = _signature(interpreter.g, [*given, *added])
+        metadata = {"aten_inputs": arguments, "aten_outputs": results} if not group.path else None
+        interpreter.g.make_node(
+            name, [*given, *added], outputs, domain=domain, name=path, metadata_props=metadata
+        )
     for node, names in made.items():
         values[node] = _outer_value(interpreter, node, inner[node], names)
+
+
+def _operator_name(group: Group) -> dict[str, str] | None:
+    """The metadata of the function of an operator; the one of a module has none."""
+    return {"aten_name": str(group.nodes[0].target)} if not group.path else None
+
+
+def _signature(g: GraphBuilder, names: Sequence[str]) -> str:
+    """Types and shapes of results, ``float[batch,8], int64[1]``."""
+    found = []
+    for name in names:
+        itype = g.get_type(name) if g.has_type(name) else 0
+        shape = ",".join(map(str, g.get_shape(name))) if g.has_shape(name) else "..."
+        found.append(f"{onnx.TensorProto.DataType.Name(itype).lower()}[{shape}]")
+    return ", ".join(found)
 
 
 def _received(interpreter: Interpreter, added: list[str]) -> list[str]:

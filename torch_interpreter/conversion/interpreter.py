@@ -43,6 +43,7 @@ from .accepted_types import check_types
 from .empty_results import empty_results
 from .function_plan import FunctionPlan, Group
 from .kernels import KernelWriter
+from .older_opsets import advice
 
 #: ONNX operators neither read nor make a complex tensor
 _COMPLEX_EDGE = "The {} {!r} is complex, give torch.view_as_real of it to the model or return that."
@@ -285,7 +286,7 @@ class Interpreter:
                 f"The conversion of {name} failed on fx node {node.name!r}\n"
                 f"  arguments: {args} {kwargs}\n"
                 f"  converter: {converter.__module__}.{converter.__name__}\n"
-                f"  source: {source_line(node)}"
+                f"  source: {source_line(node)}{advice(self.g.main_opset)}"
             )
 
         with _explained(explain, isinstance(converter, AsLibraryConverter)):

@@ -21,6 +21,7 @@ from xbuilder.runtimes.installed import kernel_table
 
 from ..common.types import to_numpy_type
 from ..writing.graph_writer import OpCall, Operators, Shape, Tensor
+from .older_opsets import call_of
 
 BOOL, BFLOAT16, FLOAT16 = TensorProto.BOOL, TensorProto.BFLOAT16, TensorProto.FLOAT16
 FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
@@ -127,7 +128,7 @@ class _CastAround:
         self.cpu = cpu
 
     def __getattr__(self, op_type: str) -> OpCall:
-        call: OpCall = getattr(self.g.op, op_type)
+        call = call_of(self.g, op_type)
         name = op_type.removesuffix("AnyOpset")
 
         def cast_around(*inputs: Tensor | None, **attributes: Any) -> str:

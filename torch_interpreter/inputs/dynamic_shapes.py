@@ -8,6 +8,7 @@ strings. A :class:`DimensionNamer` keeps them and prints torch's expressions in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 import torch
@@ -142,7 +143,8 @@ class DimensionNamer:
         return True
 
     def name_inputs(self, placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> None:
-        """Names the symbols of the inputs after the user's names, then after their position.
+        """Names the symbols of the inputs after the user's names, then after their position:
+        ``batch``, ``channel``, then ``D0``, ``D1``, a number being added to a name that is taken.
 
         :param placeholders: name and fake value of every input
         :param specs: specification of every input, see :func:`.specifications.flat_specifications`
@@ -161,7 +163,16 @@ class DimensionNamer:
             if isinstance(value, torch.Tensor):
                 for axis, dim in enumerate(value.shape):
                     if is_symbol(dim):
-                        self.name_symbol(dim, self._fresh(f"{input_name}_dim_{axis}"))
+                        self.name_symbol(dim, self._positional(axis))
+
+    def _positional(self, axis: int) -> str:
+        """The name of a dimension that has none: the first free one for its axis."""
+        names = ("batch", "channel")
+        prefix = names[axis] if axis < len(names) else "D"
+        first = [prefix] if axis < len(names) else []
+        used = set(self.names.values())
+        numbered = (f"{prefix}{i}" for i in count(0 if prefix == "D" else 1))
+        return next(n for n in chain(first, numbered) if n not in used)
 
     def _fresh(self, name: str) -> str:
         used = set(self.names.values())

@@ -121,6 +121,11 @@ class Statistics(Observer):
             }
         )
 
+    def end(self, engine: Engine, message: str) -> None:
+        """Tells in the last row, column `exit_point`, why the run ends."""
+        if self.rows:
+            self.rows[-1]["exit_point"] = message
+
     def put_back(self, calls: int, nodes: int, time_in: float) -> None:
         """One row for the intermediate functions inlined back after the iterations."""
         self.rows.append(

@@ -151,6 +151,23 @@ def test_grouped_mm(dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_grouped_mm_of_any_number_of_groups(dtype):
+    x, weights = torch.randn(6, 4).to(dtype), torch.randn(4, 4, 5).to(dtype)
+
+    def given(*ends, rows=6):
+        return x[:rows], weights[: len(ends)], torch.tensor(ends, dtype=torch.int32)
+
+    check_export(
+        _Grouped(),
+        given(2, 2, 6),
+        ({0: "rows"}, {0: "groups"}, {0: "groups"}),
+        [given(1, 4, 5, 6), given(0, 6), given(2, 4), given(3), given(0, 0, rows=0)],
+        atol=1e-2 if dtype == torch.float16 else 1e-5,
+        **_groups(),
+    )
+
+
 def test_grouped_mm_bfloat16():
     """onnxruntime multiplies no bfloat16 on CPU, the reference evaluator does."""
 
@@ -182,6 +199,13 @@ def test_grouped_mm_of_two_matrices():
         (x, weights, torch.tensor([2, 6], dtype=torch.int32)),
         None,
         [(x, weights, torch.tensor([1, 4], dtype=torch.int32))],
+        **_groups(),
+    )
+    check_export(
+        lambda x, w, o: grouped_columns(x, w, o),
+        (x, weights, torch.tensor([2, 6], dtype=torch.int32)),
+        (None, None, {0: "groups"}),
+        [(x, weights, torch.tensor(ends, dtype=torch.int32)) for ends in ([1, 4, 4], [5])],
         **_groups(),
     )
 

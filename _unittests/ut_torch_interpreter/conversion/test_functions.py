@@ -276,13 +276,61 @@ def test_default_operators():
         def forward(self, x, i, v):
             return torch.index_copy(x.relu(), 0, i, v)
 
-    assert "aten.index_copy.default" in get_default_aten_as_function()
+    names = get_default_aten_as_function()
     args = (X, torch.tensor([1]), torch.ones(1, 4))
-    onx = export(Put(), args, export_options=ExportOptions(aten_as_function=True))
+    onx = export(Put(), args, export_options=ExportOptions(aten_as_function=names))
     assert [f.name for f in onx.functions] == ["index_copy_default"]
     for value in (None, False, set()):
         onx = to_onnx(Put(), args, export_options=ExportOptions(aten_as_function=value))
         assert not onx.functions
+
+
+def metadata(proto):
+    return {p.key: p.value for p in proto.metadata_props}
+
+
+@pytest.mark.parametrize("patterns", [None, "default"])
+def test_every_operator(patterns):
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            y, _ = self.linear(x.reshape(-1, 4)).relu().max(dim=1)
+            return y.reshape(x.shape[0], -1).relu()
+
+    onx = export(
+        Layer(),
+        (torch.rand(2, 5, 4),),
+        ({0: "b"},),
+        export_options=ExportOptions(aten_as_function=True),
+        options=OptimizationOptions(patterns=patterns),
+    )
+    called = [n for n in onx.graph.node if n.domain == "aten"]
+    assert {n.op_type for n in onx.graph.node if not n.domain} <= {"Shape"}
+    assert {f.name: metadata(f) for f in onx.functions} == {
+        "reshape_default": {"aten_name": "aten.reshape.default"},
+        "linear_default": {"aten_name": "aten.linear.default"},
+        "relu_default": {"aten_name": "aten.relu.default"},
+        "max_dim": {"aten_name": "aten.max.dim"},
+        "reshape_default_2": {"aten_name": "aten.reshape.default"},
+    }
+    relus = [metadata(n) for n in called if n.op_type == "relu_default"]
+    assert [m["aten_inputs"] for m in relus] == ["float[5*b,3]", "float[b,5]"]
+    linear = metadata(next(n for n in called if n.op_type == "linear_default"))
+    assert linear["aten_inputs"] == "float[5*b,4], float[3,4], float[3]"
+    assert linear["aten_outputs"] == "float[5*b,3]"
+
+
+def test_a_branch_is_not_an_operator():
+    class Branches(torch.nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+    onx = export(Branches(), (X,), export_options=ExportOptions(aten_as_function=True))
+    assert [n.op_type for n in onx.graph.node if not n.domain] == ["If"]
+    assert {f.name for f in onx.functions} >= {"sum_default", "sin_default", "cos_default"}
 
 
 def test_both():

@@ -48,7 +48,7 @@ def warned(model: torch.nn.Module, spec: object) -> list[str]:
 )
 def test_a_branch(model, condition, dim):
     (text,) = warned(model, {0: "batch", 1: dim})
-    expected = condition.format("seq" if dim == "seq" else "x_dim_1")
+    expected = condition.format("seq" if dim == "seq" else "channel")
     assert text.startswith(f"The model is right for {expected}: a decision")
 
 

@@ -38,8 +38,22 @@ def test_user_names(dim):
 
 @pytest.mark.parametrize("hint", [Dim.DYNAMIC, Dim.AUTO], ids=["dynamic", "auto"])
 def test_generated_names(hint):
-    assert shapes(torch.cos, (X,), ({1: hint},)) == ([[4, "x_dim_1"]], [[4, "x_dim_1"]])
-    assert shapes(torch.cos, (X,), ((None, hint),), input_names=["a"])[0] == [[4, "a_dim_1"]]
+    assert shapes(torch.cos, (X,), ({1: hint},)) == ([[4, "channel"]], [[4, "channel"]])
+    assert shapes(torch.cos, (X,), ((None, hint),), input_names=["a"])[0] == [[4, "channel"]]
+    larger, other = torch.rand(2, 3, 4, 5), torch.rand(6, 7, 8)
+    specs = dict.fromkeys(range(4), hint), dict.fromkeys(range(3), hint)
+    assert shapes(lambda x, y: x.sum() + y.sum(), (larger, other), specs)[0] == [
+        ["batch", "channel", "D0", "D1"],
+        ["batch1", "channel1", "D2"],
+    ]
+    named = {0: hint, 1: "batch", 2: "D0"}
+    assert shapes(torch.cos, (other,), (named,))[0] == [["batch1", "batch", "D0"]]
+
+
+def test_generated_names_of_equal_dimensions():
+    hints = {0: Dim.AUTO, 1: Dim.AUTO}
+    found = shapes(torch.add, (X, X + 1), (hints, hints))
+    assert found == ([["batch", "channel"], ["batch", "channel"]], [["batch", "channel"]])
 
 
 def test_static():

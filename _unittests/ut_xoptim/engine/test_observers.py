@@ -78,6 +78,21 @@ def test_rows() -> None:
     assert cleaned[0]["removed"] == 2 and cleaned[0]["added"] == 0
 
 
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, "fixed point after 2 iterations, 2 rewrites"),
+        ({"stop_after": 1}, "stopped after 1 rewrites"),
+        ({"max_iter": 1}, "stopped after 1 iterations, 2 rewrites"),
+    ],
+    ids=["fixed point", "rewrites", "iterations"],
+)
+def test_the_last_row_tells_why_it_ends(limits: dict[str, int], expected: str) -> None:
+    rows = optimizer().optimize(**limits)
+    assert [r["exit_point"] for r in rows if "exit_point" in r] == [expected]
+    assert rows[-1]["exit_point"] == expected
+
+
 def test_a_node_is_counted_once() -> None:
     text = """agraph (float[a, b] X) => (float[a, b] Y) {
         n = Neg(X) t = Transpose<perm = [1, 0]>(n) u = Transpose<perm = [1, 0]>(t)
