@@ -13,7 +13,7 @@ import numpy as np
 from onnx import TensorProto, parser
 
 from ..common.types import to_numpy_type
-from ..writing.graph_writer import GraphWriter, constant, several
+from ..writing.graph_writer import GraphWriter, Tensor, constant, several
 from ..writing.registry import aten
 from ..writing.symbols import dim_of, int_vector, scalar0d, vector1d
 from .creation import constant_of_shape
@@ -141,7 +141,7 @@ def _orthogonalized(g: GraphWriter, x: str, rank: int) -> str:
 
 
 def _sorted_columns(
-    g: GraphWriter, keys: str, count: str, rank: int, *matrices: str, largest: bool
+    g: GraphWriter, keys: str, count: Tensor, rank: int, *matrices: str, largest: bool
 ) -> list[str]:
     """The keys in order, and the columns of matrices in the same order."""
     options = {"axis": rank - 2, "largest": int(largest), "sorted": 1}
