@@ -41,6 +41,9 @@ class Call(torch.nn.Module):
     def __init__(self, fct: Callable[..., Any], leaves: list[Any], tree: Any):
         super().__init__()
         self.fct, self.tree = fct, tree
+        name = getattr(fct, "__name__", "")
+        owners = (torch, torch.nn.functional)
+        self.owner = next((o for o in owners if vars(o).get(name) is fct), None)
         self.positions = [i for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)]
         self.leaves = [None if i in self.positions else v for i, v in enumerate(leaves)]
 
@@ -49,7 +52,9 @@ class Call(torch.nn.Module):
         for position, tensor in zip(self.positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self.tree)
-        results = [r for r in pytree.tree_leaves(self.fct(*args, **kwargs)) if r is not None]
+        # by its name, as in the model of a user
+        fct = getattr(self.owner, self.fct.__name__) if self.owner else self.fct
+        results = [r for r in pytree.tree_leaves(fct(*args, **kwargs)) if r is not None]
         return [_readable(r) for r in results]
 
 
@@ -101,6 +106,12 @@ def _torch_samples(operator: Any, dtype: torch.dtype, limit: int) -> list[Sample
     return [kept[i * len(kept) // limit] for i in range(limit)] if len(kept) > limit else kept
 
 
+def first_sample(operator: Any, dtype: torch.dtype) -> Sample | None:
+    """The first sample of torch, none if the operator does not take this type."""
+    kept = _torch_samples(operator, dtype, 1) if dtype in operator.dtypes else []
+    return kept[0] if kept else None
+
+
 def _with_shape(sample: Sample, shape: tuple[int, ...]) -> Sample:
     """The same call with tensors of another shape."""
 
@@ -138,23 +149,47 @@ def _eager(sample: Sample, model: torch.nn.Module) -> list[Any] | None:
     return results if tensors and all(t.layout is torch.strided for t in tensors) else None
 
 
-def outcome(sample: Sample) -> str:
-    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or the difference."""
+def exported(model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> onnx.ModelProto:
+    """The model of a call, which is not optimized."""
+    return to_onnx(model, tensors, options=OPTIONS)
+
+
+def explained(
+    sample: Sample,
+    exporter: Callable[..., onnx.ModelProto] = exported,
+    refusals: type[Exception] = XoptimError,
+) -> tuple[str, str]:
+    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch) or ``wrong``, and why."""
     model = Call(sample.operator.op, sample.leaves, sample.tree)
     expected = _eager(sample, model)
     if expected is None:
-        return "invalid"
+        return "invalid", ""
     try:
-        onx = to_onnx(model, tuple(sample.tensors), options=OPTIONS)
-    except XoptimError:
-        return "refused"
+        onx = exporter(model, tuple(sample.tensors))
+    except refusals as e:
+        return "refused", _reason(e)
     try:
         onnx.checker.check_model(onx, full_check=True)
         got = run_ort(onx, sample.tensors)
     except Exception as e:
-        return f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
+        return "wrong", f"{type(e).__name__}: {_reason(e)}"
     name = full_name(sample.operator)
-    return _compared(expected, got, name in NOT_DETERMINED, name in TIES) or "right"
+    difference = _compared(expected, got, name in NOT_DETERMINED, name in TIES)
+    return ("wrong", difference) if difference else ("right", "")
+
+
+def _reason(error: BaseException) -> str:
+    """The beginning of an error, of what caused it if it is not ours."""
+    while error.__cause__ is not None and not isinstance(error, XoptimError):
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2]).split(", fx node")[0][:160]
+
+
+def outcome(sample: Sample) -> str:
+    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or the difference."""
+    status, cause = explained(sample)
+    return cause if status == "wrong" else status
 
 
 def _compared(expected: list[Any], got: list[np.ndarray], structure: bool, ties: bool) -> str:

@@ -12,7 +12,8 @@ from onnx import TensorProto
 from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter, op_named, several
 from ..writing.registry import aten
-from ..writing.symbols import Operand
+from ..writing.symbols import Operand, dims_of
+from .creation import drawn
 from .operands import as_float, axis_of, cast, const, scalar_like
 from .reduce import reduce
 
@@ -225,8 +226,12 @@ def rrelu(
     training: bool = False,
     generator: Any = None,
 ) -> list[str]:
-    """A leaky relu with the mean slope, at inference."""
+    """A leaky relu with the mean slope, in training with a random slope for each value."""
     if training:
-        raise ValueError("rrelu in training mode is random and has no equivalent in ONNX")
+        itype = g.get_type(x)
+        drawn_slopes = drawn(g, "RandomUniform", dims_of(g, x), itype, low=lower, high=upper)
+        is_drawn = g.op.LessOrEqual(x, const(0, itype))
+        slopes = g.op.Where(is_drawn, drawn_slopes, const(1, itype))
+        return [g.op.Mul(x, slopes), slopes]
     slope = (lower + upper) / 2
     return [g.op.LeakyRelu(x, alpha=slope), noise]

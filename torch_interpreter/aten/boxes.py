@@ -50,3 +50,17 @@ def roi_align(
         spatial_scale=spatial_scale,
         **({"coordinate_transformation_mode": mode} if g.main_opset >= 16 else {}),
     )
+
+
+@aten("torchvision.roi_pool.default")
+def roi_pool(
+    g: GraphWriter,
+    x: str,
+    rois: str,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+) -> list[str | None]:
+    """The highest values of each part of a box; their positions are not computed."""
+    shape = [pooled_height, pooled_width]
+    return [g.op.MaxRoiPool(x, rois, pooled_shape=shape, spatial_scale=spatial_scale), None]

@@ -11,6 +11,7 @@ from ..writing.fx_nodes import never_negative, node_argument
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from .creation import constant_of_shape
 from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_tensor_of, vector
 from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, permute
@@ -148,6 +149,14 @@ def nonzero(g: GraphWriter, x: str) -> str:
         return columns
     nothing, axes = int_vector([0]), int_vector([1])
     return g.op.Slice(columns, nothing, nothing, axes)
+
+
+@aten("aten.nonzero_static.default")
+def nonzero_static(g: GraphWriter, x: str, *, size: Size, fill_value: int = -1) -> str:
+    """The first positions, then rows of one value until there are *size* of them."""
+    filler = constant_of_shape(g, [size, g.get_rank(x)], fill_value, INT64)
+    rows = g.op.Concat(nonzero(g, x), filler, axis=0)
+    return g.op.Slice(rows, int_vector([0]), vector1d(g, size), int_vector([0]))
 
 
 @aten("aten.nonzero_numpy.default", "aten.where.default")

@@ -289,15 +289,28 @@ def cholesky_inverse(g: GraphWriter, factor: str, upper: bool = False) -> str:
     return cholesky_solve(g, identity_like(g, factor), factor, upper)
 
 
+def smallest_size(g: GraphWriter, x: str) -> str:
+    """The smallest of the numbers of rows and of columns of a matrix, as a vector."""
+    return g.op.Min(*(vector1d(g, dim_of(g, x, i)) for i in (-2, -1)))
+
+
+def reflected(g: GraphWriter, x: str, like: str) -> tuple[str, str]:
+    """A square orthogonal matrix, and the product of its transpose by x, which is triangular.
+
+    :param g: builder
+    :param x: the matrices, whose shape may be unknown
+    :param like: matrices of the same shape, which is known
+    """
+    trips = g.op.Squeeze(smallest_size(g, like), int_vector([0]))
+    r, q = loop_over_columns(g, _HOUSEHOLDER, trips, x, identity_like(g, like))
+    return q, r
+
+
 @aten("aten.linalg_qr.default")
 def qr(g: GraphWriter, x: str, mode: str = "reduced") -> list[str]:
     """An orthogonal matrix and a triangular one."""
-    rank = g.get_rank(x)
-    rows, columns = (vector1d(g, dim_of(g, x, i)) for i in (-2, -1))
-    count = g.op.Min(rows, columns)
-    r, q = loop_over_columns(
-        g, _HOUSEHOLDER, g.op.Squeeze(count, int_vector([0])), x, identity_like(g, x)
-    )
+    rank, count = g.get_rank(x), smallest_size(g, x)
+    q, r = reflected(g, x, x)
     r = triu(g, r)
     if mode == "complete":
         return [q, r]

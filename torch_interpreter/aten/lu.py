@@ -11,12 +11,13 @@ from onnx import TensorProto
 from ..common.types import to_numpy_type
 from ..writing.graph_writer import GraphWriter, Tensor, constant
 from ..writing.registry import aten
-from ..writing.symbols import dim_of, int_vector, scalar0d, vector1d
+from ..writing.symbols import dim_of, int_vector, scalar0d
 from .linalg import (
     identity_like,
     loop_over_columns,
     no_info,
     same_batch,
+    smallest_size,
     solve_triangular,
     solved,
     transposed,
@@ -103,17 +104,12 @@ swaps (int64 k, bool go, {type}[] m, int64[] order)
 """
 
 
-def _smallest(g: GraphWriter, x: str) -> str:
-    """The number of pivots of a matrix, as a vector."""
-    return g.op.Min(*(vector1d(g, dim_of(g, x, i)) for i in (-2, -1)))
-
-
 @aten("aten.linalg_lu_factor_ex.default")
 def lu_factor_ex(
     g: GraphWriter, a: str, *, pivot: bool = True, check_errors: bool = False
 ) -> list[str]:
     """L below the diagonal and U, the row each one was swapped with, the first missing pivot."""
-    count = _smallest(g, a)
+    count = smallest_size(g, a)
     batch = g.op.Shape(a, start=0, end=-2)
     pivots = g.op.Expand(const(0, INT32), g.op.Concat(batch, count, axis=0))
     pivoting = g.make_initializer("", np.array(pivot))
@@ -145,7 +141,7 @@ def _permutation(g: GraphWriter, lu: str, pivots: str, like: str, inverse: bool 
     order = g.op.Range(const(0, INT64), rows, const(1, INT64))
     batch = g.op.Shape(like, start=0, end=-1)
     start = g.op.Expand(order, batch)
-    trips = _scalar(g, _smallest(g, like))
+    trips = _scalar(g, smallest_size(g, like))
     order_after = loop_over_columns(g, _SWAPS, trips, lu, start, pivots=pivots)[1]
     sources = g.op.UnsqueezeAnyOpset(order_after, int_vector([-1 if inverse else -2]))
     places = order if inverse else g.op.UnsqueezeAnyOpset(order, int_vector([1]))
@@ -154,7 +150,7 @@ def _permutation(g: GraphWriter, lu: str, pivots: str, like: str, inverse: bool 
 
 def _factors(g: GraphWriter, lu: str, like: str) -> list[str]:
     """L, whose diagonal is 1, and U."""
-    rank, count = g.get_rank(like), _smallest(g, like)
+    rank, count = g.get_rank(like), smallest_size(g, like)
     zero = int_vector([0])
     lower = tril(g, g.op.Slice(lu, zero, count, int_vector([rank - 1])), -1)
     places, rows = (

@@ -273,22 +273,24 @@ def _expects_a_name(decomposition: Callable[..., Any]) -> bool:
 
 @functools.cache
 def _known_decompositions() -> dict[Any, Callable[..., Any]]:
-    return {
+    """All decompositions, none is modified."""
+    known = {
         k: v
         for k, v in decomposition_table.items()
         if not str(k).startswith("prims.") and not _expects_a_name(v)
     }
+    return {**torch.export.default_decompositions(), **known}
 
 
 def _all_decompositions() -> dict[Any, Callable[..., Any]]:
     """A new dictionary of all decompositions, since torch modifies the one it is given."""
-    return {**torch.export.default_decompositions(), **_known_decompositions()}
+    return dict(_known_decompositions())
 
 
 def _decompositions_of(
     operators: Iterable[torch._ops.OpOverload],
 ) -> Iterator[tuple[Any, Callable[..., Any]]]:
-    table = _all_decompositions()
+    table = _known_decompositions()
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
     for op in operators:
         if op in table:

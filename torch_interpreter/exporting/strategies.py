@@ -15,6 +15,7 @@ from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
 from ..patches.assignments import assign_at_expressions
 from ..patches.constant_sizes import constant_sizes
+from ..patches.content_checks import skip_content_checks
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
 from ..patches.graph_checks import accept_symbolic_functions
@@ -192,6 +193,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(skip_mask_detection())
             stack.enter_context(remove_dynamic_ones())
             stack.enter_context(scale_queries())
+            stack.enter_context(skip_content_checks())
             stack.enter_context(assign_at_expressions())
         stack.enter_context(in_python(mod))
         stack.enter_context(skip_distribution_checks())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import check_export, op_types
+from ut_torch_interpreter.export_checks import check_export, module_of, op_types, run_ort
+
+from torch_interpreter import to_onnx
 
 X = torch.tensor([[-30.0, -2.0, -0.25, 0.0], [0.3, 1.0, 5.5, 30.0]])
 DYNAMIC = ({0: "batch"},)
@@ -127,3 +129,14 @@ def test_a_parameter_computed_from_a_size(name):
     check_export(
         lambda x: COMPUTED[name](x, x.shape[1]), (torch.randn(3, 8),), ({0: "a", 1: "n"},), others
     )
+
+
+def test_rrelu_in_training():
+    """Each negative value has a slope between the bounds, the others are kept."""
+    x = torch.linspace(-2, 2, 101)
+    model = module_of(lambda x: F.rrelu(x, 0.2, 0.4, training=True), 1)
+    onx = to_onnx(model, (x,))
+    (found,) = run_ort(onx, [x])
+    slopes = found[:50] / x[:50].numpy()
+    assert slopes.min() >= 0.2 and slopes.max() <= 0.4 and len(set(slopes.tolist())) > 10
+    assert (found[50:] == x[50:].numpy()).all()

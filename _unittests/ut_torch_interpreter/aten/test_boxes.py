@@ -71,6 +71,32 @@ def _roi_align(
     return found
 
 
+def _roi_pool(
+    input: torch.Tensor,
+    rois: torch.Tensor,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    found = torch.zeros(rois.shape[0], input.shape[1], pooled_height, pooled_width)
+    for n, (image, *corners) in enumerate(rois.tolist()):
+        x1, y1, x2, y2 = (math.floor(c * spatial_scale + 0.5) for c in corners)
+        h, w = max(y2 - y1 + 1, 1) / pooled_height, max(x2 - x1 + 1, 1) / pooled_width
+        for i in range(pooled_height):
+            for j in range(pooled_width):
+                rows = slice(max(math.floor(i * h) + y1, 0), max(math.ceil((i + 1) * h) + y1, 0))
+                columns = slice(max(math.floor(j * w) + x1, 0), max(math.ceil((j + 1) * w) + x1, 0))
+                part = input[int(image), :, rows, columns].flatten(1)
+                if part.shape[1]:
+                    found[n, :, i, j] = part.amax(1)
+    return found, torch.zeros_like(found, dtype=torch.int32)
+
+
+def _highest(input, rois, spatial_scale, pooled_height, pooled_width):
+    values = input.new_empty((rois.shape[0], input.shape[1], pooled_height, pooled_width))
+    return values, torch.empty_like(values, dtype=torch.int32)
+
+
 def _kept(dets, scores, iou_threshold):
     size = torch.library.get_ctx().new_dynamic_size()
     return dets.new_empty(size, dtype=torch.int64)
@@ -88,6 +114,8 @@ def operators():
         nms.register_fake(_kept)
         align = torch.library.custom_op("torchvision::roi_align", _roi_align, mutates_args=())
         align.register_fake(_pooled)
+        pool = torch.library.custom_op("torchvision::roi_pool", _roi_pool, mutates_args=())
+        pool.register_fake(_highest)
     return torch.ops.torchvision
 
 
@@ -117,6 +145,19 @@ def test_means_of_boxes(operators, aligned, ratio):
         return operators.roi_align(x, rois, 0.5, 3, 2, ratio, aligned)
 
     check_export(model, (x, rois), ({}, {0: "n"}), [(x, rois[:1]), (x, rois[[1, 0, 3, 2, 0]])])
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_highest_values_of_boxes(operators, scale):
+    x = torch.randn(2, 3, 24, 20)
+    rois = torch.cat([torch.tensor([[0.0], [1], [0], [1]]), _boxes(4)[0]], dim=1)
+    rois[3, 1:] = torch.tensor([30.0, 30.0, 60.0, 60.0])  # outside
+
+    def model(x, rois):
+        return operators.roi_pool(x, rois, scale, 3, 2)[0]
+
+    onx = check_export(model, (x, rois), ({}, {0: "n"}), [(x, rois[:1]), (x, rois[[1, 0, 3, 2]])])
+    assert op_types(onx) == ["MaxRoiPool"]
 
 
 def test_opset_without_alignment(operators):

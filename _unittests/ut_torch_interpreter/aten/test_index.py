@@ -154,3 +154,13 @@ def test_narrow_from_the_end(start, length):
     dims, others = ({1: torch.export.Dim("n", min=4)},), [(torch.randn(2, 5),)]
     check_export(lambda x: x.narrow(1, start, length), (x,), dims, others)
     check_export(lambda x: x.narrow(1, start, length), (x,))
+
+
+@pytest.mark.parametrize("size", [0, 2, 9])
+@pytest.mark.parametrize("shape", [(5,), (2, 3), ()])
+def test_nonzero_static(size, shape):
+    x = torch.tensor([0.0, 2.0, 0.0, -1.0, 3.0, 0.0])[: max(1, torch.zeros(shape).numel())]
+    x = x.reshape(shape)
+    dims, others = (({0: "n"},), [(torch.ones(4, *shape[1:]),)]) if shape else (None, ())
+    check_export(lambda x: torch.nonzero_static(x, size=size), (x,), dims, others)
+    check_export(lambda x: torch.nonzero_static(x, size=size, fill_value=7), (x,))

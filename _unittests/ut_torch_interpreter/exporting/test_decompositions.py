@@ -25,3 +25,15 @@ def test_a_batch_of_one_keeps_its_place():
         return y.reshape(y.shape[0], -1)
 
     check_export(model, (torch.randn(1, 3, 4),), ({0: "b", 2: "n"},), [(torch.randn(2, 3, 6),)])
+
+
+def test_the_table_of_torch_is_built_once(monkeypatch):
+    """Building it takes a tenth of a second."""
+    args = (torch.randn(2, 1600),)
+
+    def spectrum(x):
+        return torch.stft(x, 400, 160, return_complex=True).abs()
+
+    check_export(spectrum, args, None, atol=1e-3)
+    monkeypatch.delattr(torch.export, "default_decompositions")
+    check_export(spectrum, args, None, atol=1e-3)

@@ -1,0 +1,140 @@
+"""
+Every operator of torch, exported
+=================================
+
+One row for each operator of ``op_db``, the table torch tests itself with: the first sample in
+float32 is exported by :func:`torch_interpreter.to_onnx`, onnxruntime runs the model and the results
+are compared with those of torch.
+
+    python _doc/examples/bench_opinfo.py                     # every operator, what is missing
+    python _doc/examples/bench_opinfo.py linalg.svd cov      # some of them
+    python _doc/examples/bench_opinfo.py --dynamo            # by torch.onnx.export as well
+    python _doc/examples/bench_opinfo.py --again             # rows that exist too
+    python _doc/examples/bench_opinfo.py --failed            # rows that are not right
+
+An operator has a process of its own and a time limit. A row goes to ``_doc/opinfo.csv`` as soon as
+it is known, and is not computed twice: the command may be interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+import pandas
+import torch
+
+from xbuilder.errors import XoptimError
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "_unittests"))
+from ut_torch_interpreter import opinfo_samples
+
+TABLE = ROOT / "_doc" / "opinfo.csv"
+COLUMNS = ["operator", "exporter", "status", "cause"]
+OPERATORS = {opinfo_samples.full_name(op): op for op in opinfo_samples.OPERATORS}
+
+
+def with_ours(model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> onnx.ModelProto:
+    """Exported by this project, not optimized."""
+    return opinfo_samples.exported(model, tensors)
+
+
+def with_dynamo(model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> onnx.ModelProto:
+    """Exported by torch.onnx.export, not optimized."""
+    program = torch.onnx.export(model, tensors, dynamo=True, verbose=False, optimize=False)
+    return program.model_proto
+
+
+EXPORTERS = {"ours": with_ours, "dynamo": with_dynamo}
+
+
+def row_of(name: str, exporter: str) -> dict[str, str]:
+    """The first sample of an operator: right, refused, wrong, or none that can be compared."""
+    row = {"operator": name, "exporter": exporter, "status": "no sample", "cause": ""}
+    sample = opinfo_samples.first_sample(OPERATORS[name], torch.float32)
+    if sample is None:
+        return row
+    refusals = XoptimError if exporter == "ours" else Exception
+    status, cause = opinfo_samples.explained(sample, EXPORTERS[exporter], refusals)
+    row.update(status="no sample" if status == "invalid" else status, cause=cause)
+    return row
+
+
+def quietly(queue: Any, *way: str) -> None:
+    """The row of an operator, without the warnings."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(4)
+    torch.set_num_threads(1)
+    queue.put(row_of(*way))
+
+
+def limited(limit: float, *way: str) -> dict[str, str]:
+    """The same in a process of its own, or what says that it took too long or that it ended."""
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=quietly, args=(queue, *way))
+    process.start()
+    begin = time.monotonic()
+    while process.is_alive() and time.monotonic() - begin < limit and queue.empty():
+        time.sleep(0.01)
+    row = None if queue.empty() else queue.get()
+    if row is None:
+        cause = f"longer than {limit:.0f} s" if process.is_alive() else "the process ended"
+        row = dict(zip(COLUMNS, (*way, "crashed", cause), strict=True))
+    process.kill()
+    process.join()
+    return row
+
+
+def read_table(path: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """The rows that are known."""
+    if not path.exists():
+        return {}
+    rows = pandas.read_csv(path, keep_default_na=False, dtype=str).to_dict("records")
+    return {(r["operator"], r["exporter"]): r for r in rows}
+
+
+def write_table(path: Path, rows: dict[tuple[str, str], dict[str, str]]) -> None:
+    """Writes the rows, in the order of the operators."""
+    table = pandas.DataFrame([rows[k] for k in sorted(rows)], columns=COLUMNS)
+    table.to_csv(path, index=False)
+
+
+def main() -> None:
+    """Completes the table, prints how many are right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("operators", nargs="*", metavar="operator")
+    parser.add_argument("--dynamo", action="store_true", help="torch.onnx.export as well")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for an operator")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--failed", action="store_true")
+    parser.add_argument("--table", type=Path, default=TABLE)
+    options = parser.parse_args()
+    rows = read_table(options.table)
+    print(f"torch {torch.__version__}, {len(OPERATORS)} operators", flush=True)
+    for name in options.operators or OPERATORS:
+        for exporter in list(EXPORTERS)[: 1 + options.dynamo]:
+            known = rows.get((name, exporter))
+            failed = known is not None and known["status"] not in ("right", "no sample")
+            if known is not None and not options.again and not (failed and options.failed):
+                continue
+            row = rows[name, exporter] = limited(options.limit, name, exporter)
+            write_table(options.table, rows)
+            if row["status"] != "right":
+                print(" ".join(row.values()), flush=True)
+    table = pandas.DataFrame(rows.values())
+    print(table.groupby("exporter")["status"].value_counts().to_string())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Functions that check the content of their tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ut_torch_interpreter.export_checks import check_export
+
+torch.manual_seed(0)
+X = torch.randn(3, 6)
+# the name is read during the export, when it has another function
+FREQUENCIES, WEIGHTS = torch.tensor([1, 2, 1, 3, 1, 1]), torch.rand(6)
+STATISTICS = {
+    "cov": lambda x: torch.cov(x),
+    "method": lambda x: x.cov(),
+    "correction": lambda x: torch.cov(x, correction=0),
+    "no degree": lambda x: torch.cov(x, correction=20),
+    "frequencies": lambda x: torch.cov(x, fweights=FREQUENCIES),
+    "weights": lambda x: torch.cov(x, aweights=WEIGHTS),
+    "both": lambda x: torch.cov(x, correction=2, fweights=FREQUENCIES, aweights=WEIGHTS),
+    "vector": lambda x: torch.cov(x[0]),
+    "integers": lambda x: torch.cov((x * 10).to(torch.int64)),
+    "corrcoef": lambda x: torch.corrcoef(x),
+    "corrcoef of a vector": lambda x: torch.corrcoef(x[0]),
+    "method of correlations": lambda x: x.corrcoef(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:cov():UserWarning")
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics(name):
+    check_export(STATISTICS[name], (X,), None)
+
+
+@pytest.mark.parametrize("name", ["cov", "corrcoef"])
+def test_dynamic_sizes(name):
+    dims = ({0: "variables", 1: "observations"},)
+    check_export(STATISTICS[name], (X,), dims, [(torch.randn(4, 9),), (torch.randn(2, 2),)])
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(3, 6), (3, 1), (3,)])
+def test_gaussian_nll_loss(full, reduction, shape):
+    def model(x, y, v):
+        return F.gaussian_nll_loss(x, y, v, full=full, reduction=reduction)
+
+    variances = torch.rand(shape)
+    variances[0] = 0
+    check_export(model, (X, torch.randn(3, 6), variances), None, atol=1e-4)
+
+
+def test_module_of_the_loss():
+    dims = {0: "n"}
+    args = X, torch.randn(3, 6), torch.rand(3, 6) + 0.1
+    others = [tuple(torch.rand(5, 6) + 0.1 for _ in args)]
+    check_export(torch.nn.GaussianNLLLoss(), args, (dims, dims, dims), others, atol=1e-4)
+
+
+def test_torch_is_as_before():
+    before = torch.cov, torch.Tensor.cov, F.gaussian_nll_loss
+    check_export(STATISTICS["cov"], (X,), None)
+    assert before == (torch.cov, torch.Tensor.cov, F.gaussian_nll_loss)

@@ -1,0 +1,94 @@
+"""Functions of torch that check the content of their tensors, which no graph can do.
+
+``torch.cov`` and ``torch.corrcoef`` look at the number of observations in a tensor,
+``gaussian_nll_loss`` at the signs of the variances. Here, they compute the same without a look: the
+model does not refuse what torch refuses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .attributes import patched
+
+_UNTYPED: Any = torch
+_FUNCTIONS: Any = torch.nn.functional
+
+
+def _observations(x: torch.Tensor) -> torch.Tensor:
+    """One variable for each row."""
+    return x if x.ndim == 2 else x.reshape(1, -1)
+
+
+def _cov(
+    input: torch.Tensor,
+    *,
+    correction: int = 1,
+    fweights: torch.Tensor | None = None,
+    aweights: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The covariances of the rows, with the frequencies and the weights of their values."""
+    x = _observations(input)
+    weights = [w for w in (fweights, aweights) if w is not None]
+    if weights:
+        weight = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        total: Any = weight.sum()
+        average = (x * weight).sum(1) / total
+        lost = correction if aweights is None else correction * (weight * aweights).sum() / total
+        degrees: Any = torch.clamp(total - lost, min=0)
+    else:
+        weight = None
+        average = x.sum(1) / x.shape[1]
+        degrees = _UNTYPED.sym_max(x.shape[1] - correction, 0)
+        degrees = _UNTYPED.full((), degrees, dtype=average.real.dtype)
+    centered = x - average.unsqueeze(1)
+    weighted = centered if weight is None else centered * weight
+    return torch.true_divide(centered @ weighted.mH, degrees).squeeze()
+
+
+def _corrcoef(input: torch.Tensor) -> torch.Tensor:
+    """The covariances over the standard deviations."""
+    c = _cov(input)
+    if c.ndim == 0:
+        return c / c
+    deviations = torch.sqrt(c.diagonal().real)
+    found = c / deviations.reshape(-1, 1) / deviations.reshape(1, -1)
+    if not found.is_complex():
+        return found.clip(-1, 1)
+    return torch.complex(found.real.clip(-1, 1), found.imag.clip(-1, 1))
+
+
+def _gaussian_nll_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    var: torch.Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The negative log-likelihood of a normal law; a negative variance is *eps*, not an error."""
+    if isinstance(var, float):
+        var = var * torch.ones_like(input)
+    if var.ndim == input.ndim - 1:
+        var = var.unsqueeze(-1)
+    variance = var.clamp(min=eps)
+    loss = 0.5 * (torch.log(variance) + (input - target) ** 2 / variance)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+@contextlib.contextmanager
+def skip_content_checks() -> Iterator[None]:
+    """Computes covariances and losses without a look at values in this context."""
+    statistics = {"cov": _cov, "corrcoef": _corrcoef}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(patched(torch, statistics))
+        stack.enter_context(patched(torch.Tensor, statistics))
+        stack.enter_context(patched(_FUNCTIONS, {"gaussian_nll_loss": _gaussian_nll_loss}))
+        yield
