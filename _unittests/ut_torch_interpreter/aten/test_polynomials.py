@@ -31,3 +31,10 @@ def test_a_number_and_doubles():
     fct = torch.special.legendre_polynomial_p
     check_export(lambda n: fct(0.3, n), (DEGREES,))
     check_export(lambda x: fct(x, DEGREES[0]), (X.double(),), atol=1e-12)
+
+
+def test_one_value_without_dimension():
+    def model(x, n):
+        return torch.special.chebyshev_polynomial_u(x, n)
+
+    check_export(model, (torch.tensor(0.3), torch.tensor(5)), None)
