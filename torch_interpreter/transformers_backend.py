@@ -168,7 +168,7 @@ def registered_caches(classes: Collection[type]) -> Iterator[None]:
     pytree = torch.utils._pytree
     nodes = pytree.SUPPORTED_NODES
     ours = {cls: nodes[cls] for cls in classes if cls in nodes and _is_ours(nodes[cls])}
-    names = {cls: pytree.SUPPORTED_SERIALIZED_TYPES[cls].serialized_type_name for cls in ours}
+    written = {cls: pytree.SUPPORTED_SERIALIZED_TYPES[cls] for cls in ours}
     for cls in ours:
         pytree._deregister_pytree_node(cls)
     added = [cls for cls in classes if cls not in nodes]
@@ -184,7 +184,9 @@ def registered_caches(classes: Collection[type]) -> Iterator[None]:
                 cls,
                 node.flatten_fn,
                 node.unflatten_fn,
-                serialized_type_name=names[cls],
+                serialized_type_name=written[cls].serialized_type_name,
+                to_dumpable_context=written[cls].to_dumpable_context,
+                from_dumpable_context=written[cls].from_dumpable_context,
                 flatten_with_keys_fn=node.flatten_with_keys_fn,
             )
 
