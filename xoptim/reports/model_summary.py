@@ -108,10 +108,14 @@ def weight_bytes(model: ModelProto) -> int:
     :param model: any model
     :return: number of bytes
     """
-    return sum(_tensor_bytes(site.tensor) for site in iter_tensor_sites(model))
+    return sum(tensor_bytes(site.tensor) for site in iter_tensor_sites(model))
 
 
-def _tensor_bytes(tensor: TensorProto) -> int:
+def tensor_bytes(tensor: TensorProto) -> int:
+    """The bytes of a tensor, which is not read, those of its proto if its type is not known.
+
+    :param tensor: any tensor
+    """
     try:
         return tensor_nbytes(tensor)
     except InvalidModelError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,15 +13,12 @@ from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import symbols
-from xbuilder.errors import InvalidModelError
-from xbuilder.files.external_data import tensor_nbytes
-from xbuilder.files.model_files import load_model
 from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.protos.pretty import pretty_value_info
 
 from ..reports.costs import Costs, costs_of
-from ..reports.model_summary import count_ops
+from ..reports.model_summary import count_ops, tensor_bytes
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
 from .tables import counted, human_bytes, print_line, print_table
 
@@ -162,17 +160,16 @@ def summarize(
         done = summarize("model.onnx", {"batch": 8})
         print(done.parameters, done.costs.total, done.costs.at(done.costs.total))
     """
-    is_proto = isinstance(model, ModelProto)
-    proto = model if is_proto else load_model(model, data_roots, check_data=False).proto
-    assert isinstance(proto, ModelProto)
-    builder = GraphBuilder(
-        model if is_proto else str(model), infer_shapes_options=True, allowed_roots=data_roots
-    )
+    source = model if isinstance(model, ModelProto) else str(model)
+    builder = GraphBuilder(source, infer_shapes_options=True, allowed_roots=data_roots)
+    proto: ModelProto = builder.origin
     tensors = [site.tensor for site in iter_tensor_sites(proto)]
     weights: Counter[str] = Counter()
     for tensor in tensors:
-        weights[TensorProto.DataType.Name(tensor.data_type)] += _bytes(tensor)
-    largest = sorted((t for t in tensors if _bytes(t) >= _SMALL), key=_bytes, reverse=True)
+        weights[TensorProto.DataType.Name(tensor.data_type)] += tensor_bytes(tensor)
+    largest = sorted(
+        (t for t in tensors if tensor_bytes(t) >= _SMALL), key=tensor_bytes, reverse=True
+    )
     return ModelSummary(
         f"{proto.producer_name} {proto.producer_version}".strip(),
         proto.ir_version,
@@ -182,25 +179,11 @@ def summarize(
         open_dimensions(proto),
         count_ops(proto),
         len(proto.functions),
-        sum(_elements(tensor) for tensor in tensors),
+        sum(math.prod(tensor.dims) for tensor in tensors),
         dict(weights.most_common()),
-        [(t.name, _described(t), _bytes(t)) for t in largest[:_LARGEST]],
+        [(t.name, _described(t), tensor_bytes(t)) for t in largest[:_LARGEST]],
         costs_of(builder.graph, sizes),
     )
-
-
-def _elements(tensor: TensorProto) -> int:
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
-    return count
-
-
-def _bytes(tensor: TensorProto) -> int:
-    try:
-        return tensor_nbytes(tensor)
-    except InvalidModelError:
-        return int(tensor.ByteSize())
 
 
 def _described(tensor: TensorProto) -> str:

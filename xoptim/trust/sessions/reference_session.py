@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from xbuilder.errors import XoptimError
 
@@ -16,10 +17,10 @@ from .runtime import Model, Session, VerificationError, container_of, short
 class _Evaluator:
     """The reference evaluator, without its warnings on the values it computes."""
 
-    def __init__(self, model: Model):
+    def __init__(self, model: ModelProto):
         from onnx.reference import ReferenceEvaluator
 
-        self._evaluator = ReferenceEvaluator(container_of(model).to_model_proto())
+        self._evaluator = ReferenceEvaluator(model)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """Runs the model."""
@@ -46,8 +47,8 @@ def reference_session(model: Model, which: str, error: VerificationError) -> Ses
             session = reference_session(model, "first", e)
     """
     try:
-        evaluator = _Evaluator(model)
-        proto = container_of(model).proto
+        proto = container_of(model).to_model_proto()
+        evaluator = _Evaluator(proto)
     except (XoptimError, NotImplementedError, RuntimeError, TypeError, ValueError) as e:
         raise VerificationError(
             f"{error}; the reference evaluator of onnx does not either: {short(e)}"
