@@ -23,9 +23,9 @@ from ..surgery.opset_conversion import convert_opset
 from ..surgery.signature import SignatureChanges, change_signature
 from ..trust.inputs.coverage import unverified
 from ..trust.rewrite_places import RewritePlaces
-from ..trust.verification import VerificationReport, verify_models
+from ..trust.verification import verify_models
 from ..trust.windows.validation import Validation
-from .measure import ModelLatency, measure_models
+from .measure import measure_models
 from .result import OptimizedModel
 from .saving import SavingFormat, data_files, stored
 
@@ -127,11 +127,8 @@ class Optimization:
         )
         if self.other_set:
             done.other_matches = _matches(builder, self.other_set, self.processor)
-        if self.comparison is not None:
-            report = done.verification = self._verify(self.comparison, before, result)
-            done.unverified = unverified(report.never_ran, places.results if places else None)
-        if self.measured is not None and not done.failure:
-            done.latency = self._measure(self.measured, before, result)
+        if self.comparison is not None or self.measured is not None:
+            self._run_both(done, places)
         return done
 
     def _read(self, features: list[Feature]) -> tuple[GraphBuilder, ModelProto]:
@@ -192,30 +189,26 @@ class Optimization:
         container = ModelContainer(before, base_dir=self.model.parent, allowed_roots=roots)
         return Path(container.save(folder / "before.onnx")[-1])
 
-    def _measure(
-        self, how: Mapping[str, Any], before: ModelProto, result: ModelProto | ModelContainer
-    ) -> list[ModelLatency]:
-        """Measures the time of both models."""
-        with temporary_folder(str(self.folder), "xoptim") as folder:
-            first = self._reference(before, Path(folder))
-            return measure_models(first, result, names=("before", "after"), **how)
-
-    def _verify(
-        self, how: Mapping[str, Any], before: ModelProto, result: ModelProto | ModelContainer
-    ) -> VerificationReport:
-        """Compares the results of the two models.
+    def _run_both(self, done: OptimizedModel, places: RewritePlaces | None) -> None:
+        """Compares the results of the two models and measures their time, if it is asked for.
 
         onnxruntime reads models with external data from files. They are written in a temporary
         folder where there is room for them, and removed at the end.
         """
         with temporary_folder(str(self.folder), "xoptim") as folder:
-            first = self._reference(before, Path(folder))
+            before = self._reference(done.before, Path(folder))
             after: ModelProto | Path
-            if isinstance(result, ModelContainer):
-                after = Path(result.save(Path(folder) / "after.onnx")[-1])
+            if isinstance(done.stored, ModelContainer):
+                after = Path(done.stored.save(Path(folder) / "after.onnx")[-1])
             else:
-                after = result
-            return verify_models(first, after, **how, isolated=True)
+                after = done.stored
+            if self.comparison is not None:
+                report = verify_models(before, after, **self.comparison, isolated=True)
+                done.verification = report
+                done.unverified = unverified(report.never_ran, places.results if places else None)
+            if self.measured is not None and not done.failure:
+                names = ("before", "after")
+                done.latency = measure_models(before, after, names=names, **self.measured)
 
 
 def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:
