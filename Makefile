@@ -120,6 +120,7 @@ doc: $(VENV)/.doc
 
 bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output
+	$(BIN)/python _doc/examples/bench_corners.py --output bench_output --sizes 1000 10000
 	$(BIN)/python _doc/examples/bench_peers.py --output bench_output
 	$(BIN)/python _doc/examples/bench_shapes.py --output bench_output
 	$(BIN)/python _doc/examples/bench_corpus.py --output bench_output
