@@ -7,10 +7,11 @@ Two rules of Reshape decide everything here: without `allowzero`, 0 copies the d
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import prod
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, is_static
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import moved_axes
@@ -26,11 +27,14 @@ _BEFORE = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
 @rewrite(
     "default",
-    root="Reshape",
+    root=("Flatten", "Reshape"),
     after=_BEFORE,
     priority="first",
     min_opset=5,
-    aliases=("FlattenReshape", "UnsqueezeOrSqueezeReshape", "UnsqueezeReshape"),
+    aliases=(
+        *("FlattenReshape", "SqueezeFlatten"),
+        *("UnsqueezeOrSqueezeReshape", "UnsqueezeReshape"),
+    ),
 )
 def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Reshape(move(x), t) -> Reshape(x, t), move is Reshape, Flatten, Squeeze or Unsqueeze.
@@ -42,12 +46,16 @@ def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     5. The result has the shape of x: it is x.
     6. A 0 of t copies another dimension, and the result is x with more dimensions 1, or fewer:
        Unsqueeze(x, axes) or Squeeze(x, axes), from opset 13.
-    7. If the inner result is used elsewhere, the first node is kept for the others.
+    7. Flatten(move(x)) -> Reshape(x, (-1, n)) or Reshape(x, (n, -1)), n being the product of the
+       dimensions after the axis or before it, if they are known and not null.
+    8. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, *_BEFORE)
     x = g.record(first).inputs[0]
     if g.same_shape(x, second.output[0]):
         return x
+    if second.op_type == "Flatten":
+        return g.op.Reshape(x, _flat_target(g, second))
     if g.main_opset >= 13 and 0 in (int_values(g, second.input[1]) or ()):
         before, after = moved_shape(g, x), reshaped(g, second)
         change = ones_difference(before or (), after or (), dims_are_equal(g))
@@ -56,6 +64,18 @@ def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
             return moved
     target = _target_elsewhere(g, first, second)
     return g.like(second, x, second.input[1]) if target is None else g.op.Reshape(x, target)
+
+
+def _flat_target(g: RewriteContext, flatten: NodeProto) -> Ints:
+    """The rows and the columns of a Flatten, one of them deduced; refuses if both are unknown."""
+    dims = g.shape_of(flatten.input[0])
+    axis = int_attribute(flatten, "axis", 1)
+    if axis is None or not -len(dims) <= axis <= len(dims):
+        g.refuse("no axis")
+    axis = axis + len(dims) if axis < 0 else axis
+    rows, columns = (prod(d) if is_static(d) else 0 for d in (dims[:axis], dims[axis:]))
+    g.require(rows or columns, "the dimensions are not known, or may be null")
+    return (-1, columns) if columns else (rows, -1)
 
 
 def _target_elsewhere(g: RewriteContext, first: NodeProto, second: NodeProto) -> Ints | None:
