@@ -143,7 +143,8 @@ def _require_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) 
     if prove_ge(others, 1, constraints) is True:
         return
     run = g.producer_or_none(vector, "Range")
-    g.require(run is not None, OUTSIDE)
+    if run is None:
+        g.refuse(OUTSIDE)
     start, limit = (scalar_dim(g, name) for name in run.input[:2])
     inside = (
         start is not None

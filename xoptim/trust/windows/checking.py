@@ -212,8 +212,8 @@ class _Check:
         yield sizes, *accepted[1:]
         high = accepted[0].high
         # no kernel tells how ties and NaN are ordered if the reference evaluator is alone
-        others = (TIES, SPECIAL) if first and self.facts and self._loads(RUNTIME) else ()
-        others = others[1:] if self.brief else others
+        kinds = [SPECIAL] if self.brief else [TIES, SPECIAL]
+        others = kinds if first and self.facts and self._loads(RUNTIME) else []
         for i, kind in enumerate(others, 1):
             if self.cost < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
                 draw = Draw(kind, seed + i, high, -high if kind == TIES else 0, rank)
