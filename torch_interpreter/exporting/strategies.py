@@ -213,7 +213,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
                 ),
             )
 
-        return export() if options.strict else keep_python_numbers(export)
+        return export() if options.strict else keep_python_numbers(export, mod)
 
 
 def _export_jit(request: _Request) -> torch.export.ExportedProgram:
