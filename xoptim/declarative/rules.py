@@ -254,10 +254,11 @@ def rule(
     """Decorator: equations, with conditions, become a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and any name of the equations: a variable is
-    the name of a result, an attribute is its value, a variable annotated `float` is the value of a
-    scalar constant; one that a side does not have is None. It refuses (`g.require`), and may return
-    a dictionary with the values the right-hand side lacks. When a text has no arrow, the function
-    returns the right-hand side itself, as :meth:`Rewrite.rewrite` does.
+    the name of a result, an attribute is its value, a variable annotated `float` (or
+    `float | None`) is the value of a scalar constant; one that a side does not have is None. It
+    refuses (`g.require`), and may return a dictionary with the values the right-hand side lacks.
+    When a text has no arrow, the function returns the right-hand side itself, as
+    :meth:`Rewrite.rewrite` does.
 
     :param texts: sets it belongs to, and equations, tried in their order; without any set, the
         pattern is not registered
@@ -476,7 +477,8 @@ def variables_of(graph: SmallGraph) -> list[Variable]:
 def _values_asked_by(condition: Condition | None) -> list[str]:
     """Names of the arguments annotated as numbers, which receive values of scalar constants."""
     parameters = {} if condition is None else inspect.signature(condition).parameters
-    return [n for n, p in parameters.items() if p.annotation in (float, int, "float", "int")]
+    texts = {n: inspect.formatannotation(p.annotation) for n, p in parameters.items()}
+    return [n for n, t in texts.items() if t.strip("'").removesuffix(" | None") in ("float", "int")]
 
 
 def _arguments(name: str, condition: Condition, sides: Sequence[RuleSide]) -> tuple[str, ...]:
