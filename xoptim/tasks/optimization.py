@@ -18,6 +18,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
 
+from ..catalogue.targets import check_target
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..surgery.opset_conversion import convert_opset
 from ..surgery.signature import SignatureChanges, change_signature
@@ -40,6 +41,7 @@ class Optimization:
     :param model: what :class:`xbuilder.GraphBuilder` reads: a path, a ModelProto...
     :param patterns: selection of patterns, None for none
     :param processor: processors the model is meant for, such as `CPU,CUDA`
+    :param target: what runs the model, see :mod:`xoptim.catalogue.targets`; None for no constraint
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param trust_shapes: the shapes the file declares for computed results are right
     :param positive_dims: dimensions of the inputs that are never 0, True for all of them
@@ -67,6 +69,7 @@ class Optimization:
     model: Any
     patterns: Any = "default"
     processor: str = "CPU"
+    target: str | None = None
     max_iter: int = -1
     trust_shapes: bool = False
     positive_dims: bool | Sequence[str] = False
@@ -91,6 +94,7 @@ class Optimization:
         """Reads, optimizes and verifies the model.
 
         :return: the optimized model and its statistics
+        :raises OptionError: if a pattern wrote an operator that the target does not run
         :raises XoptimError: if the model cannot be read, optimized, or does not run
         """
         from ..toolkit.features import Provenance
@@ -111,6 +115,8 @@ class Optimization:
             container.protect(data_files(before, self.model))
         if provenance is not None:
             provenance.annotate(container.proto)
+        if self.target is not None:
+            check_target(self.target, before, container.proto)
         seconds = time.perf_counter() - begin
         result = stored(container, before, self.saving)
         done = OptimizedModel(

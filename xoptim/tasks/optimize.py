@@ -9,6 +9,7 @@ from typing import Any
 
 from xbuilder.errors import OptionError
 
+from ..catalogue.targets import target_options
 from ..trust.verification import VerificationError
 from ..trust.windows.validation import Validation
 from .optimization import Optimization
@@ -28,6 +29,7 @@ def optimize(
     patterns: Any = "default",
     output: str | os.PathLike[str] | None = None,
     processor: str = "CPU",
+    target: str | None = None,
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     verify: bool = False,
     validate: bool = False,
@@ -45,6 +47,8 @@ def optimize(
         runs; instances of patterns; None for the passes alone
     :param output: where the model is written, if everything went well
     :param processor: the processors the model is meant for
+    :param target: what runs the model: `any`, `onnxruntime`, `onnxruntime-cuda`, `openvino`,
+        `tensorrt`. It chooses the sets in place of `default` and the operators that may be written
     :param inputs: inputs by name, or several sets; the others are drawn
     :param verify: runs both models and compares their outputs
     :param validate: checks each rewrite in its window
@@ -58,19 +62,19 @@ def optimize(
 
     ::
 
-        done = xoptim.optimize("model.onnx", patterns="default+onnxruntime", verify=True)
+        done = xoptim.optimize("model.onnx", target="onnxruntime", verify=True)
         print(done)
     """
     how = _comparison(options, verify or measure)
+    public = options.pop("public_operators", False)
     source = model_source(model, args, kwargs, dynamic_shapes)
     done = _task(
         options,
         output,
         model=source,
-        patterns=_patterns(patterns),
-        processor=processor,
+        **target_options(target, _patterns(patterns), processor, public),
         comparison={"inputs": inputs, **how} if verify else None,
-        other_set="onnxruntime" if patterns == "default" else "",
+        other_set="onnxruntime" if patterns == "default" and target is None else "",
         measured=_measured({"inputs": inputs, **how}) if measure else None,
         validation=Validation() if validate else None,
     ).run()
