@@ -38,6 +38,17 @@ def test_given_inputs_have_the_old_names(model, tmp_path):
     run("optimize", model, "--dry-run", "--rename", "x=images", "--verify", "--input", given)
 
 
+def test_border(model, tmp_path):
+    out = tmp_path / "out.onnx"
+    np.save(tmp_path / "x.npy", np.ones((2, 4), np.float32))
+    given = f"x={tmp_path / 'x.npy'}"
+    options = ("--cast", "x=float16", "--cast", "z=double", "--inputs-order", "x")
+    run("optimize", model, out, *options, "--verify", "--input", given)
+    graph = onnx.load(out).graph
+    types = [v.type.tensor_type.elem_type for v in (*graph.input, *graph.output)]
+    assert types == [onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE]
+
+
 def test_external_data(tmp_path):
     """The weights stay in their file, the verification finds them."""
     made = onnx.parser.parse_model(
@@ -63,6 +74,10 @@ def test_external_data(tmp_path):
         (["--input-shape", "x:1,4", "--input-shape", "x:2,4"], "'x' has two shapes"),
         (["--rename", "x"], "is not old=new"),
         (["--rename", "x=a", "--rename", "x=b"], "has two new names"),
+        (["--cast", "x"], "is not name=type"),
+        (["--cast", "x=half", "--cast", "x=double"], "'x' has two types"),
+        (["--cast", "x=half"], "no type 'half' a tensor may be cast to"),
+        (["--inputs-order", "y"], "no input 'y'"),
         (["--set-dim", "m=1"], "no dynamic dimension 'm'"),
     ],
 )
