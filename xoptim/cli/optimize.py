@@ -161,6 +161,7 @@ def optimize(
         saving=storage.read(ctx),
         target_opset=target_opset,
         signature=signature.changes,
+        dynamic=signature.dynamic,
         provenance=provenance,
         other_set="" if target or public_operators or patterns != "default" else "onnxruntime",
         late_checks=not dry_run,  # a weight is checked when it is written

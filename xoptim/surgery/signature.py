@@ -83,14 +83,15 @@ def change_signature(model: ModelProto, changes: SignatureChanges, copy: bool = 
     if copy:
         changed = ModelProto()
         changed.CopyFrom(model)
+    forget_unknown_sizes(changed)
     sizes: dict[str, Dim] = {}
-    _check_known(changes.shapes, {v.name for v in changed.graph.input}, "input")
+    check_known(changes.shapes, {v.name for v in changed.graph.input}, "input")
     for name, shape in changes.shapes.items():
         _set_shape(changed, name, shape, sizes)
     for name, size in changes.sizes.items():
         _settle(sizes, _named(changed, name), size)
     new_names = {name: new for name, new in changes.dims.items() if name != new}
-    _check_known(new_names, _symbols(changed), "dimension")
+    check_known(new_names, _symbols(changed), "dimension")
     for old, new in new_names.items():
         _settle(sizes, old, new)
     _substitute(changed, sizes)
@@ -105,8 +106,14 @@ def change_signature(model: ModelProto, changes: SignatureChanges, copy: bool = 
     return changed
 
 
-def _check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Refuses a name that is not known, tells the closest ones."""
+def check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Refuses a name that is not known.
+
+    :param names: the names of a user
+    :param known: those that exist
+    :param what: the noun of the message
+    :raises OptionError: the message tells the closest ones
+    """
     known = sorted(known)
     for name in names:
         if name not in known:
@@ -136,18 +143,34 @@ def _value_infos(model: ModelProto) -> Iterator[ValueInfoProto]:
         yield from function.value_info
 
 
-def _dims_of(kind: TypeProto) -> Iterator[Any]:
-    """The dimensions of a type, those of the elements of a sequence included."""
+def dims_of(kind: TypeProto) -> Iterator[Any]:
+    """The dimensions of a type, those of the elements of a sequence included.
+
+    :param kind: the type
+    """
     which = kind.WhichOneof("value")
     if which in ("sequence_type", "optional_type"):
-        yield from _dims_of(getattr(kind, which).elem_type)
+        yield from dims_of(getattr(kind, which).elem_type)
     elif which in ("tensor_type", "sparse_tensor_type"):
         yield from getattr(kind, which).shape.dim
 
 
+def forget_unknown_sizes(model: ModelProto) -> None:
+    """Removes the size -1 and the name ?, which some exporters write for an unknown size.
+
+    :param model: the model, its inputs are changed
+    """
+    for value in model.graph.input:
+        for dim in dims_of(value.type):
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
+            elif dim.dim_param == "?":
+                dim.ClearField("dim_param")
+
+
 def _symbols(model: ModelProto) -> set[str]:
     """The names of the dimensions of the inputs."""
-    found = (d.dim_param for v in model.graph.input for d in _dims_of(v.type))
+    found = (d.dim_param for v in model.graph.input for d in dims_of(v.type))
     return {name for name in found if name}
 
 
@@ -155,10 +178,10 @@ def _named(model: ModelProto, name: str) -> str:
     """The name of a dimension, given one if the user says where it is: `x[0]`."""
     places = {}
     for value in model.graph.input:
-        for axis, dim in enumerate(_dims_of(value.type)):
+        for axis, dim in enumerate(dims_of(value.type)):
             if not dim.HasField("dim_value"):
                 places[f"{value.name}[{axis}]"] = dim
-    _check_known([name], {*_symbols(model), *places}, "dynamic dimension")
+    check_known([name], {*_symbols(model), *places}, "dynamic dimension")
     if name in places and name not in _symbols(model):
         dim = places[name]
         if not dim.dim_param:
@@ -198,7 +221,7 @@ def _substitute(model: ModelProto, sizes: Mapping[str, Dim]) -> None:
     if not sizes:
         return
     for value in _value_infos(model):
-        for dim in _dims_of(value.type):
+        for dim in dims_of(value.type):
             text = dim.dim_param
             if not text:
                 continue
@@ -221,7 +244,7 @@ def _rename(model: ModelProto, names: Mapping[str, str]) -> None:
     weights = [*graph.initializer, *(s.values for s in graph.sparse_initializer)]
     made = {o for node in graph.node for o in node.output if o}
     known = {*made, *(v.name for v in graph.input), *(w.name for w in weights)}
-    _check_known(names, known, "result")
+    check_known(names, known, "result")
     inner = {o for n in all_nodes(graph.node) for o in n.output}
     for new in names.values():
         if (new in known or new in inner) and new not in names:
@@ -255,7 +278,7 @@ def _renamed(node: NodeProto, names: Mapping[str, str], rename: Callable[[str], 
 def _keep_outputs(graph: GraphProto, outputs: Sequence[str]) -> None:
     """Keeps some outputs only, in this order. The optimizer removes what nothing needs any more."""
     known = {value.name: value for value in graph.output}
-    _check_known(outputs, known, "output")
+    check_known(outputs, known, "output")
     kept = [known[name] for name in dict.fromkeys(outputs)]
     del graph.output[:]
     graph.output.extend(kept)
@@ -264,7 +287,7 @@ def _keep_outputs(graph: GraphProto, outputs: Sequence[str]) -> None:
 def _order_inputs(graph: GraphProto, inputs: Sequence[str]) -> None:
     """Puts some inputs first, in this order."""
     known = {value.name: value for value in graph.input}
-    _check_known(inputs, known, "input")
+    check_known(inputs, known, "input")
     ordered = [known[name] for name in dict.fromkeys((*inputs, *known))]
     del graph.input[:]
     graph.input.extend(ordered)
@@ -277,7 +300,7 @@ def _cast(model: ModelProto, name: str, kind: str) -> None:
     """Gives another type to an input or an output, with a Cast between it and the nodes."""
     graph = model.graph
     inputs, outputs = ({v.name: v for v in values} for values in (graph.input, graph.output))
-    _check_known([name], {*inputs, *outputs}, "input or output")
+    check_known([name], {*inputs, *outputs}, "input or output")
     if kind not in _TYPES:
         close = closest_names(kind, _TYPES)
         hint = f"did you mean {close[0]!r}" if close else f"expected one of {sorted(_TYPES)}"

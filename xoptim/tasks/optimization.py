@@ -20,8 +20,9 @@ from xbuilder.graph.features import Feature
 
 from ..catalogue.targets import check_target
 from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..surgery.dynamic import make_dynamic
 from ..surgery.opset_conversion import convert_opset
-from ..surgery.signature import SignatureChanges, change_signature
+from ..surgery.signature import Shape, SignatureChanges, change_signature
 from ..trust.inputs.coverage import unverified
 from ..trust.rewrite_places import RewritePlaces
 from ..trust.verification import verify_models
@@ -51,6 +52,8 @@ class Optimization:
     :param saving: where the weights go
     :param target_opset: opset the model is converted to first, None to keep its own
     :param signature: changes of the signature, made first
+    :param dynamic: shapes of inputs, with names in place of the sizes that become dynamic, see
+        :func:`xoptim.surgery.dynamic.make_dynamic`
     :param comparison: the results are compared before writing, with these arguments of
         :func:`xoptim.trust.verification.verify_models`; None does not
     :param measured: the time of both models is measured, with these arguments of
@@ -79,6 +82,7 @@ class Optimization:
     saving: SavingFormat = field(default_factory=SavingFormat)
     target_opset: int | None = None
     signature: SignatureChanges = field(default_factory=SignatureChanges)
+    dynamic: Mapping[str, Shape] = field(default_factory=dict)
     comparison: Mapping[str, Any] | None = None
     measured: Mapping[str, Any] | None = None
     folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
@@ -103,7 +107,8 @@ class Optimization:
         provenance = Provenance() if self.provenance else None
         places = RewritePlaces() if self.comparison is not None else None
         observers = (self.validation, self.profile, provenance, places, *self.features)
-        builder, before = self._read([f for f in observers if f is not None])
+        mended: list[str] = []
+        builder, before = self._read([f for f in observers if f is not None], mended)
         # the container of a small model costs nothing, because its weights are still the builder's
         container, rows = builder.to_onnx(
             large_model=True,
@@ -127,6 +132,7 @@ class Optimization:
             seconds,
             name=str(self.model) if isinstance(self.model, Path) else before.graph.name,
             patterns=self.patterns,
+            mended=mended,
             saving=self.saving,
             profile=self.profile,
             validation=None if self.validation is None else self.validation.summary,
@@ -137,8 +143,9 @@ class Optimization:
             self._run_both(done, places)
         return done
 
-    def _read(self, features: list[Feature]) -> tuple[GraphBuilder, ModelProto]:
-        """The model, converted to another opset if asked, and as it was read."""
+    def _read(self, features: list[Feature], mended: list[str]) -> tuple[GraphBuilder, ModelProto]:
+        """The model, converted to another opset if asked, and as it was read. The nodes that no
+        longer fix a size are added to a list."""
         options = OptimizationOptions(
             patterns=self.patterns,
             max_iter=self.max_iter,
@@ -160,7 +167,7 @@ class Optimization:
                 base_dir=folder,
             )
 
-        if self.target_opset is None and not self.signature:
+        if self.target_opset is None and not self.signature and not self.dynamic:
             read = builder(self.model)
             return read, read.origin
         is_file = isinstance(self.model, Path)
@@ -168,11 +175,16 @@ class Optimization:
         proto = self.model if source is None else source.proto
         if self.signature:
             proto = change_signature(proto, self.signature, copy=not is_file)
+        folder = None if source is None else source.base_dir
         converted = proto
+        if self.dynamic:
+            made = make_dynamic(proto, self.dynamic, folder, self.data_roots)
+            converted = made.model
+            mended += made.mended
         if self.target_opset is not None:
             self._check_functions(proto)
-            converted = convert_opset(proto, self.target_opset)
-        return builder(converted, None if source is None else source.base_dir), proto
+            converted = convert_opset(converted, self.target_opset)
+        return builder(converted, folder), proto
 
     def _check_functions(self, proto: ModelProto) -> None:
         """Refuses to convert functions that are kept.

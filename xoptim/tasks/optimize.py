@@ -67,8 +67,9 @@ def optimize(
     :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes of the signature made
         first, `set_dims={"batch": 1}`, `input_shapes={"x": (1, 3, 640, 640)}`, `rename_dims`,
         `rename={"old": "new"}`, `keep_outputs=["y"]`, `inputs_order=["x"]`,
-        `cast={"x": "float16"}`, see :class:`xoptim.surgery.signature.SignatureChanges`; other ones
-        of :class:`xoptim.tasks.optimization.Optimization`
+        `cast={"x": "float16"}`, see :class:`xoptim.surgery.signature.SignatureChanges`;
+        `dynamic={"x": ("batch", 3, "h", "w")}`, see :func:`xoptim.surgery.dynamic.make_dynamic`;
+        other ones of :class:`xoptim.tasks.optimization.Optimization`
     :return: the model, its statistics and reports
     :raises VerificationError: the outputs differ, or the model does not run
     :raises WrongRewriteError: a rewrite is wrong, with *validate*

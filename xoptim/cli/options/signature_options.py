@@ -23,6 +23,7 @@ class SignatureOptions:
     keep_outputs: Sequence[str]
     inputs_order: Sequence[str]
     cast: Mapping[str, str]
+    dynamic: Mapping[str, Sequence[int | str]]
 
     @property
     def changes(self) -> SignatureChanges:
@@ -38,11 +39,17 @@ class SignatureOptions:
         )
 
     @property
+    def is_changed(self) -> bool:
+        """Whether something is asked for."""
+        return any(vars(self).values())
+
+    @property
     def words(self) -> list[str]:
         """The options of the command line that say the same."""
         found = [w for n, s in self.set_dims.items() for w in ("--set-dim", f"{n}={s}")]
-        for name, shape in self.input_shapes.items():
-            found += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
+        for option, shapes in (("--input-shape", self.input_shapes), ("--dynamic", self.dynamic)):
+            for name, shape in shapes.items():
+                found += [option, f"{name}:{','.join(map(str, shape))}"]
         found += [w for n, s in self.rename_dims.items() for w in ("--rename-dim", f"{n}={s}")]
         found += [w for n, s in self.renamed.items() for w in ("--rename", f"{n}={s}")]
         found += ["--keep-outputs", ",".join(self.keep_outputs)] if self.keep_outputs else []
@@ -146,5 +153,12 @@ signature_options = bundled(
         callback=_parse_names,
         metavar="NAME=TYPE",
         help="Another type for an input or an output, with a Cast: x=float16.",
+    ),
+    click.option(
+        "--dynamic",
+        multiple=True,
+        callback=_parse_shapes,
+        metavar="INPUT:SHAPE",
+        help="Makes sizes of an input dynamic, if no node depends on them: x:batch,3,h,w.",
     ),
 )
