@@ -226,7 +226,9 @@ class Optimization:
                 done.unverified = unverified(report.never_ran, places.results if places else None)
             if self.measured is not None and not done.failure:
                 names = ("before", "after")
-                done.latency = measure_models(before, after, names=names, **self.measured)
+                done.latency = measure_models(
+                    before, after, names=names, memory=False, **self.measured
+                )
 
 
 def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:
