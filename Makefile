@@ -51,7 +51,7 @@ $(VENV)/.torch: | $(BIN)/python
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.torch
 	@echo "== pip installs this project and what it needs in $(VENV): about a minute"
-	$(PIP) -e ".[torch,plot]"
+	$(PIP) -e ".[torch,plot,report]"
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.torch
