@@ -111,7 +111,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(VENV)/.test
+format: $(VENV)/.light
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -1,10 +1,11 @@
-"""The order of the tests, and those left out without torch."""
+"""The order of the tests, a sample of them, and those left out without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -32,6 +33,16 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files before the others."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of a sample."""
+    text = "runs one test in N, the same ones each time"
+    parser.addoption("--sample", type=int, default=1, metavar="N", help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps the sample, puts the longest files before the others."""
+    count = config.getoption("sample")
+    others = [item for item in items if crc32(item.nodeid.encode()) % count]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if crc32(item.nodeid.encode()) % count == 0]
     items.sort(key=lambda item: item.path.name not in LONGEST)

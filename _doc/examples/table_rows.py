@@ -4,7 +4,10 @@ written as soon as it is known. A benchmark that is interrupted goes on from its
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
+import resource
+import signal
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,10 +20,16 @@ import torch
 
 #: the rows by what identifies them
 Rows = dict[tuple[str, ...], dict[str, Any]]
+#: a process that waits ends too, after so many times its limit
+_WAIT = 20
 
 
-def _quietly(queue: Any, row_of: Callable[..., dict[str, Any]], way: Sequence[str]) -> None:
-    """Computes a row on one thread, without the warnings."""
+def _quietly(
+    queue: Any, limit: float, row_of: Callable[..., dict[str, Any]], way: Sequence[str]
+) -> None:
+    """Computes a row on one thread, without the warnings, in so many seconds of the processor."""
+    seconds = max(1, math.ceil(limit))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     onnxruntime.set_default_logger_severity(4)
@@ -30,24 +39,26 @@ def _quietly(queue: Any, row_of: Callable[..., dict[str, Any]], way: Sequence[st
 
 def row_within(limit: float, row_of: Callable[..., dict[str, Any]], *way: str) -> Any:
     """A row computed in a process of its own; why there is none, as a text, if it takes too long or
-    if the process ends.
+    if the process ends. How busy the machine is does not count.
 
-    :param limit: seconds
+    :param limit: seconds of the processor
     :param row_of: computes the row
     :param way: its arguments
     """
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    process = context.Process(target=_quietly, args=(queue, row_of, way))
+    process = context.Process(target=_quietly, args=(queue, limit, row_of, way))
     process.start()
     begin = time.monotonic()
-    while process.is_alive() and time.monotonic() - begin < limit and queue.empty():
+    while process.is_alive() and time.monotonic() - begin < _WAIT * limit and queue.empty():
         time.sleep(0.01)
     row = None if queue.empty() else queue.get()
-    if row is None:
-        row = f"longer than {limit:.0f} s" if process.is_alive() else "the process ended"
+    waits = process.is_alive()
     process.kill()
     process.join()
+    if row is None:
+        is_long = waits or process.exitcode == -signal.SIGXCPU
+        row = f"longer than {limit:.0f} s" if is_long else "the process ended"
     return row
 
 

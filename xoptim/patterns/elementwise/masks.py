@@ -80,7 +80,7 @@ def cast_compare(g: RewriteContext, b: str, y: str | None) -> None:
     "Not(Less(a, b)) -> GreaterOrEqual(a, b)",
     "Not(GreaterOrEqual(a, b)) -> Less(a, b)",
     "Not(LessOrEqual(a, b)) -> Greater(a, b)",
-    behind="NotWhere",
+    behind="NotNot",
     min_opset=12,
 )
 def not_compare(g: RewriteContext, a: str) -> None:
