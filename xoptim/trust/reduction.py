@@ -17,6 +17,7 @@ from xbuilder.errors import XoptimError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
+from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.value_infos import value_info
 
@@ -172,13 +173,17 @@ class _Reducer:
         """
         model = ModelProto()
         model.CopyFrom(found.model)
-        owners = [n for n in model.graph.node if n.op_type == "If" and not n.domain]
-        for i, node in enumerate(owners):
-            value = np.asarray(to_python(self.values[node.input[0]]))
-            node.input[0] = f"{node.input[0]}_ran_{i}"
-            model.graph.initializer.append(onnx.numpy_helper.from_array(value, node.input[0]))
-        if not owners:
+        nodes = list(model.graph.node)
+        for i, node in enumerate(nodes):
+            if node.op_type == "If" and not node.domain:
+                value = np.asarray(to_python(self.values[node.input[0]]))
+                name = f"{node.input[0]}_ran_{i}"
+                model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+                nodes[i] = copy_with_edges(node, (name,), tuple(node.output))
+        if nodes == list(model.graph.node):
             return None
+        model.graph.ClearField("node")
+        model.graph.node.extend(nodes)
         options = OptimizationOptions(patterns=None, passes=("control_flow",))
         inlined = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
         return inlined.to_onnx(inline=False), found.inputs
