@@ -50,7 +50,8 @@ def load_pattern_file(path: str | Path) -> list[str]:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == str(path)]
         where = f", line {lines[-1]}" if lines else ""
         raise OptionError(
-            f"The patterns of {str(path)!r} fail{where}: {type(e).__name__}: {e}."
+            f"The patterns of {str(path)!r} fail{where}: {type(e).__name__}: "
+            f"{str(e).removesuffix('.')}."
         ) from e
     found = [e.name for e in database if e.rewrite.__module__ == name]
     if not found:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from onnx import NodeProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xbuilder.graph.graph import Graph
+from xbuilder.nested.bodies import iter_bodies
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.named_nodes import named_nodes
 from xbuilder.support.close_names import closest_names
@@ -106,50 +109,81 @@ def near_misses(
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
     if after is not None:
         builder.optimize()
-    graph = builder.graph
-    return near_misses_in(graph, patterns, _wanted(graph, node, op_type))
+    graphs = [builder.graph, *iter_bodies(builder.graph)]
+    return _ranked(graphs, patterns, _wanted(graphs, node, op_type))
 
 
-def near_misses_in(
-    graph: Graph, patterns: Any, wanted: set[NodeRecord] | None = None
-) -> list[NearMiss]:
-    """Tries patterns on a graph, ranks those that decline by how far they went.
+def near_misses_in(graph: Graph, patterns: Any) -> list[NearMiss]:
+    """Tries patterns on a graph and its bodies, ranks those that decline by how far they went.
 
     :param graph: the graph, which does not change
     :param patterns: the patterns to try
-    :param wanted: the nodes that are asked about, None for all of them
     :return: the patterns that went the farthest first
     """
-    engine = GraphBuilderPatternOptimization(graph, patterns)
-    roots = graph.store.nodes if wanted is None else _around(graph, wanted)
+    return _ranked([graph, *iter_bodies(graph)], patterns, None)
+
+
+def _ranked(
+    graphs: Sequence[Graph], patterns: Any, wanted: set[NodeRecord] | None
+) -> list[NearMiss]:
+    """The patterns that decline in some graphs, the ones that went the farthest first."""
     found: dict[tuple[str, str], NearMiss] = {}
-    sweep = Sweep(graph.store)
-    for pattern in engine.patterns:
-        mine = set(sweep.of(pattern.roots)) if pattern.min_opset <= engine.main_opset else set()
-        for record in filter(mine.__contains__, roots):
-            attempt = pattern.attempt(engine, graph.store.proto(record))
-            if attempt.match is not None or not _counts(attempt, wanted):
-                continue
-            key = pattern.name, attempt.reason
+    for graph in graphs:
+        for miss in _misses_of(graph, patterns, wanted):
+            key = miss.pattern, miss.reason
             known = found.get(key)
-            result = next(filter(None, record.outputs), "")
-            depth = len(attempt.visited)
-            miss = NearMiss(pattern.name, result, record.op_type, depth, attempt.reason)
             if known is not None:
                 miss = replace(max(known, miss, key=lambda m: m.visited), count=known.count + 1)
             found[key] = miss
     return sorted(found.values(), key=lambda m: (-m.visited, m.pattern))
 
 
-def _wanted(graph: Graph, node: str | None, op_type: str | None) -> set[NodeRecord] | None:
+def _misses_of(graph: Graph, patterns: Any, wanted: set[NodeRecord] | None) -> Iterator[NearMiss]:
+    """The patterns that decline in a graph, its bodies excepted."""
+    roots = graph.store.nodes if wanted is None else _around(graph, wanted)
+    if not roots:
+        return
+    engine = GraphBuilderPatternOptimization(graph, patterns)
+    sweep = Sweep(graph.store)
+    for pattern in engine.patterns:
+        mine = set(sweep.of(pattern.roots)) if pattern.min_opset <= engine.main_opset else set()
+        for record in filter(mine.__contains__, roots):
+            attempt = pattern.attempt(engine, graph.store.proto(record))
+            if attempt.match is None and _counts(attempt, wanted):
+                result, depth = next(filter(None, record.outputs), ""), len(attempt.visited)
+                yield NearMiss(pattern.name, result, record.op_type, depth, attempt.reason)
+
+
+def _records(graphs: Sequence[Graph], names: Collection[str]) -> set[NodeRecord]:
+    """The nodes with some names, or that give results with these names, in any of the graphs.
+
+    :raises OptionError: none of the graphs has one of these names
+    """
+    found: set[NodeRecord] = set()
+    for name in names:
+        rows = [named_nodes(g.store, [name]) for g in graphs if _has(g, name)]
+        rows = rows or [named_nodes(graphs[0].store, [name])]  # fails
+        found |= {r for row in rows for records in row.values() for r in records}
+    return found
+
+
+def _has(graph: Graph, name: str) -> bool:
+    store = graph.store
+    return name in store.producers or any(store.proto(r).name == name for r in store.nodes)
+
+
+def _wanted(
+    graphs: Sequence[Graph], node: str | None, op_type: str | None
+) -> set[NodeRecord] | None:
     """The nodes the user asks about, None for all of them."""
     if node is not None:
-        return {r for rows in named_nodes(graph.store, [node]).values() for r in rows}
+        return _records(graphs, [node])
     if op_type is None:
         return None
-    found = {r for r in graph.store.nodes if r.op_type == op_type}
+    records = [r for graph in graphs for r in graph.store.nodes]
+    found = {r for r in records if r.op_type == op_type}
     if not found:
-        known = {r.op_type for r in graph.store.nodes}
+        known = {r.op_type for r in records}
         close = ", ".join(closest_names(op_type, known))
         hint = f"did you mean {close}?" if close else f"it has {sorted(known)[:12]}."
         raise OptionError(f"The model has no {op_type}, {hint}")
@@ -165,7 +199,9 @@ def _counts(attempt: Attempt, wanted: set[NodeRecord] | None) -> bool:
 
 def _around(graph: Graph, wanted: set[NodeRecord]) -> list[NodeRecord]:
     """The nodes at a short distance of some others, in the order of the graph."""
-    store, seen, last = graph.store, set(wanted), set(wanted)
+    store = graph.store
+    last = wanted.intersection(store.nodes)
+    seen = set(last)
     for _ in range(_DISTANCE):
         names = {name for record in last for name in (*record.reads(), *record.outputs) if name}
         near = {store.producers[name] for name in names if name in store.producers}
@@ -184,18 +220,22 @@ def explain_nodes(graph: Graph, pattern: str, names: Collection[str] = ()) -> li
     :return: rows with `result`, `operator`, `answer`
     :raises OptionError: the graph has no such name
     """
+    graphs = [graph, *iter_bodies(graph)]
+    wanted = _records(graphs, names) if names else None
+    return [row for each in graphs for row in _explain_graph(each, pattern, wanted)]
+
+
+def _explain_graph(
+    graph: Graph, pattern: str, wanted: set[NodeRecord] | None
+) -> Iterator[dict[str, Any]]:
+    """The rows of one graph, its bodies excepted."""
     engine = GraphBuilderPatternOptimization(graph, [pattern])
-    if names:
-        found = named_nodes(graph.store, names).values()
-        records = sorted({r for rows in found for r in rows}, key=lambda r: r.order)
-        nodes = [graph.store.proto(r) for r in records]
-    else:
-        nodes = list(engine.iter_roots(engine.patterns[0]))
-    return [
-        {
+    nodes: Iterable[NodeProto] = engine.iter_roots(engine.patterns[0])
+    if wanted is not None:
+        nodes = [graph.store.proto(r) for r in graph.store.nodes if r in wanted]
+    for node in list(nodes):
+        yield {
             "result": next((o for o in node.output if o), node.name),
             "operator": node.op_type,
             "answer": engine.explain(pattern, node).splitlines()[0],
         }
-        for node in nodes
-    ]

@@ -84,6 +84,8 @@ class _Search:
         self.reference = reference
         self.assumed, self.keep_functions = assumed, keep_functions
         self.runs = 0
+        #: rows of the statistics of the last optimization
+        self.rows: list[dict[str, Any]] = []
 
     def optimize(
         self, stop_after: int, dump: bool = False, **more: Any
@@ -103,10 +105,10 @@ class _Search:
         )
         return optimized
 
-    def difference(self, stop_after: int) -> tuple[str, VerificationReport | None]:
+    def difference(self, stop_after: int, **more: Any) -> tuple[str, VerificationReport | None]:
         """The reason why results differ after this number of rewrites, empty if they do not."""
         self.runs += 1
-        optimized = self.optimize(stop_after)[0]
+        optimized, self.rows = self.optimize(stop_after, **more)
         try:
             report = self.reference.compare(optimized)
         except VerificationError as e:
@@ -152,15 +154,15 @@ class _Search:
 
         :param kept: where the rewrite is written as small models
         """
+        places = RewritePlaces()
         try:
-            reason, report = self.difference(-1)
+            reason, report = self.difference(-1, features=[places])
         except EndlessError:
             wrong, windows = self.wrong_window(kept)
             if wrong is None:
                 raise
             return Bisection(wrong.position, self.runs, None, wrong, windows=windows)
-        places = RewritePlaces()
-        done = Bisection(len(applied_rows(self.optimize(-1, features=[places])[1])), 1, report)
+        done = Bisection(len(applied_rows(self.rows)), 1, report)
         done.unverified = unverified(self.reference.draws.never_ran, places.results)
         if reason:
             done.wrong = self.first_wrong(done.rewrites, (reason, report), kept)

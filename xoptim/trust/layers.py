@@ -356,8 +356,11 @@ def _result(name: str, value: Any) -> OrtResult:
 
 
 def _check_inputs(runners: tuple[NodeRunner, NodeRunner], feeds: Mapping[str, Any]) -> None:
-    for which, runner in zip(("first", "second"), runners, strict=True):
-        names = [i.name for i in required_inputs(runner.container.proto)]
+    taken = [[i.name for i in required_inputs(r.container.proto)] for r in runners]
+    for which, names in zip(("first", "second"), taken, strict=True):
         missing = [name for name in names if name not in feeds]
         if missing:
-            raise VerificationError(f"the inputs {missing} of the {which} model are not given")
+            raise VerificationError(
+                f"the models do not take the same inputs, {taken[0]} and {taken[1]}: "
+                f"{missing} of the {which} model are not given"
+            )

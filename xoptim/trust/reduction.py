@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import onnx
 import onnx.helper as oh
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import XoptimError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
+from xbuilder.nodes.copies import copy_with_edges
+from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.value_infos import value_info
 
 from .sessions.node_runner import NodeRunner, reads
@@ -73,7 +75,8 @@ def reduce_model(
 
     The results of a removed node become inputs, with the values they have in a run of the whole
     model. First one output is kept, the earliest result that shows the difference, then nodes go by
-    halves, quarters and so on, until none can go. Nodes of the main graph only are removed.
+    halves, quarters and so on, until none can go. An If that is left is replaced by the branch that
+    ran, whose nodes go in turn; those of the bodies of Loop and Scan stay.
 
     :param model: a file or a model
     :param inputs: its inputs by name
@@ -89,7 +92,20 @@ def reduce_model(
         small = reduce_model("model.onnx", feeds, lambda m, f: "wrong" if is_wrong(m, f) else "")
         small.save("to_report")
     """
-    return _Reducer(model, inputs, shows, max_tries).run()
+    reducer = _Reducer(model, inputs, shows, max_tries)
+    found = reducer.run()
+    while found.tries < max_tries and (opened := reducer.opened(found)) is not None:
+        reducer = _Reducer(*opened, shows, max_tries - found.tries)
+        try:
+            inner = reducer.run()
+        except ReductionError:  # it is in the If, or in the branch that did not run
+            break
+        nodes, tries = (found.nodes[0], inner.nodes[1]), found.tries + inner.tries
+        same = inner.kind == found.kind
+        found = replace(inner, nodes=nodes, tries=tries) if same else found
+        if not same:
+            break
+    return found
 
 
 class _Reducer:
@@ -140,11 +156,37 @@ class _Reducer:
         for name in outputs:
             if len(outputs) > 1 and self._try(self._ancestors([name]), [name]):
                 break
-        self._earliest()
-        self._remove()
+        size = 0
+        while size != len(self.kept):  # an earlier result may be enough once other nodes went
+            size = len(self.kept)
+            self._earliest()
+            self._remove()
         model, feeds = self._model(self.kept, self.outputs)
-        sizes = len(self.nodes), len(self.kept)
+        sizes = len(all_nodes(self.nodes)), len(all_nodes(model.graph.node))
         return ReducedModel(model, feeds, self.kind, sizes, self.tries)
+
+    def opened(self, found: ReducedModel) -> tuple[ModelProto, dict[str, Any]] | None:
+        """A reduced model whose If are replaced by the branches that ran, and its inputs.
+
+        :param found: what :meth:`run` returned
+        :return: None if it has no If in its main graph
+        """
+        model = ModelProto()
+        model.CopyFrom(found.model)
+        nodes = list(model.graph.node)
+        for i, node in enumerate(nodes):
+            if node.op_type == "If" and not node.domain:
+                value = np.asarray(to_python(self.values[node.input[0]]))
+                name = f"{node.input[0]}_ran_{i}"
+                model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+                nodes[i] = copy_with_edges(node, (name,), tuple(node.output))
+        if nodes == list(model.graph.node):
+            return None
+        model.graph.ClearField("node")
+        model.graph.node.extend(nodes)
+        options = OptimizationOptions(patterns=None, passes=("control_flow",))
+        inlined = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+        return inlined.to_onnx(inline=False), found.inputs
 
     def _earliest(self) -> None:
         """Looks by bisection for the first node whose results show the difference."""

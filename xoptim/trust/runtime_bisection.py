@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from xbuilder.errors import XoptimError
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from .inputs.draws import accepted_inputs
-from .verification import VerificationReport, compare_outputs
+from .noise import double_results
+from .sessions.runtime import container_of
+from .verification import VerificationReport, compare_outputs, with_noise
 
 #: what onnxruntime logs when one of its optimizers changed something
 _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
@@ -76,8 +78,9 @@ def bisect_runtime(
 ) -> RuntimeBisection:
     """Looks for the optimizers of onnxruntime that change the results of a model.
 
-    The results without any optimization are the reference. Where they differ, the optimizers that
-    are not needed for the difference are enabled one after the other.
+    The results without any optimization are the reference, within their distance from those
+    computed with doubles. Where they differ, the optimizers that are not needed for the difference
+    are enabled one after the other.
 
     :param model: a file
     :param inputs: see :func:`xoptim.trust.verification.verify_models`
@@ -128,16 +131,25 @@ class _Search:
         self.model, self.feeds, self.criterion, self.seed = str(model), feeds, criterion, seed
         self.names, self.expected = self._run(None)
         self.runs = 0
+        self._doubles: Mapping[str, Any] | None = None
 
     def compare(self, disabled: Collection[str]) -> VerificationReport:
         """Compares the results with some optimizers disabled with those without optimization."""
         self.runs += 1
         got = self._run(disabled)[1]
-        rows = [
-            compare_outputs(name, a, b, self.criterion)
-            for name, a, b in zip(self.names, self.expected, got, strict=True)
-        ]
+        values = dict(zip(self.names, zip(self.expected, got, strict=True), strict=True))
+        rows = [compare_outputs(name, a, b, self.criterion) for name, (a, b) in values.items()]
+        rows = with_noise(rows, values, self.criterion, self._roundings())
         return VerificationReport(rows, self.criterion.rtol, {}, self.seed)
+
+    def _roundings(self) -> Iterator[Mapping[str, Any]]:
+        """The results with doubles: what the optimizers change below their distance is noise."""
+        if self._doubles is None:
+            try:
+                self._doubles = double_results(container_of(self.model), self.feeds, self.names)
+            except (XoptimError, MemoryError):  # a node that does not run alone
+                self._doubles = {}
+        yield self._doubles
 
     def _run(self, disabled: Collection[str] | None) -> tuple[Sequence[str], Sequence[Any]]:
         """The names of the outputs and their values.

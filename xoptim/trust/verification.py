@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -221,7 +221,7 @@ class Reference:
             )
         ]
         values = dict(zip(self.names, zip(expected, got, strict=True), strict=True))
-        return _with_noise(rows, values, self.criterion, self._noise[position])
+        return with_noise(rows, values, self.criterion, self._noise[position])
 
 
 def _rank(row: OutputDifference) -> tuple[bool, float]:
@@ -229,13 +229,19 @@ def _rank(row: OutputDifference) -> tuple[bool, float]:
     return not row.ok, row.max_rel
 
 
-def _with_noise(
+def with_noise(
     rows: Sequence[OutputDifference],
     values: Mapping[str, tuple[Any, Any]],
     criterion: Criterion,
-    roundings: Roundings,
+    roundings: Iterable[Mapping[str, Any]],
 ) -> list[OutputDifference]:
-    """Compares again the outputs that are refused, with the noise of the first model."""
+    """Compares again the outputs that are refused, with the noise of the first model.
+
+    :param rows: the differences
+    :param values: both values of each output
+    :param criterion: the accepted difference
+    :param roundings: outputs of the first model with other roundings, computed when asked for
+    """
     found = {row.output: row for row in rows}
     noisy: dict[str, list[Any]] = {row.output: [] for row in rows if row.is_rounding}
     for others in roundings if noisy else ():

@@ -99,6 +99,25 @@ def test_equations_and_graphs(pattern, depth, reason):
     assert [m.visited for m in found] == [depth] and reason in found[0].reason
 
 
+BODIES = """<ir_version: 8, opset_import: ["" : 20]>
+g (float[n, 4] x, bool c) => (float[n, 4] y)
+    <float r = {1.4142135}, float one = {1}, float k = {0.4}> {
+    y = If (c) <then_branch = p () => (float[n, 4] z) {
+                    a = Div(x, r) [erf] e = Erf(a) s = Add(e, one) m = Mul(x, s) z = Mul(m, k) },
+                else_branch = q () => (float[n, 4] w) { w = Identity(x) }> }"""
+
+
+@pytest.mark.parametrize("options", [{"node": "erf"}, {"node": "m"}, {"op_type": "Div"}, {}])
+def test_near_a_node_of_a_body(options):
+    model = onnx.parser.parse_model(BODIES)
+    first = xoptim.near_misses(model, patterns=[NEARLY], **options)[0]
+    assert (first.pattern, first.result, first.visited) == ("Nearly", "z", 5)
+    assert [row["result"] for row in xoptim.explain(model, "Gelu")] == ["e", "m", "z"]
+    assert [row["result"] for row in xoptim.explain(model, "Gelu", ["m"])] == ["m"]
+    with pytest.raises(OptionError, match="nope"):
+        xoptim.near_misses(model, node="nope")
+
+
 def test_near_an_operator():
     assert [m.pattern for m in misses(op_type="Div", patterns=[NEARLY])] == ["Nearly"]
 

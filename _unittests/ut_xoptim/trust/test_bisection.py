@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from xoptim import MatchResult, PatternOptimization
 from xoptim.cli.main import main
+from xoptim.trust import bisection
 from xoptim.trust.bisection import bisect_rewrites, find_wrong_rewrite
 from xoptim.trust.verification import VerificationError
 
@@ -54,6 +55,18 @@ def parse() -> onnx.ModelProto:
 
 def test_right_patterns():
     assert find_wrong_rewrite(parse(), "TransposeTranspose") is None
+
+
+def test_a_right_model_is_optimized_twice(monkeypatch):
+    """Once for its results and the places of its rewrites, once for their windows."""
+    made = []
+    original = bisection.GraphBuilder
+    monkeypatch.setattr(
+        bisection, "GraphBuilder", lambda *a, **k: made.append(0) or original(*a, **k)
+    )
+    done = bisect_rewrites(parse(), "TransposeTranspose")
+    assert (done.rewrites, done.runs, done.windows.counts()) == (2, 1, {"right": 2})
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("order", [0, 1])

@@ -218,7 +218,9 @@ def test_errors():
         for node in renamed.graph.node:
             node.output[0] = f"_{node.output[0]}"
         compare_layers(parse(), renamed)
-    with pytest.raises(VerificationError, match=r"the inputs \['z'\] of the second model"):
+    with pytest.raises(
+        VerificationError, match=r"\['x'\] and \['x', 'z'\]: \['z'\] of the second model"
+    ):
         compare_layers(parse(), parse(**{"(float[n, 4] x)": "(float[n, 4] x, float z)"}))
     with pytest.raises(
         VerificationError, match=r"in the first model, node '' \(Nothing, result 'c'"

@@ -8,6 +8,7 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from xbuilder.nodes.functions import all_nodes
 from xoptim.trust.reduction import ReductionError, reduce_model
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
@@ -45,6 +46,48 @@ def test_nothing_else_is_kept(wanted):
     small = reduce_model(onnx.parser.parse_model(CHAIN), FEEDS, has(*wanted))
     assert sorted(operators(small)) == sorted(wanted)
     assert small.nodes == (8, len(wanted)) and small.kind == "has them"
+
+
+BRANCHES = (
+    HEAD
+    + """g (float[n, 4] x, bool c) => (float[n, 4] y) {
+    a = Exp(x)
+    b = If (c) <
+        then_branch = p () => (float[n, 4] z) { d = Neg(a) z = If (c) <
+            then_branch = r () => (float[n, 4] t) { s = Floor(d) t = Sin(s) },
+            else_branch = o () => (float[n, 4] k) { k = Abs(d) }> },
+        else_branch = q () => (float[n, 4] w) { w = Cos(a) }>
+    y = Sqrt(b) }"""
+)
+
+
+def anywhere(*op_types: str):
+    """A difference that shows when a model has some operators, in its bodies as well."""
+
+    def shows(model, inputs):
+        onnx.checker.check_model(model)
+        found = {node.op_type for node in all_nodes(model.graph.node)}
+        return "has them" if found.issuperset(op_types) else ""
+
+    return shows
+
+
+@pytest.mark.parametrize(
+    "wanted, ran, nodes",
+    [
+        (("Floor",), True, ["Floor"]),
+        (("Neg", "Sin"), True, ["Neg", "Sin"]),
+        (("Cos",), False, ["Cos"]),
+        (("If", "Cos"), False, ["If"]),
+        (("Floor",), False, ["If"]),
+    ],
+)
+def test_branches(wanted, ran, nodes):
+    """The branch that ran takes the place of an If, unless what is looked for goes with it."""
+    feeds = {**FEEDS, "c": np.array(ran)}
+    small = reduce_model(onnx.parser.parse_model(BRANCHES), feeds, anywhere(*wanted))
+    assert operators(small) == nodes
+    assert small.nodes == (9, len(all_nodes(small.model.graph.node)))
 
 
 def test_the_inputs_are_those_of_the_run():
