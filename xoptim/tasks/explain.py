@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xbuilder.graph.graph import Graph
+from xbuilder.nested.bodies import iter_bodies
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.named_nodes import named_nodes
 from xbuilder.support.close_names import closest_names
@@ -117,28 +118,33 @@ def near_misses_in(
 
     :param graph: the graph, which does not change
     :param patterns: the patterns to try
-    :param wanted: the nodes that are asked about, None for all of them
+    :param wanted: the nodes that are asked about, None for all of them, those of bodies too
     :return: the patterns that went the farthest first
     """
+    found: dict[tuple[str, str], NearMiss] = {}
+    for one in (graph,) if wanted is not None else (graph, *iter_bodies(graph)):
+        for miss in _misses(one, patterns, wanted):
+            known = found.get((miss.pattern, miss.reason))
+            if known is not None:
+                farthest = max(known, miss, key=lambda m: m.visited)
+                miss = replace(farthest, count=known.count + 1)
+            found[miss.pattern, miss.reason] = miss
+    return sorted(found.values(), key=lambda m: (-m.visited, m.pattern))
+
+
+def _misses(graph: Graph, patterns: Any, wanted: set[NodeRecord] | None) -> Iterator[NearMiss]:
+    """The patterns that decline in one graph."""
     engine = GraphBuilderPatternOptimization(graph, patterns)
     roots = graph.store.nodes if wanted is None else _around(graph, wanted)
-    found: dict[tuple[str, str], NearMiss] = {}
     sweep = Sweep(graph.store)
     for pattern in engine.patterns:
         mine = set(sweep.of(pattern.roots)) if pattern.min_opset <= engine.main_opset else set()
         for record in filter(mine.__contains__, roots):
             attempt = pattern.attempt(engine, graph.store.proto(record))
-            if attempt.match is not None or not _counts(attempt, wanted):
-                continue
-            key = pattern.name, attempt.reason
-            known = found.get(key)
-            result = next(filter(None, record.outputs), "")
-            depth = len(attempt.visited)
-            miss = NearMiss(pattern.name, result, record.op_type, depth, attempt.reason)
-            if known is not None:
-                miss = replace(max(known, miss, key=lambda m: m.visited), count=known.count + 1)
-            found[key] = miss
-    return sorted(found.values(), key=lambda m: (-m.visited, m.pattern))
+            if attempt.match is None and _counts(attempt, wanted):
+                result = next(filter(None, record.outputs), "")
+                depth = len(attempt.visited)
+                yield NearMiss(pattern.name, result, record.op_type, depth, attempt.reason)
 
 
 def _wanted(graph: Graph, node: str | None, op_type: str | None) -> set[NodeRecord] | None:

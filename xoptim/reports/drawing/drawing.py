@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import onnx.defs
 import onnx.helper
@@ -36,6 +37,7 @@ class Vertex:
     :param lines: its other lines: attributes, constants
     :param results: results it gives, empty for an output
     :param details: text for a reader who asks for more
+    :param metadata: text of the metadata of a node
     :param bodies: drawings of its bodies, or of the function it calls
     :param mark: a class of the style sheet
     :param sources: places in other drawings, `identifier-number`
@@ -46,6 +48,7 @@ class Vertex:
     lines: list[str] = field(default_factory=list)
     results: Sequence[str] = ()
     details: str = ""
+    metadata: str = ""
     bodies: list[Drawing] = field(default_factory=list)
     mark: str = ""
     sources: list[str] = field(default_factory=list)
@@ -189,7 +192,7 @@ class _Writer:
     def graph(self, drawing: Drawing, graph: GraphProto, shapes: ShapeTexts, scope: _Scope) -> None:
         """Draws a graph."""
         for init in graph.initializer:
-            scope.constants[init.name] = pretty_initializer("", init)[2:]
+            scope.constants[init.name] = weight_text(init)
         for sparse in graph.sparse_initializer:
             scope.constants[sparse.values.name] = f"sparse {list(sparse.dims)}"
         for info in graph.input:
@@ -330,13 +333,13 @@ def _vertex(node: NodeProto) -> Vertex:
     details = [pretty_node(node)]
     if node.name:
         details.append(f"name: {node.name}")
-    details += [f"{p.key}: {p.value}" for p in node.metadata_props]
     return Vertex(
         node.op_type,
         family_of(node.op_type),
         [*([domain] if domain else []), *lines],
         [name for name in node.output if name],
         "\n".join(details),
+        "\n".join(f"{p.key}: {p.value}" for p in node.metadata_props),
     )
 
 
@@ -381,6 +384,14 @@ def constant_text(node: NodeProto) -> str:
     :param node: the node
     """
     return ", ".join(pretty_attribute(a).partition("=")[2] for a in node.attribute)
+
+
+def weight_text(weight: Any) -> str:
+    """The type and the shape of a weight, its content if it is small: `float[1] = [0.5]`.
+
+    :param weight: a tensor, which may be in another file: it is not read then
+    """
+    return pretty_initializer("", weight)[2:].removesuffix(" = external")
 
 
 def shown_lines(vertex: Vertex) -> list[str]:

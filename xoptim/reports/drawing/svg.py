@@ -156,10 +156,11 @@ def _vertex(placed: Placed, number: int) -> str:
     height = height_of(drawing, number)
     classes = " ".join(filter(None, ("v", f"f-{vertex.family.name}", vertex.mark)))
     sources = f' data-from="{" ".join(vertex.sources)}"' if vertex.sources else ""
+    said = "\n\n".join(filter(None, (vertex.details, vertex.metadata)))
     rows = [
         f'<g class="{classes}" id="{drawing.identifier}-{number}"{sources} '
         f'transform="translate({placed.x[number]} {placed.y[number]})">',
-        f"<title>{printable(vertex.details)}</title>" if vertex.details else "",
+        f"<title>{printable(said)}</title>" if said else "",
         f'<rect width="{WIDTH}" height="{height}" rx="5"/>',
         f'<text class="t" x="8" y="15">{printable(_cut(vertex.title, _TITLE_LETTERS))}</text>',
         *_lines(vertex),

@@ -5,7 +5,13 @@ from __future__ import annotations
 import onnx.parser
 
 from xbuilder import GraphBuilder
-from xoptim.reports.drawing.drawing import draw_model, draw_nodes, parameter_name, shown_lines
+from xoptim.reports.drawing.drawing import (
+    draw_model,
+    draw_nodes,
+    parameter_name,
+    shown_lines,
+    weight_text,
+)
 from xoptim.reports.drawing.families import FAMILIES, family_of
 from xoptim.reports.drawing.shapes import fact_text, shape_texts
 
@@ -128,3 +134,13 @@ def test_families():
         "product", "product", "elementwise", "elementwise", "reduction", "reduction", "layout",
         "attention", "quantization", "control", "other",
     ]  # fmt: skip
+
+
+def test_metadata_and_weights_in_files():
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    onnx.helper.set_metadata_props(node, {"namespace": "model.layer"})
+    drawing = draw_nodes([node], ["y"], {}, {}, "d")
+    assert drawing.vertices[1].metadata == "namespace: model.layer"
+    weight = onnx.TensorProto(name="w", data_type=1, dims=[2, 3])
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    assert weight_text(weight) == "float[2, 3]"

@@ -84,6 +84,16 @@ def test_layers():
     assert layers_of(drawing)[names.index("z")] == 2, "beside the first node that reads it"
 
 
+def test_what_is_computed_early_is_near_its_reader():
+    body = """a = Shape(x) b = Cast<to = 7>(a) c = Relu(x) d = Neg(c) e = Abs(d) f = Exp(e)
+        y = Reshape(f, b)"""
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (float[n, 2] x) => (float[n, 2] y)'
+    (drawing,) = draw_model(onnx.parser.parse_model(f"{head} {{ {body} }}"))
+    names = [v.title for v in drawing.vertices]
+    layers = dict(zip(names, layers_of(drawing), strict=False))
+    assert (layers["Shape"], layers["Cast"], layers["Exp"], layers["Reshape"]) == (3, 4, 4, 5)
+
+
 def test_a_circle_is_drawn():
     nodes = [oh.make_node("Add", ["x", "b"], ["a"]), oh.make_node("Neg", ["a"], ["b"])]
     value = oh.make_tensor_value_info
