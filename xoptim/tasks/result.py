@@ -40,6 +40,7 @@ class OptimizedModel:
     :param seconds: time to read and optimize
     :param name: the file of the model, or the name of its graph
     :param patterns: the patterns that were asked for
+    :param mended: the nodes that fixed a size which is dynamic now
     :param saving: where :meth:`save` puts the weights
     :param verification: the comparison of the results, None if it was not asked for
     :param unverified: the bodies that never ran, with their rewrites
@@ -58,6 +59,7 @@ class OptimizedModel:
     seconds: float
     name: str = ""
     patterns: Any = None
+    mended: list[str] = field(default_factory=list)
     saving: SavingFormat = field(default_factory=SavingFormat)
     verification: VerificationReport | None = None
     unverified: list[Unverified] = field(default_factory=list)
@@ -119,6 +121,7 @@ class OptimizedModel:
             "validation": None if self.validation is None else self.validation.to_dict(),
             "latency": None if self.latency is None else [m.to_row() for m in self.latency],
             "other_matches": self.other_matches,
+            "mended": self.mended,
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
@@ -128,6 +131,9 @@ class OptimizedModel:
         :param out: destination
         """
         print_changes(self.to_dict(), out)
+        if self.mended:
+            nodes = counted(len(self.mended), "node")
+            print_line(out, f"\ndynamic: sizes removed from {nodes}: {', '.join(self.mended)}")
         if self.latency is not None:
             print_latency(self.latency, out)
         if self.validation is not None:

@@ -359,10 +359,15 @@ def test_public_operators(tmp_path):
     onnx.save(parse('<ir_version: 8, opset_import: ["" : 18]>' + text), path)
     args = ("optimize", path, out, "-p", "default+onnxruntime")
     printed = run(*args).stdout
-    assert f"{private}: onnxruntime alone knows it" in printed and "--public-operators" in printed
+    assert printed.count("onnx.checker refuses this model") == 1
+    assert f"opset 18 has no {private}; --public-operators writes none" in printed
     assert json.loads(run(*args, "--json").stdout)["private_operators"] == [private]
-    assert "onnxruntime alone" not in run(*args, "--public-operators").stdout
-    onnx.checker.check_model(onnx.load(out))
+    for options in (["-p", "default+onnxruntime", "--public-operators"], ["--target", "any"]):
+        assert "refuses" not in run("optimize", path, out, *options).stdout
+        onnx.checker.check_model(onnx.load(out))
+    run("optimize", path, out, "--target", "onnxruntime")
+    assert private in ops(out)
+    assert "'onnxruntime-cuda'" in run("optimize", path, out, "--target", "ort", code=2).stderr
 
 
 def test_provenance(model, tmp_path):
