@@ -178,7 +178,8 @@ def _lines(vertex: Vertex) -> Iterator[str]:
     for body in vertex.bodies:
         nodes = "1 node" if body.nodes == 1 else f"{body.nodes} nodes"
         text = printable(_cut(f"▸ {body.title.partition(' of ')[0]}, {nodes}", _LETTERS))
-        yield f'<text class="b" data-open="{body.identifier}" x="8" y="{y}">{text}</text>'
+        link = f'class="b" role="button" tabindex="0" data-open="{body.identifier}"'
+        yield f'<text {link} x="8" y="{y}">{text}</text>'
         y += LINE
 
 

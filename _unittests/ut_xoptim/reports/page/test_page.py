@@ -185,6 +185,9 @@ def test_folding(opened, path):
     assert "Exp" in titles(page)
     page.click("#path button")
     assert "Gemm" in titles(page)
+    page.focus("#stage text.b:has-text('else_branch')")
+    page.keyboard.press("Enter")
+    assert "Exp" in titles(page)
     page.click("button[data-side=before]")
     assert titles(page).count("Transpose") == 2
     assert page.get_attribute("button[data-side=before]", "aria-pressed") == "true"
@@ -215,6 +218,23 @@ def test_origin_of_a_node(opened, path):
     assert page.get_attribute("button[data-side=before]", "aria-pressed") == "true"
     assert page.text_content("#stage g.chosen text.t") == "MatMul"
     assert "gone" in page.get_attribute("#stage g.chosen", "class")
+
+
+@pytest.mark.browser
+def test_near_misses_lead_to_the_graph(opened, tmp_path):
+    """The scale of a nearly Gelu is not one half."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 20]>
+        g (float[n, 4] x) => (float[n, 4] y)
+        <float r = {1.4142135}, float one = {1}, float k = {0.4}> {
+            a = Div(x, r) e = Erf(a) s = Add(e, one) m = Mul(x, s) y = Mul(m, k) }""")
+    path = tmp_path / "near.html"
+    xoptim.optimize(model).report(path)
+    page = opened(path)
+    row = page.locator("#misses tr", has_text="the factor 0.5 is missing").first
+    place = row.locator("a").get_attribute("data-go")
+    row.locator("a").click()
+    assert page.get_attribute("#stage g.chosen", "id") == place
+    assert page.locator("#graph").bounding_box()["y"] < 200
 
 
 @pytest.mark.browser

@@ -172,6 +172,11 @@
     setZoom(zoom * Math.exp(-e.deltaY / 300), e.clientX - frame.left, e.clientY - frame.top);
   }, { passive: false });
 
+  stage.addEventListener("keydown", (e) => {
+    const body = e.target.closest("[data-open]");
+    if (e.key === "Enter" && body && scripts.has(body.dataset.open)) show(body.dataset.open);
+  });
+
   let drag = null, dragged = false;
   stage.addEventListener("pointerdown", (e) => {
     dragged = false;
