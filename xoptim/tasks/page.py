@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onnx import ModelProto
@@ -76,7 +76,7 @@ def report_page(done: Optimized) -> str:
     info = done.to_dict()
     content: dict[str, Any] = {
         "name": done.name or "model",
-        "short_name": PurePath(done.name).name or "model",
+        "short_name": _short_name(done),
         "patterns": info["patterns"],
         "seconds": f"{done.seconds:.2f} s",
         "verdicts": list(_verdicts(done, info)),
@@ -88,6 +88,12 @@ def report_page(done: Optimized) -> str:
     }
     content |= _traced(done, info)
     return page_html(content)
+
+
+def _short_name(done: Optimized) -> str:
+    """The name of the file of the model, or of its graph."""
+    source = None if done.traces is None else done.traces.source
+    return (source.name if isinstance(source, Path) else done.name) or "model"
 
 
 def _traced(done: Optimized, info: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class Vertex:
 
     :param title: its first line
     :param family: gives its color
-    :param lines: its other lines: attributes, constants
+    :param lines: its other lines: type of an input, domain and attributes of a node
+    :param constants: lines for the constants a node reads, shown first
     :param results: results it gives, empty for an output
     :param details: text for a reader who asks for more
     :param metadata: text of the metadata of a node
@@ -49,6 +50,7 @@ class Vertex:
     results: Sequence[str] = ()
     details: str = ""
     metadata: str = ""
+    constants: list[str] = field(default_factory=list)
     bodies: list[Drawing] = field(default_factory=list)
     mark: str = ""
     sources: list[str] = field(default_factory=list)
@@ -279,7 +281,7 @@ class _Writer:
         source = scope.results.get(name)
         if source is None and name in scope.constants:
             vertex = drawing.vertices[number]
-            vertex.lines.append(f"{parameter or name}: {scope.constants[name]}")
+            vertex.constants.append(f"{parameter or name}: {scope.constants[name]}")
             vertex.details += f"\nconstant {name}: {scope.constants[name]}"
             return
         if source is None:  # of an outer graph, or of nothing if the model is not valid
@@ -399,7 +401,7 @@ def shown_lines(vertex: Vertex) -> list[str]:
 
     :param vertex: the vertex
     """
-    lines = vertex.lines
+    lines = [*vertex.constants, *vertex.lines]
     if len(lines) <= _MOST_LINES:
         return lines
     return [*lines[: _MOST_LINES - 1], f"and {len(lines) - _MOST_LINES + 1} more"]

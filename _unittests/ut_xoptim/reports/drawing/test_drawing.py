@@ -41,8 +41,8 @@ def test_main_graph():
     builder = GraphBuilder(MODEL, infer_shapes_options=True)
     main, *others = draw_model(MODEL, shape_texts(builder.graph))
     found = {v.title: v for v in main.vertices}
-    assert found["MatMul"].lines == ["B: float[2, 2] = [[1., 2.], [3., 4.]]"]
-    assert found["Mul"].lines == ["B: 0.5"] and "constant half: 0.5" in found["Mul"].details
+    assert found["MatMul"].constants == ["B: float[2, 2] = [[1., 2.], [3., 4.]]"]
+    assert found["Mul"].constants == ["B: 0.5"] and "constant half: 0.5" in found["Mul"].details
     assert found["Constant"].results == ["k"], "an output is drawn whoever makes it"
     assert found["x"].lines == ["float[batch, 2]"] and found["x"].family is FAMILIES["end"]
     assert ("x", "MatMul", "x", "float[batch, 2]") in edges(main)
@@ -69,7 +69,7 @@ def test_bodies_are_folded():
     assert outer == ["b", "t"], "what it captures"
     assert ("Mul", "If", "b", "") in edges(main) and ("twice", "If", "t", "") in edges(main)
     neg = next(v for v in other.vertices if v.title == "Neg")
-    assert neg.lines == ["X: float[2, 2] = [[1., 2.], [3., 4.]]"], "a weight of the outer graph"
+    assert neg.constants == ["X: float[2, 2] = [[1., 2.], [3., 4.]]"], "a weight of the outer graph"
     assert edges(function) == [("x", "Add", "x", ""), ("Add", "y", "y", "")]
 
 

@@ -17,7 +17,13 @@ from xoptim.reports.drawing.layout import (
     layers_of,
     place,
 )
-from xoptim.reports.drawing.svg import drawing_style, drawing_svg, drawings_svg, printable
+from xoptim.reports.drawing.svg import (
+    drawing_style,
+    drawing_svg,
+    drawings_svg,
+    printable,
+    short_shape,
+)
 
 pytest.importorskip("igraph", reason="it places the vertices")
 MARKUP = "a<b>\"&'</svg>\x00\u202e"
@@ -120,6 +126,14 @@ def test_markup_is_escaped():
     }  # fmt: skip
     shown = MARKUP.replace("\x00", "\\x00").replace("\u202e", "\\u202e")
     assert any(shown in (e.text or "") for e in root.iter(f"{SPACE}title"))
+
+
+def test_long_shapes_are_cut():
+    assert short_shape("float[batch, 4]") == "float[batch, 4]"
+    names = "float[a_very_long_dimension, 3, 640, another_long_one]"
+    assert short_shape(names) == "float[a_very…, 3, 640, anothe…]"
+    many = short_shape(f"float[{', '.join(map(str, range(100, 130)))}]")
+    assert many.startswith("float[100, 101, ") and many.endswith("…") and len(many) <= 34
 
 
 def test_bodies_and_styles():
