@@ -5,8 +5,9 @@ From torch to an optimized ONNX model
 =====================================
 
 A multi-layer perceptron written the way people write them is converted into ONNX, optimized with
-the patterns *default+onnxruntime*, and the two models are compared: what the patterns did, the
-difference between their results, their latencies. ``make demo`` runs this script.
+the patterns *default+onnxruntime*, and the two models are compared: a page shows the graphs, what
+the patterns did and what they did not, the difference between the results of the models, their
+latencies. ``make demo`` runs this script.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import onnxruntime
 import pandas
 import torch
 
+import xoptim
 from torch_interpreter import to_onnx
 from xbuilder import GraphBuilder, OptimizationOptions, pretty_onnx
 from xoptim.reports.model_summary import pattern_totals
+from xoptim.toolkit.profiles import Profile
 from xoptim.trust.verification import verify_models
 
 PATTERNS = "default+onnxruntime"
@@ -83,7 +86,23 @@ def convert() -> onnx.ModelProto:
 
 
 # %%
-# Optimization
+# One call
+# ++++++++
+#
+# It optimizes the model, runs both models, checks each rewrite, measures, and writes a page with
+# everything: it opens in a browser, without any other file.
+
+
+def write_page(model: onnx.ModelProto, path: Path) -> None:
+    """Optimizes the model and writes the page of the optimization."""
+    done = xoptim.optimize(
+        model, patterns=PATTERNS, verify=True, validate=True, measure=True, profile=Profile()
+    )
+    done.report(path)
+
+
+# %%
+# Step by step
 # ++++++++++++
 #
 # The builder reads the model, its options select the patterns, ``to_onnx`` optimizes and returns
@@ -150,6 +169,8 @@ def main(output: Path) -> None:
     """Runs the demonstration, writes the models and their drawings in a folder."""
     output.mkdir(parents=True, exist_ok=True)
     before = convert()
+    write_page(before, output / "report.html")
+    print(f"\n----- {output / 'report.html'} shows it all, open it in a browser\n")
     after, table = optimize(before)
 
     print("\n----- before\n")

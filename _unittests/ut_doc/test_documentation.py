@@ -114,7 +114,13 @@ def test_demo(tmp_path):
     for expected in ("----- before", "----- after", "what each pattern did", "ratio"):
         assert expected in done.stdout
     written = {p.name for p in tmp_path.iterdir()}
-    assert {"mlp.onnx", "mlp.optimized.onnx", "mlp.dot", "mlp.optimized.dot"} <= written
+    assert {
+        "mlp.onnx",
+        "mlp.optimized.onnx",
+        "mlp.dot",
+        "mlp.optimized.dot",
+        "report.html",
+    } <= written
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +17,16 @@ from ..nodes.functions import FunctionKey
 from ..nodes.value_infos import IOSpec
 from ..options import InferShapesOptions
 from ..protos.exporting import export_io
+from ..protos.pretty import pretty_value_info
 from ..store.graph_store import GraphStore
 from ..support.argument_types import check_type
 from ..support.names import NameAllocator
+from ..support.notebook import html_table
+from ..tensors.sizes import initializer_bytes
 from .optimization_options import OptimizationOptions, resolved_options
+
+#: types of operators a notebook shows
+_MOST_TYPES = 12
 
 
 class BuilderViews:
@@ -27,6 +34,20 @@ class BuilderViews:
     options."""
 
     graph: Graph
+
+    def _repr_html_(self) -> str:
+        """The signature and the number of nodes by operator, for a notebook."""
+        counts = Counter(record.op_type for record in self.graph.store.nodes)
+        weights = self.graph.constants.initializers
+        size = sum(map(initializer_bytes, weights.values()))
+        rows: list[tuple[str, str]] = [("input", pretty_value_info(i)) for i in self.inputs]
+        rows += [("output", pretty_value_info(o)) for o in self.outputs]
+        rows += [(op_type, f"{count:,}") for op_type, count in counts.most_common(_MOST_TYPES)]
+        if len(counts) > _MOST_TYPES:
+            rows.append(("other types", f"{len(counts) - _MOST_TYPES}"))
+        rows.append(("initializers", f"{len(weights):,}, {size:,} bytes"))
+        nodes = sum(counts.values())
+        return html_table(f"GraphBuilder, {nodes:,} nodes", ["", ""], rows)
 
     # -- content
 

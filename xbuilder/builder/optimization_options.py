@@ -8,6 +8,7 @@ from ..graph.model_scope import ModelScope
 from ..options import PassOptions
 from ..passes.patterns import new_profile, select_patterns, with_validation
 from ..passes.registry import get_pass
+from ..support.notebook import html_table
 
 
 class OptimizationOptions(PassOptions):
@@ -91,6 +92,18 @@ class OptimizationOptions(PassOptions):
             if name == "patterns" or getattr(self, name) != spec.default
         ]
         return f"{type(self).__name__}({', '.join(rows)})"
+
+    def _repr_html_(self) -> str:
+        """The options that have not their default value, for a notebook."""
+        values = {**vars(self), "order": getattr(self.order, "name", None)}
+        names = [type(p).__name__ for p in self.patterns or ()]
+        values["patterns"] = f"{len(names)}: {', '.join(names)}" if names else "none"
+        rows = [
+            (name, values[name])
+            for name, spec in self.__dataclass_fields__.items()
+            if name == "patterns" or getattr(self, name) != spec.default
+        ]
+        return html_table(type(self).__name__, ["option", "value"], rows)
 
 
 def resolved_options(scope: ModelScope) -> OptimizationOptions:

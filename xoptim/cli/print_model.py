@@ -14,13 +14,16 @@ from onnx import ModelProto
 from xbuilder.errors import XoptimError
 from xbuilder.files.model_files import load_model, write_file
 
+from ..reports.drawing.drawing import draw_model
+from ..reports.drawing.shapes import model_shapes
+from ..reports.drawing.svg import drawings_svg
 from ..reports.model_dot import model_dot
 from ..reports.model_summary import count_ops, weight_bytes
 from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
 
 _TEXTS = (".dot", ".gv", ".txt")
-_IMAGES = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
+_IMAGES = {".png": "png", ".pdf": "pdf"}
 
 
 def read_structure(path: Path) -> ModelProto:
@@ -109,14 +112,20 @@ def summary(model: ModelProto) -> dict[str, Any]:
 @click.option(
     "-o",
     "--output",
-    type=OutputFile([*_TEXTS, *_IMAGES]),
-    help="File to write, .svg, .png and .pdf are drawn by graphviz; printed if missing.",
+    type=OutputFile([*_TEXTS, ".svg", *_IMAGES]),
+    help="File to write: .dot, .svg, .png, .pdf (the last two need graphviz); printed if missing.",
 )
 @common_options
 def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
-    """Draws MODEL in the language of graphviz."""
+    """Draws MODEL, with the shapes of its results: in SVG, or in the language of graphviz."""
     check_different([output], model)
-    text = model_dot(read_structure(model))
+    proto = read_structure(model)
+    shapes = model_shapes(proto)
+    if output is not None and output.suffix.lower() == ".svg":
+        write_file(target_of(output), drawings_svg(draw_model(proto, shapes)).encode())
+        _tell(output, as_json)
+        return
+    text = model_dot(proto, shapes)
     if output is None:
         if as_json:
             print_json({"ok": True, "dot": text})
@@ -127,6 +136,11 @@ def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
         draw(text, target_of(output))
     else:
         write_file(target_of(output), text.encode())
+    _tell(output, as_json)
+
+
+def _tell(output: Path, as_json: bool) -> None:
+    """Names the file that was written."""
     if as_json:
         print_json({"ok": True, "output": str(output)})
     else:
@@ -144,7 +158,7 @@ def draw(text: str, output: Path) -> None:
     if program is None:
         raise XoptimError(
             f"{output.name} has to be drawn by graphviz and its program 'dot' is not installed: "
-            "install it or write a .dot file"
+            "install it or write a .dot or a .svg file"
         )
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".draw") as folder:
         image = Path(folder) / f"image{output.suffix}"

@@ -9,14 +9,18 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from xbuilder.protos.pretty import pretty_attribute, pretty_initializer, pretty_value_info
 
+from .drawing.families import family_of
+from .drawing.shapes import ShapeTexts
+
 _MAX_LABEL = 300
 _STYLES = {
     "input": 'shape=box, style="filled", fillcolor="#cfe8cf"',
     "output": 'shape=box, style="filled", fillcolor="#cfdcf0"',
     "initializer": 'shape=note, style="filled", fillcolor="#f3e9c6"',
-    "node": 'shape=box, style="rounded,filled", fillcolor="#f2f2f2"',
     "undefined": 'shape=box, style="dashed", color="#c00000"',
 }
+
+_NODE = 'shape=box, style="rounded,filled", fillcolor="{}"'
 
 #: result -> identifier of its producer, the names of the subgraph first
 Scope = ChainMap[str, str]
@@ -56,6 +60,7 @@ class _Drawing:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.edges: list[str] = []
+        self.texts: dict[tuple[str, str], str] = {}
         self._count = 0
 
     def identifier(self) -> str:
@@ -64,13 +69,15 @@ class _Drawing:
 
     def vertex(self, label: str, style: str) -> str:
         name = self.identifier()
-        self.lines.append(f"  {name} [label={quoted(label)}, {_STYLES[style]}];")
+        self.lines.append(f"  {name} [label={quoted(label)}, {_STYLES.get(style, style)}];")
         return name
 
     def edge(self, scope: Scope, result: str, target: str) -> None:
         if result not in scope:  # a function may be drawn, a broken model too
             scope[result] = self.vertex(f"{result}: undefined", "undefined")
-        self.edges.append(f"  {scope[result]} -> {target} [label={quoted(result)}];")
+        text = self.texts.get((scope[result], result), "")
+        label = quoted(f"{result}\n{text}" if text else result)
+        self.edges.append(f"  {scope[result]} -> {target} [label={label}];")
 
     def open_cluster(self, label: str) -> None:
         self.lines.append(f"  subgraph cluster_{self.identifier()} {{")
@@ -79,7 +86,7 @@ class _Drawing:
     def close_cluster(self) -> None:
         self.lines.append("  }")
 
-    def graph(self, graph: GraphProto, scope: Scope) -> None:
+    def graph(self, graph: GraphProto, scope: Scope, shapes: ShapeTexts) -> None:
         for init in graph.initializer:
             scope[init.name] = self.vertex(pretty_initializer(init.name, init), "initializer")
         for sparse in graph.sparse_initializer:
@@ -88,7 +95,7 @@ class _Drawing:
         for info in graph.input:
             if info.name not in scope.maps[0]:
                 scope[info.name] = self.vertex(pretty_value_info(info), "input")
-        self.nodes(graph.node, scope)
+        self.nodes(graph.node, scope, shapes)
         for info in graph.output:
             self.edge(scope, info.name, self.vertex(pretty_value_info(info), "output"))
 
@@ -98,25 +105,30 @@ class _Drawing:
         scope: Scope = ChainMap()
         for name in function.input:
             scope[name] = self.vertex(name, "input")
-        self.nodes(function.node, scope)
+        self.nodes(function.node, scope, ShapeTexts())
         for name in function.output:
             self.edge(scope, name, self.vertex(name, "output"))
         self.close_cluster()
 
-    def nodes(self, nodes: Iterable[NodeProto], scope: Scope) -> None:
+    def nodes(self, nodes: Iterable[NodeProto], scope: Scope, shapes: ShapeTexts) -> None:
         drawn = []
         for node in nodes:
-            drawn.append((node, self.vertex(_node_label(node), "node")))
-            scope.update((name, drawn[-1][1]) for name in node.output if name)
+            style = _NODE.format(family_of(node.op_type).light[0])
+            number = self.vertex(_node_label(node), style)
+            drawn.append((node, number))
+            for name in filter(None, node.output):
+                scope[name] = number
+                self.texts[number, name] = shapes.results.get(name, "")
         for node, name in drawn:
             for result in node.input:
                 if result:
                     self.edge(scope, result, name)
+            first = next(filter(None, node.output), "")
             for att in node.attribute:
                 for i, graph in enumerate([att.g] if att.HasField("g") else att.graphs):
                     suffix = "" if att.HasField("g") else f"[{i}]"
                     self.open_cluster(f"{att.name}{suffix} of {_title(node)}")
-                    self.graph(graph, scope.new_child())
+                    self.graph(graph, scope.new_child(), shapes.body(first, att.name))
                     self.close_cluster()
 
 
@@ -131,12 +143,14 @@ def _node_label(node: NodeProto) -> str:
     return "\n".join([_title(node), *attributes])
 
 
-def model_dot(model: ModelProto) -> str:
-    """Converts a model into a graph for graphviz: subgraphs and functions are frames.
+def model_dot(model: ModelProto, shapes: ShapeTexts | None = None) -> str:
+    """Converts a model into a graph for graphviz: subgraphs and functions are frames, a color is a
+    family of operators.
 
     Cost: O(size of the model), weights are not read.
 
     :param model: any model, even one that is not valid
+    :param shapes: types and shapes of its results, written beside the edges
     :return: text in the language dot
 
     ::
@@ -144,7 +158,7 @@ def model_dot(model: ModelProto) -> str:
         Path("model.dot").write_text(model_dot(onnx.load("model.onnx")), encoding="utf-8")
     """
     drawing = _Drawing()
-    drawing.graph(model.graph, ChainMap())
+    drawing.graph(model.graph, ChainMap(), shapes or ShapeTexts())
     for function in model.functions:
         drawing.function(function)
     title = quoted(model.graph.name)

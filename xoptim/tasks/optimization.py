@@ -20,7 +20,6 @@ from xbuilder.graph.features import Feature
 
 from ..catalogue.targets import check_target
 from ..engine.optimizer import GraphBuilderPatternOptimization
-from ..reports.page.applications import RewriteExamples
 from ..surgery.dynamic import make_dynamic
 from ..surgery.opset_conversion import convert_opset
 from ..surgery.signature import Shape, SignatureChanges, change_signature
@@ -103,6 +102,7 @@ class Optimization:
         :raises OptionError: if a pattern wrote an operator that the target does not run
         :raises XoptimError: if the model cannot be read, optimized, or does not run
         """
+        from ..reports.page.applications import RewriteExamples
         from ..toolkit.features import Provenance
 
         begin = time.perf_counter()

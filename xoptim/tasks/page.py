@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onnx import ModelProto
@@ -24,7 +24,6 @@ from ..reports.model_summary import tensor_bytes
 from ..reports.page.graphs import PageGraphs, page_graphs
 from ..reports.page.page import page_html
 from ..reports.profile_plot import profile_svg
-from ..trust.inputs.coverage import mark_bodies
 from ..trust.windows.certificates import WRONG, Summary
 from .explain import NearMiss, near_misses_in
 from .report import rewrites
@@ -77,7 +76,7 @@ def report_page(done: Optimized) -> str:
     info = done.to_dict()
     content: dict[str, Any] = {
         "name": done.name or "model",
-        "short_name": PurePath(done.name).name or "model",
+        "short_name": _short_name(done),
         "patterns": info["patterns"],
         "seconds": f"{done.seconds:.2f} s",
         "verdicts": list(_verdicts(done, info)),
@@ -89,6 +88,12 @@ def report_page(done: Optimized) -> str:
     }
     content |= _traced(done, info)
     return page_html(content)
+
+
+def _short_name(done: Optimized) -> str:
+    """The name of the file of the model, or of its graph."""
+    source = None if done.traces is None else done.traces.source
+    return (source.name if isinstance(source, Path) else done.name) or "model"
 
 
 def _traced(done: Optimized, info: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,7 +184,7 @@ def _cards(
         _card("types of operators", types[0], types[1]),
         _card("weights", sizes[0], sizes[1], human_bytes),
     ]
-    if costs is not None:
+    if costs is not None and not any(c.uncounted for c in costs):
         cards.append(_cost("operations", costs, [c.total for c in costs], _count))
         cards.append(_cost("memory of activations", costs, [c.peak for c in costs], human_bytes))
     if done.latency is not None:
@@ -198,8 +203,8 @@ def _card(
 ) -> dict[str, Any]:
     """Two numbers and their ratio."""
     change = f"{after / before - 1:+.1%}" if before else ""
-    if before == after:
-        change = "the same"
+    if before == after or change in ("+0.0%", "-0.0%"):
+        change = "the same" if before == after else "nearly the same"
     kind = "good" if after < before else "bad" if after > before else ""
     shown = {"before": words(before), "after": words(after)}
     return {"what": what, **shown, "change": change, "kind": kind}
@@ -217,12 +222,9 @@ def _cost(
         card: dict[str, Any] = {"what": what, "before": shown[0], "after": shown[1]}
     else:
         card = _card(what, first, last, words)
-    notes = [_short(f"for {', '.join(f'{n}={sizes[n]}' for n in names)}")] if names else []
-    left = costs[1].uncounted
-    if left and what == "operations":
-        notes.append("not counted: " + ", ".join(f"{n} {op}" for op, n in left.most_common(4)))
+    note = _short(f"for {', '.join(f'{n}={sizes[n]}' for n in names)}") if names else ""
     said = f"{formulas[0]} → {formulas[1]}" if names else ""
-    return {**card, "note": "; ".join(notes), "formula": said}
+    return {**card, "note": note, "formula": said}
 
 
 def _value(formula: Dim, sizes: Mapping[str, int]) -> int | None:
@@ -330,24 +332,18 @@ def _checks(done: Optimized) -> dict[str, Any]:
             "text": text,
             "columns": ["output", "type", "shape", "max abs", "max rel", "remark"],
             "rows": rows,
-            "bodies": _bodies(done),
+            "bodies": _bodies(report),
         }
     if done.validation is not None:
         content["validation"] = _certificates(done.validation)
     return content
 
 
-def _bodies(done: Optimized) -> list[tuple[str, int, str]]:
-    """The bodies of the model, and whether they ran."""
-    never = {missing.body for missing in done.unverified}
-    _, bodies = mark_bodies(done.before)
-    missing: set[int] = set()
-    rows = []
-    for body in bodies:
-        if body.name in never or body.parent in missing:
-            missing.add(body.number)
-        rows.append((body.name, body.nodes, "no" if body.number in missing else "yes"))
-    return rows
+def _bodies(report: VerificationReport) -> list[tuple[str, int, str]]:
+    """The bodies of the model that ran, and those that did not."""
+    rows = [(body, "yes") for body in report.ran] + [(body, "no") for body in report.never_ran]
+    rows.sort(key=lambda row: row[0].number)
+    return [(body.name, body.nodes, ran) for body, ran in rows]
 
 
 def _certificates(summary: Summary) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from onnx import ModelProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
 
-from ..reports.page.applications import RewriteExamples
-
 if TYPE_CHECKING:
+    from ..reports.page.applications import RewriteExamples
     from ..toolkit.features import Provenance
 
 

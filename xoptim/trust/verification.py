@@ -42,6 +42,7 @@ class VerificationReport:
     :param never_ran: the bodies that none of them runs: nothing in them is verified
     :param not_loaded: why onnxruntime does not load the first model, which the reference evaluator
         of onnx ran; empty if it does
+    :param ran: the bodies that ran
     """
 
     rows: list[OutputDifference]
@@ -52,6 +53,7 @@ class VerificationReport:
     draws: int = 1
     never_ran: list[Body] = field(default_factory=list)
     not_loaded: str = ""
+    ran: list[Body] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -209,6 +211,7 @@ class Reference:
             len(self.draws.sets),
             self.draws.never_ran,
             self.not_loaded,
+            self.draws.ran,
         )
 
     def _rows(self, position: int, got: Sequence[Any]) -> list[OutputDifference]:

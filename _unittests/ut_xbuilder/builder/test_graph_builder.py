@@ -100,6 +100,14 @@ def test_build_and_run():
     np.testing.assert_array_equal(got, [[1, 0, 6]])
 
 
+def test_notebook():
+    model = parse("g (float[n, 4] x) => (float[n, 4] y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "<b>"
+    text = GraphBuilder(model)._repr_html_()
+    assert "GraphBuilder, 1 nodes" in text and "<td>Relu</td><td>1</td>" in text
+    assert "x: float[&lt;b&gt;, 4]" in text and "<b>," not in text
+
+
 def test_views():
     builder = small()
     assert [n.op_type for n in builder.nodes] == ["Mul", "Relu"]

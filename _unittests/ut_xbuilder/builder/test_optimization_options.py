@@ -17,6 +17,13 @@ def test_repr():
     assert text == "OptimizationOptions(patterns=['TransposeTransposePattern'])"
 
 
+def test_notebook():
+    text = OptimizationOptions(patterns="TransposeTranspose", constant_size=5)._repr_html_()
+    assert "<td>constant_size</td><td>5</td>" in text and "1: TransposeTransposePattern" in text
+    assert "max_iter" not in text, "as by default"
+    assert "<td>patterns</td><td>none</td>" in OptimizationOptions(patterns=None)._repr_html_()
+
+
 @pytest.mark.parametrize(
     "options",
     [

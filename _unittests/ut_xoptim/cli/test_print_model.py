@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import onnx
 import onnx.parser
@@ -69,15 +70,26 @@ def test_dot(model, tmp_path):
 
 def test_dot_needs_graphviz_for_an_image(model, tmp_path, monkeypatch):
     monkeypatch.setattr(cli_print.shutil, "which", lambda _: None)
-    result = run("dot", model, "-o", tmp_path / "m.svg", code=1)
-    assert "graphviz" in result.stderr
-    assert not (tmp_path / "m.svg").exists()
+    result = run("dot", model, "-o", tmp_path / "m.png", code=1)
+    assert "graphviz" in result.stderr and ".svg" in result.stderr
+    assert not (tmp_path / "m.png").exists()
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is not installed")
 def test_dot_draws(model, tmp_path):
+    run("dot", model, "-o", tmp_path / "m.png")
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_dot_draws_without_graphviz(model, tmp_path, monkeypatch):
+    pytest.importorskip("igraph", reason="it places the nodes")
+    monkeypatch.setattr(cli_print.shutil, "which", lambda _: None)
     run("dot", model, "-o", tmp_path / "m.svg")
-    assert "<svg" in (tmp_path / "m.svg").read_text(encoding="utf-8")
+    text = (tmp_path / "m.svg").read_text(encoding="utf-8")
+    assert text.startswith("<svg") and ">Relu</text>" in text
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    result = run("dot", model, "-o", tmp_path / "n.svg", code=1)
+    assert "xoptim[report]" in result.stderr and not (tmp_path / "n.svg").exists()
 
 
 def test_draw_reports_what_graphviz_says(tmp_path, monkeypatch):
@@ -86,7 +98,7 @@ def test_draw_reports_what_graphviz_says(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setattr(cli_print.shutil, "which", lambda _: str(program))
     with pytest.raises(cli_print.XoptimError, match="wrong graph"):
-        cli_print.draw("digraph{", tmp_path / "m.svg")
+        cli_print.draw("digraph{", tmp_path / "m.png")
     assert {p.name for p in tmp_path.iterdir()} == {"dot"}
 
 

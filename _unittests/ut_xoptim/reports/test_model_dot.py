@@ -14,6 +14,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto
 
+from xoptim.reports.drawing.shapes import model_shapes
 from xoptim.reports.model_dot import model_dot, quoted
 
 NAMES = [
@@ -125,6 +126,17 @@ def test_edges() -> None:
     assert text.index(" -> ") > text.rindex("subgraph"), "an edge in a frame pulls its ends there"
 
 
+def test_shapes_and_families() -> None:
+    model = onnx.parser.parse_model(MODEL)
+    text = model_dot(model, model_shapes(model))
+    check_grammar(text)
+    assert '[label="a\\nfloat[N]"]' in text and '[label="x2\\nfloat[N]"]' in text
+    colours = dict(
+        re.findall(r'label="(\S+)", shape=box, style="rounded,filled", fillcolor="(.*)"', text)
+    )
+    assert colours["Add"] == colours["Neg"] != colours["If"]
+
+
 def test_a_broken_model_is_drawn() -> None:
     """Looking at a model is how one finds what is wrong with it."""
     proto = onnx.parser.parse_model(MODEL)
@@ -132,7 +144,7 @@ def test_a_broken_model_is_drawn() -> None:
     proto.graph.initializer[0].raw_data = b"123"
     proto.graph.input[0].type.tensor_type.elem_type = 999
     proto.graph.node[0].input[0] = "nobody"
-    text = model_dot(proto)
+    text = model_dot(proto, model_shapes(proto))
     check_grammar(text)
     assert "nobody: undefined" in text and "unknown type 999" in text
     assert "one: float[] = not readable" in text

@@ -142,3 +142,14 @@ def test_refusals():
         misses(op_type="Conv")
     with pytest.raises(OptionError, match="nope"):
         misses(node="nope")
+
+
+def test_bodies_are_tried():
+    nodes = "a = Div(x, r) e = Erf(a) s = Add(e, one) m = Mul(x, s) y = Mul(m, k)"
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 20]>
+        g (bool c, float[n, 4] x) => (float[n, 4] z)
+        <float r = {{1.4142135}}, float one = {{1}}, float k = {{0.4}}> {{
+            z = If(c) <then_branch = t () => (float[n, 4] y) {{ {nodes} }},
+                       else_branch = e () => (float[n, 4] o) {{ o = Neg(x) }}> }}""")
+    (first, *_) = xoptim.near_misses(model, patterns=[NEARLY])
+    assert (first.pattern, first.result, first.count) == ("Nearly", "y", 1)

@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import onnx.defs
 import onnx.helper
@@ -33,9 +34,11 @@ class Vertex:
 
     :param title: its first line
     :param family: gives its color
-    :param lines: its other lines: attributes, constants
+    :param lines: its other lines: type of an input, domain and attributes of a node
+    :param constants: lines for the constants a node reads, shown first
     :param results: results it gives, empty for an output
     :param details: text for a reader who asks for more
+    :param metadata: text of the metadata of a node
     :param bodies: drawings of its bodies, or of the function it calls
     :param mark: a class of the style sheet
     :param sources: places in other drawings, `identifier-number`
@@ -46,6 +49,8 @@ class Vertex:
     lines: list[str] = field(default_factory=list)
     results: Sequence[str] = ()
     details: str = ""
+    metadata: str = ""
+    constants: list[str] = field(default_factory=list)
     bodies: list[Drawing] = field(default_factory=list)
     mark: str = ""
     sources: list[str] = field(default_factory=list)
@@ -189,7 +194,7 @@ class _Writer:
     def graph(self, drawing: Drawing, graph: GraphProto, shapes: ShapeTexts, scope: _Scope) -> None:
         """Draws a graph."""
         for init in graph.initializer:
-            scope.constants[init.name] = pretty_initializer("", init)[2:]
+            scope.constants[init.name] = weight_text(init)
         for sparse in graph.sparse_initializer:
             scope.constants[sparse.values.name] = f"sparse {list(sparse.dims)}"
         for info in graph.input:
@@ -276,7 +281,7 @@ class _Writer:
         source = scope.results.get(name)
         if source is None and name in scope.constants:
             vertex = drawing.vertices[number]
-            vertex.lines.append(f"{parameter or name}: {scope.constants[name]}")
+            vertex.constants.append(f"{parameter or name}: {scope.constants[name]}")
             vertex.details += f"\nconstant {name}: {scope.constants[name]}"
             return
         if source is None:  # of an outer graph, or of nothing if the model is not valid
@@ -330,13 +335,13 @@ def _vertex(node: NodeProto) -> Vertex:
     details = [pretty_node(node)]
     if node.name:
         details.append(f"name: {node.name}")
-    details += [f"{p.key}: {p.value}" for p in node.metadata_props]
     return Vertex(
         node.op_type,
         family_of(node.op_type),
         [*([domain] if domain else []), *lines],
         [name for name in node.output if name],
         "\n".join(details),
+        "\n".join(f"{p.key}: {p.value}" for p in node.metadata_props),
     )
 
 
@@ -383,12 +388,20 @@ def constant_text(node: NodeProto) -> str:
     return ", ".join(pretty_attribute(a).partition("=")[2] for a in node.attribute)
 
 
+def weight_text(weight: Any) -> str:
+    """The type and the shape of a weight, its content if it is small: `float[1] = [0.5]`.
+
+    :param weight: a tensor, which may be in another file: it is not read then
+    """
+    return pretty_initializer("", weight)[2:].removesuffix(" = external")
+
+
 def shown_lines(vertex: Vertex) -> list[str]:
     """The lines of a vertex that are drawn.
 
     :param vertex: the vertex
     """
-    lines = vertex.lines
+    lines = [*vertex.constants, *vertex.lines]
     if len(lines) <= _MOST_LINES:
         return lines
     return [*lines[: _MOST_LINES - 1], f"and {len(lines) - _MOST_LINES + 1} more"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xbuilder.errors import XoptimError
@@ -110,36 +110,53 @@ def _apart(columns: Sequence[float], levels: Sequence[int], count: int) -> list[
 
 
 def layers_of(drawing: Drawing) -> list[int]:
-    """The layer of each vertex: the longest path to it; what has no input is near its first reader.
+    """The layer of each vertex: the longest path to it, or just above its readers if it has as many
+    of them as inputs, so that what is computed early stays beside what needs it.
 
     The edges of a circle, in a model that is not valid, may go up.
 
     :param drawing: the drawing
     """
     n = len(drawing.vertices)
-    readers: list[list[int]] = [[] for _ in range(n)]
-    waiting: Counter[int] = Counter()
+    readers: list[dict[int, None]] = [{} for _ in range(n)]
+    inputs: list[dict[int, None]] = [{} for _ in range(n)]
     for edge in drawing.edges:
-        readers[edge.source].append(edge.target)
-        waiting[edge.target] += 1
-    layers, fed = [0] * n, set(waiting)
-    ready = deque(i for i in range(n) if not waiting[i])
-    left = dict.fromkeys(range(n))
+        readers[edge.source][edge.target] = None
+        inputs[edge.target][edge.source] = None
+    layers = [0] * n
+    order = _sorted(readers, [len(sources) for sources in inputs])
+    place = {number: i for i, number in enumerate(order)}
+    for number in order:
+        for reader in readers[number]:
+            if place[reader] > place[number]:
+                layers[reader] = max(layers[reader], layers[number] + 1)
+    for number in reversed(order):
+        below = [layers[r] for r in readers[number] if place[r] > place[number]]
+        if below and len(readers[number]) >= len(inputs[number]):
+            layers[number] = max(layers[number], min(below) - 1)
+    return layers
+
+
+def _sorted(readers: Sequence[Iterable[int]], waiting: list[int]) -> list[int]:
+    """The vertices in topological order; a circle is cut at its first vertex.
+
+    :param readers: those of each vertex
+    :param waiting: number of inputs of each vertex
+    """
+    order: list[int] = []
+    ready = deque(i for i, count in enumerate(waiting) if not count)
+    left = dict.fromkeys(range(len(waiting)))
     while left:
         number = ready.popleft() if ready else next(iter(left))
         if number not in left:
             continue
         del left[number]
+        order.append(number)
         for reader in readers[number]:
             waiting[reader] -= 1
-            if reader in left:
-                layers[reader] = max(layers[reader], layers[number] + 1)
-                if not waiting[reader]:
-                    ready.append(reader)
-    for i in range(n):
-        if i not in fed and readers[i]:
-            layers[i] = max(0, min(layers[r] for r in readers[i]) - 1)
-    return layers
+            if not waiting[reader]:
+                ready.append(reader)
+    return order
 
 
 def _with_bends(

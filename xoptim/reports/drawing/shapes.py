@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from onnx import ModelProto
+
+from xbuilder import GraphBuilder
 from xbuilder.dims.scope import as_written
+from xbuilder.errors import XoptimError
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of, owners
@@ -47,6 +51,17 @@ def shape_texts(graph: Graph) -> ShapeTexts:
         for attribute, child in children_of(graph, record).items():
             found.bodies[first, attribute] = shape_texts(child)
     return found
+
+
+def model_shapes(model: ModelProto) -> ShapeTexts:
+    """The types and shapes of the results of a model, none if it is not valid.
+
+    :param model: any model, its weights in other files are not read
+    """
+    try:
+        return shape_texts(GraphBuilder(model, infer_shapes_options=True).graph)
+    except XoptimError:
+        return ShapeTexts()
 
 
 def fact_text(facts: ResultFacts) -> str:

@@ -10,7 +10,9 @@ from .families import FAMILIES
 from .layout import LINE, TITLE, WIDTH, Placed, height_of, place
 
 #: letters that fit in a vertex, in its title, and beside an edge
-_LETTERS, _TITLE_LETTERS, _EDGE_LETTERS = 29, 24, 30
+_LETTERS, _TITLE_LETTERS, _EDGE_LETTERS = 29, 24, 34
+#: letters of a dimension beside an edge, if there is no room for all of them
+_DIM_LETTERS = 7
 
 _STYLE = """
 .drawing { font: 11px system-ui, sans-serif; }
@@ -92,6 +94,20 @@ def _content(placed: Placed) -> Iterator[str]:
     yield from (_vertex(placed, i) for i in range(len(placed.drawing.vertices)))
 
 
+def short_shape(text: str) -> str:
+    """A type and a shape in a few characters: long dimensions are cut first.
+
+    :param text: `float[batch, 4]`
+
+    >>> short_shape("float[a_very_long_dimension, 3, 640, another_long_one]")
+    'float[a_very…, 3, 640, anothe…]'
+    """
+    if len(text) > _EDGE_LETTERS and text.endswith("]"):
+        kind, _, dims = text[:-1].partition("[")
+        text = f"{kind}[{', '.join(_cut(dim, _DIM_LETTERS) for dim in dims.split(', '))}]"
+    return _cut(text, _EDGE_LETTERS)
+
+
 def _label(points: list[tuple[int, int]]) -> tuple[int, int]:
     """The place of the text of an edge: near its source, on the right."""
     (x0, y0), (x1, y1) = points[:2]
@@ -101,7 +117,7 @@ def _label(points: list[tuple[int, int]]) -> tuple[int, int]:
 def _width(placed: Placed) -> int:
     """The width of a drawing, texts beside edges included."""
     ends = [
-        _label(points)[0] + 6 * min(len(edge.text), _EDGE_LETTERS)
+        _label(points)[0] + 6 * len(short_shape(edge.text))
         for edge, points in placed.paths
         if edge.text
     ]
@@ -116,7 +132,7 @@ def _edges(placed: Placed) -> Iterator[str]:
         if edge.text and (edge.source, edge.result) not in seen:
             seen.add((edge.source, edge.result))
             x, y = _label(points)
-            text = printable(_cut(edge.text, _EDGE_LETTERS))
+            text = printable(short_shape(edge.text))
             yield f'<text x="{x}" y="{y}">{text}</text>'
     for edge in placed.far:
         yield from _ends(placed, edge)
@@ -156,10 +172,11 @@ def _vertex(placed: Placed, number: int) -> str:
     height = height_of(drawing, number)
     classes = " ".join(filter(None, ("v", f"f-{vertex.family.name}", vertex.mark)))
     sources = f' data-from="{" ".join(vertex.sources)}"' if vertex.sources else ""
+    said = "\n\n".join(filter(None, (vertex.details, vertex.metadata)))
     rows = [
         f'<g class="{classes}" id="{drawing.identifier}-{number}"{sources} '
         f'transform="translate({placed.x[number]} {placed.y[number]})">',
-        f"<title>{printable(vertex.details)}</title>" if vertex.details else "",
+        f"<title>{printable(said)}</title>" if said else "",
         f'<rect width="{WIDTH}" height="{height}" rx="5"/>',
         f'<text class="t" x="8" y="15">{printable(_cut(vertex.title, _TITLE_LETTERS))}</text>',
         *_lines(vertex),
@@ -177,7 +194,8 @@ def _lines(vertex: Vertex) -> Iterator[str]:
     for body in vertex.bodies:
         nodes = "1 node" if body.nodes == 1 else f"{body.nodes} nodes"
         text = printable(_cut(f"▸ {body.title.partition(' of ')[0]}, {nodes}", _LETTERS))
-        yield f'<text class="b" data-open="{body.identifier}" x="8" y="{y}">{text}</text>'
+        link = f'class="b" role="button" tabindex="0" data-open="{body.identifier}"'
+        yield f'<text {link} x="8" y="{y}">{text}</text>'
         y += LINE
 
 

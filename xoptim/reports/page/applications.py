@@ -10,12 +10,11 @@ from onnx import NodeProto
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.subgraphs import node_captures
-from xbuilder.protos.pretty import pretty_initializer
 
 from ...engine.engine import Engine
 from ...engine.observers import Observer
 from ...engine.outcomes import Application
-from ..drawing.drawing import Drawing, constant_text, draw_nodes
+from ..drawing.drawing import Drawing, constant_text, draw_nodes, weight_text
 from ..drawing.shapes import fact_text
 
 #: a rewrite of more nodes is not shown
@@ -99,7 +98,7 @@ def _describe(example: RewriteExample, graph: Graph) -> None:
             weight = graph.constants.initializers.get(name)
             computed = graph.constants.computed.get(name)
             if weight is not None:
-                example.constants[name] = pretty_initializer("", weight)[2:]
+                example.constants[name] = weight_text(weight)
             elif computed is not None and computed.op_type == "Constant":
                 example.constants[name] = constant_text(computed.current())
             elif name not in example.shapes and (text := fact_text(graph.facts[name])):

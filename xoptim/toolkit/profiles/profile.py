@@ -10,6 +10,7 @@ from typing import Any
 from xbuilder.graph.graph import Graph
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.support.notebook import html_table
 from xbuilder.support.rows import Row
 
 from ...authoring.rewriters import Member
@@ -19,6 +20,9 @@ from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun
 from .profile_node import MEASURES, ProfileNode
 from .timed_store import measure, stop_measuring
+
+#: rewriters a notebook shows
+_LONGEST = 15
 
 
 @dataclass
@@ -311,6 +315,20 @@ class Profile(Observer):
         from .profile_text import profile_text
 
         return profile_text(self.root, least)
+
+    def _repr_html_(self) -> str:
+        """The rewriters that took the most time, for a notebook."""
+        rewriters: dict[str, list[float]] = {}
+        for row in self.rows():
+            if row["kind"] == "rewriter":
+                total = rewriters.setdefault(row["name"], [0.0, 0, 0, 0])
+                for i, measure in enumerate(("time", "applications", "created", "removed")):
+                    total[i] += row[measure]
+        longest = sorted(rewriters.items(), key=lambda row: -row[1][0])[:_LONGEST]
+        rows = [(name, f"{t[0] * 1e3:.1f}", *t[1:]) for name, t in longest]
+        start, end = self.root.nodes_start or 0, self.root.nodes_end or 0
+        title = f"Profile: {self.root.time:.3f} s, {start:,} -> {end:,} nodes"
+        return html_table(title, ["rewriter", "ms", "applied", "created", "removed"], rows)
 
 
 def phase_of(member: Member) -> str:

@@ -61,11 +61,13 @@ class Draws:
     :param sets: at least one
     :param never_ran: the bodies that none of them runs
     :param is_random: whether some of the inputs were drawn
+    :param ran: the bodies that ran
     """
 
     sets: list[InputSet]
     never_ran: list[Body] = field(default_factory=list)
     is_random: bool = True
+    ran: list[Body] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,10 @@ def draw_inputs(
             coverage.measure([first.feeds])
     for fixed in given or ({},):
         kept += drawer.more(fixed, coverage)
-    return Draws(kept, [] if coverage is None else coverage.never_ran(), is_random)
+    if coverage is None:
+        return Draws(kept, is_random=is_random)
+    ran = [body for body in coverage.bodies if body.number in coverage.ran]
+    return Draws(kept, coverage.never_ran(), is_random, ran)
 
 
 def accepted_inputs(

@@ -5,7 +5,13 @@ from __future__ import annotations
 import onnx.parser
 
 from xbuilder import GraphBuilder
-from xoptim.reports.drawing.drawing import draw_model, draw_nodes, parameter_name, shown_lines
+from xoptim.reports.drawing.drawing import (
+    draw_model,
+    draw_nodes,
+    parameter_name,
+    shown_lines,
+    weight_text,
+)
 from xoptim.reports.drawing.families import FAMILIES, family_of
 from xoptim.reports.drawing.shapes import fact_text, shape_texts
 
@@ -35,8 +41,8 @@ def test_main_graph():
     builder = GraphBuilder(MODEL, infer_shapes_options=True)
     main, *others = draw_model(MODEL, shape_texts(builder.graph))
     found = {v.title: v for v in main.vertices}
-    assert found["MatMul"].lines == ["B: float[2, 2] = [[1., 2.], [3., 4.]]"]
-    assert found["Mul"].lines == ["B: 0.5"] and "constant half: 0.5" in found["Mul"].details
+    assert found["MatMul"].constants == ["B: float[2, 2] = [[1., 2.], [3., 4.]]"]
+    assert found["Mul"].constants == ["B: 0.5"] and "constant half: 0.5" in found["Mul"].details
     assert found["Constant"].results == ["k"], "an output is drawn whoever makes it"
     assert found["x"].lines == ["float[batch, 2]"] and found["x"].family is FAMILIES["end"]
     assert ("x", "MatMul", "x", "float[batch, 2]") in edges(main)
@@ -63,7 +69,7 @@ def test_bodies_are_folded():
     assert outer == ["b", "t"], "what it captures"
     assert ("Mul", "If", "b", "") in edges(main) and ("twice", "If", "t", "") in edges(main)
     neg = next(v for v in other.vertices if v.title == "Neg")
-    assert neg.lines == ["X: float[2, 2] = [[1., 2.], [3., 4.]]"], "a weight of the outer graph"
+    assert neg.constants == ["X: float[2, 2] = [[1., 2.], [3., 4.]]"], "a weight of the outer graph"
     assert edges(function) == [("x", "Add", "x", ""), ("Add", "y", "y", "")]
 
 
@@ -128,3 +134,13 @@ def test_families():
         "product", "product", "elementwise", "elementwise", "reduction", "reduction", "layout",
         "attention", "quantization", "control", "other",
     ]  # fmt: skip
+
+
+def test_metadata_and_weights_in_files():
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    onnx.helper.set_metadata_props(node, {"namespace": "model.layer"})
+    drawing = draw_nodes([node], ["y"], {}, {}, "d")
+    assert drawing.vertices[1].metadata == "namespace: model.layer"
+    weight = onnx.TensorProto(name="w", data_type=1, dims=[2, 3])
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    assert weight_text(weight) == "float[2, 3]"

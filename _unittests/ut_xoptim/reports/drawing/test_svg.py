@@ -17,7 +17,13 @@ from xoptim.reports.drawing.layout import (
     layers_of,
     place,
 )
-from xoptim.reports.drawing.svg import drawing_style, drawing_svg, drawings_svg, printable
+from xoptim.reports.drawing.svg import (
+    drawing_style,
+    drawing_svg,
+    drawings_svg,
+    printable,
+    short_shape,
+)
 
 pytest.importorskip("igraph", reason="it places the vertices")
 MARKUP = "a<b>\"&'</svg>\x00\u202e"
@@ -84,6 +90,16 @@ def test_layers():
     assert layers_of(drawing)[names.index("z")] == 2, "beside the first node that reads it"
 
 
+def test_what_is_computed_early_is_near_its_reader():
+    body = """a = Shape(x) b = Cast<to = 7>(a) c = Relu(x) d = Neg(c) e = Abs(d) f = Exp(e)
+        y = Reshape(f, b)"""
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (float[n, 2] x) => (float[n, 2] y)'
+    (drawing,) = draw_model(onnx.parser.parse_model(f"{head} {{ {body} }}"))
+    names = [v.title for v in drawing.vertices]
+    layers = dict(zip(names, layers_of(drawing), strict=False))
+    assert (layers["Shape"], layers["Cast"], layers["Exp"], layers["Reshape"]) == (3, 4, 4, 5)
+
+
 def test_a_circle_is_drawn():
     nodes = [oh.make_node("Add", ["x", "b"], ["a"]), oh.make_node("Neg", ["a"], ["b"])]
     value = oh.make_tensor_value_info
@@ -110,6 +126,14 @@ def test_markup_is_escaped():
     }  # fmt: skip
     shown = MARKUP.replace("\x00", "\\x00").replace("\u202e", "\\u202e")
     assert any(shown in (e.text or "") for e in root.iter(f"{SPACE}title"))
+
+
+def test_long_shapes_are_cut():
+    assert short_shape("float[batch, 4]") == "float[batch, 4]"
+    names = "float[a_very_long_dimension, 3, 640, another_long_one]"
+    assert short_shape(names) == "float[a_very…, 3, 640, anothe…]"
+    many = short_shape(f"float[{', '.join(map(str, range(100, 130)))}]")
+    assert many.startswith("float[100, 101, ") and many.endswith("…") and len(many) <= 34
 
 
 def test_bodies_and_styles():

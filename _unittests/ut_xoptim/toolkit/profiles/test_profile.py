@@ -253,3 +253,10 @@ def test_rows_make_a_table() -> None:
     passes = table[table.kind == "pass"].groupby("name").agg({"time": "sum", "removed": "sum"})
     assert passes.loc["remove_identity", "removed"] == 1
     assert not table.isna().any().any()
+
+
+def test_notebook() -> None:
+    profile, _ = profiled(TEXT, [NegNeg(), Never()])
+    text = profile._repr_html_()
+    assert "nodes</b>" in text and "<td>NegNeg</td>" in text and "<td>Never</td>" in text
+    assert Profile()._repr_html_().startswith("<p><b>Profile: 0.000 s, 0 -&gt; 0 nodes")

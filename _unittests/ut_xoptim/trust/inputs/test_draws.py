@@ -89,6 +89,7 @@ def test_what_cannot_be_reached_is_told() -> None:
 def test_given_inputs_are_kept() -> None:
     draws = draw(RATE, given=[{"sr": np.array(16000)}])
     assert [b.name for b in draws.never_ran] == ["else_branch of y"] and len(draws.sets) == 1
+    assert [b.name for b in draws.ran] == ["then_branch of y"]
     both = [{"sr": np.array(16000)}, {"sr": np.array(8000), "x": np.ones(3, np.float32)}]
     draws = draw(RATE, given=both)
     assert draws.never_ran == [] and [s.feeds["sr"] for s in draws.sets] == [16000, 8000]

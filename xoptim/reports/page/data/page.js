@@ -59,7 +59,7 @@
     const svg = drawing(id), side = info(id).side;
     stage.replaceChildren(svg);
     const [left, top, scale] = positions.get(id) || [-1, 0, 0];
-    setZoom(scale || Math.min(1, Math.max(0.5, stage.clientWidth / size(svg).width)));
+    setZoom(scale || Math.min(1, Math.max(0.7, stage.clientWidth / size(svg).width)));
     const first = one("g.v", svg);
     stage.scrollTop = top;
     stage.scrollLeft = left >= 0 || !first ? left : middle(first)[0];
@@ -99,8 +99,9 @@
     for (const svg of drawings.values()) all(".chosen", svg).forEach((v) => v.classList.remove("chosen"));
     vertex.classList.add("chosen");
     const title = document.createElement("b"), text = document.createElement("pre");
+    const [said, ...metadata] = ((one("title", vertex) || {}).textContent || "").split("\n\n");
     title.textContent = one("text.t", vertex).textContent;
-    text.textContent = (one("title", vertex) || {}).textContent || "";
+    text.textContent = said;
     const parts = [title, text];
     const sources = (vertex.dataset.from || "").split(" ").filter(Boolean);
     if (sources.length) {
@@ -117,6 +118,14 @@
       button.dataset.go = source;
       button.textContent = `${one("text.t", other).textContent}: ${one("title", other).textContent.split("\n")[0]}`;
       parts.push(button);
+    }
+    if (metadata.length) {
+      const folded = document.createElement("details"), name = document.createElement("summary");
+      const rest = document.createElement("pre");
+      name.textContent = "metadata";
+      rest.textContent = metadata.join("\n\n");
+      folded.append(name, rest);
+      parts.push(folded);
     }
     one("#details").replaceChildren(...parts);
   };
@@ -162,6 +171,11 @@
     const frame = stage.getBoundingClientRect();
     setZoom(zoom * Math.exp(-e.deltaY / 300), e.clientX - frame.left, e.clientY - frame.top);
   }, { passive: false });
+
+  stage.addEventListener("keydown", (e) => {
+    const body = e.target.closest("[data-open]");
+    if (e.key === "Enter" && body && scripts.has(body.dataset.open)) show(body.dataset.open);
+  });
 
   let drag = null, dragged = false;
   stage.addEventListener("pointerdown", (e) => {

@@ -1,0 +1,32 @@
+"""Tables for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+#: characters of a cell
+_MOST = 200
+
+
+def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Writes a table in HTML. Texts are escaped, long ones are cut.
+
+    :param title: text above the table
+    :param columns: names of the columns
+    :param rows: values, one sequence by row
+
+    >>> html_table("sizes", ["name", "bytes"], [("a<b", 3)])
+    '<p><b>sizes</b></p><table><tr><th>name</th><th>bytes</th></tr><tr><td>a&lt;b</td><td>3</td></tr></table>'
+    """
+    lines = [f"<p><b>{escape(title)}</b></p><table><tr>"]
+    lines += [f"<th>{escape(name)}</th>" for name in columns]
+    lines.append("</tr>")
+    for row in rows:
+        cells = "".join(f"<td>{escape(_cut(str(value)))}</td>" for value in row)
+        lines.append(f"<tr>{cells}</tr>")
+    return "".join([*lines, "</table>"])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
