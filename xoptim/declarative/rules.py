@@ -31,7 +31,7 @@ from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
 from ..authoring.operator_names import check_operators
-from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from ..catalogue.database_query import as_words
 from ..catalogue.registry import register_pattern
@@ -40,10 +40,12 @@ from .compiled import (
     AFTER_SEARCH,
     CompiledGraph,
     Reasons,
+    SearchedPattern,
     best_of,
     matchers_of,
     quiet,
     roots_and_filters,
+    said,
 )
 from .matcher_writer import Search
 from .outlines import Outline, outline_of
@@ -75,7 +77,7 @@ class RuleSide:
 Searches: TypeAlias = list[tuple[tuple[str, ...], Search, list[RuleSide]]]
 
 
-class RulePattern(PatternOptimization):
+class RulePattern(SearchedPattern):
     """A rewrite made of equations; :func:`rule` makes subclasses.
 
     A match is refused if an inner result is used elsewhere and `sole_use` is true; otherwise the
@@ -189,7 +191,8 @@ class _RuleSearch:
                     found = refusal.reason
                 if not isinstance(found, str):
                     return found
-                best.say(AFTER_SEARCH, "{}", found)
+                best.say(AFTER_SEARCH, context.visited, "{}", found)
+        context.visited = max((r.nodes for r in said(reasons.values())), key=len) or [record]
         node = context.store.proto(record)
         return pattern.none(node, pattern.line, lambda: best_of(reasons.values()))
 
