@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from xbuilder import GraphBuilder
@@ -13,12 +12,12 @@ from xbuilder.nodes.subgraphs import captured_names
 from .interpreter import Interpreter
 
 
-def called(interpreter: Interpreter, graph: GraphProto, branch: torch.fx.Node) -> GraphProto:
+def called(interpreter: Interpreter, graph: GraphProto, function: str) -> GraphProto:
     """A branch that calls a local function, whose inputs are what the branch captures.
 
     :param interpreter: converts the graph that has the branches
     :param graph: the branch
-    :param branch: its node in the fx graph, the function has its name
+    :param function: the name of the function
     """
     root, options = interpreter.root, interpreter.plan.options
     captured = list(captured_names(graph))
@@ -26,10 +25,10 @@ def called(interpreter: Interpreter, graph: GraphProto, branch: torch.fx.Node) -
     constants = [_constant(tensor) for tensor in graph.initializer]
     opsets = [helper.make_opsetid(domain, version) for domain, version in root.opsets.items()]
     body = helper.make_function(
-        options.domain, str(branch.target), captured, outputs, [*constants, *graph.node], opsets
+        options.domain, function, captured, outputs, [*constants, *graph.node], opsets
     )
     _, (domain, name) = root.make_local_function(
-        GraphBuilder(body), replace(options, name=str(branch.target))
+        GraphBuilder(body), replace(options, name=function)
     )
     interpreter.g.add_domain(domain)
     call = helper.make_node(name, captured, outputs, domain=domain)

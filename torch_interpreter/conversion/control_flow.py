@@ -85,7 +85,7 @@ def _cond(
     for i, (name, (child, results)) in enumerate(zip(_BRANCHES, branches, strict=True)):
         graph = _finish(child, [results[k] for k in kept], f"{prefix}_{name}", False)
         is_function = interpreter.plan.has_branches
-        graph = called(interpreter, graph, node.args[1 + i]) if is_function else graph
+        graph = called(interpreter, graph, str(node.args[1 + i])) if is_function else graph
         attributes.append(_attribute(name, graph))
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):

@@ -20,8 +20,10 @@ from ..common.errors import ExportError
 from ..inputs.specifications import combined_arguments
 from .traced_calls import recorded_calls
 
-#: classes of modules that are not traced, with an optional condition on a module and its name
-Leaves = Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]]
+#: whether a module, which has a name, is not traced
+Condition = Callable[[torch.nn.Module, str], bool]
+#: classes of modules that are not traced, with an optional condition
+Leaves = Collection[type] | Mapping[type, Condition]
 pytree = torch.utils._pytree
 
 
@@ -64,8 +66,9 @@ class CustomTracer(torch.fx.Tracer):
         self, module_leaves: Leaves = (), arguments: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
-        is_mapping = isinstance(module_leaves, Mapping)
-        self.module_leaves = module_leaves if is_mapping else dict.fromkeys(module_leaves)
+        self.module_leaves: Mapping[type, Condition | None] = (
+            module_leaves if isinstance(module_leaves, Mapping) else dict.fromkeys(module_leaves)
+        )
         self.arguments = dict(arguments or {})
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
