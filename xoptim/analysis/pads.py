@@ -1,4 +1,4 @@
-"""What a Pad adds: how many elements along each axis, and whether they are zeros."""
+"""Padding of a Pad: the number of elements along each axis, and whether they are zeros."""
 
 from __future__ import annotations
 

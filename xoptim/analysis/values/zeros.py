@@ -70,7 +70,7 @@ def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, l
 
 
 def _surrounded(g: RewriteContext, pad: NodeProto, rank: int) -> tuple[int, list[Part]]:
-    """What a Pad surrounds with zeros, along one axis."""
+    """The part a Pad surrounds with zeros, along one axis."""
     pads = pads_of(g, pad, rank)
     axes = [axis for axis in range(rank) if pads[:, axis].any()]
     one = len(axes) == 1 and not (pads < 0).any() and adds_zeros(g, pad)
