@@ -50,6 +50,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "toolkit",
         "surgery",
         "reports",
+        "repeated_optim",
+        "unfused",
         "linting",
         "trust",
         "tasks",

@@ -10,6 +10,7 @@ from .compare_with_torch import compare_with_torch
 from .conversion.function_plan import get_default_aten_as_function
 from .dispatch.dispatcher import Dispatcher, ForceDispatcher
 from .dispatch.fallback import OnnxScriptDispatcher
+from .exporting.tracing import CustomTracer
 from .inputs.dynamic_shapes import make_undefined_dimension
 from .inputs.inputs import match_input_parameters
 from .inputs.observed_calls import ObservedCalls, observe_calls
@@ -19,6 +20,7 @@ from .writing.registry import aten, registered_names
 
 __all__ = [
     "ConversionError",
+    "CustomTracer",
     "Dispatcher",
     "ExportError",
     "ExportOptions",

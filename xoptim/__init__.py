@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from xbuilder.options import OrderAlgorithm
 
+from . import repeated_optim, unfused
 from .authoring.context import RewriteContext
 from .authoring.patterns import MatchResult, PatternOptimization
 from .authoring.rewrite import Rewrite
@@ -21,7 +22,6 @@ from .declarative.onnx_patterns import (
 from .declarative.pattern_code import to_graph_pattern_matching
 from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
-from .reports import repeated_optim, unfused
 
 if TYPE_CHECKING:
     from .tasks.calls import (

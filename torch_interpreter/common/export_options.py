@@ -29,7 +29,8 @@ class ExportOptions:
     :param strategy: a name in :attr:`STRATEGIES`, replaces the options above
     :param dynamo: goes through dynamo, another name of *strict*
     :param aten_as_function: names of operators (``"aten.scaled_dot_product_attention.default"``)
-        converted into local functions, True for all those that give tensors
+        converted into local functions, True for all those that give tensors; `"cond"` for the
+        branches of ``torch.cond``
     :param remove_inplace: rewrites the in-place operators; False leaves those the user's dispatcher
         has a converter for
     :param allow_untyped_output: accepts outputs without known type

@@ -19,7 +19,10 @@ from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter
 from ..writing.naming import free_name
 from ..writing.symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
+from .branch_functions import called
 from .interpreter import Handler, Interpreter
+
+_BRANCHES = ("then_branch", "else_branch")
 
 
 def _wrap(position: int) -> Handler:
@@ -66,7 +69,8 @@ def _finish(child: Interpreter, results: Sequence[Any], prefix: str, vectors: bo
 def _cond(
     interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
-    """torch.cond: an If whose branches capture their arguments. A value None in both stays None."""
+    """torch.cond: an If whose branches capture their arguments, or call functions if the plan says
+    so. A value None in both stays None."""
     predicate, true_graph, false_graph, operands = args
     g, prefix = interpreter.g, interpreter.short_name(node)
     branches = []
@@ -77,10 +81,12 @@ def _cond(
     kept = [i for i, pair in enumerate(values) if pair != (None, None)]
     if not kept:
         return [None] * len(values)
-    attributes = [
-        _attribute(name, _finish(child, [results[i] for i in kept], f"{prefix}_{name}", False))
-        for name, (child, results) in zip(("then_branch", "else_branch"), branches, strict=True)
-    ]
+    attributes = []
+    for i, (name, (child, results)) in enumerate(zip(_BRANCHES, branches, strict=True)):
+        graph = _finish(child, [results[k] for k in kept], f"{prefix}_{name}", False)
+        is_function = interpreter.plan.has_branches
+        graph = called(interpreter, graph, str(node.args[1 + i])) if is_function else graph
+        attributes.append(_attribute(name, graph))
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):
         condition = g.make_initializer("", condition)

@@ -16,6 +16,7 @@ from xbuilder.errors import OptionError
 
 from ..dispatch.dispatcher import candidate_names
 
+_COND = torch.ops.higher_order.cond
 _DEFAULT_OPTIONS = FunctionOptions(
     export_as_function=True, name="function", merge_allowed=True, rename_allowed=True
 )
@@ -84,6 +85,11 @@ class FunctionPlan:
     operators: frozenset[str] | None = frozenset()
     options: FunctionOptions = field(default_factory=lambda: _DEFAULT_OPTIONS)
 
+    @property
+    def has_branches(self) -> bool:
+        """Whether the branches of torch.cond become functions: `cond` is one of the operators."""
+        return not frozenset(self.operators or ()).isdisjoint(candidate_names(_COND))
+
     def steps(
         self, nodes: Sequence[torch.fx.Node], depth: int | None
     ) -> list[torch.fx.Node | Group]:
@@ -138,7 +144,7 @@ class FunctionPlan:
         return Group([node], name, "", call.path, depth)
 
     def _single(self, node: torch.fx.Node) -> torch.fx.Node | Group:
-        if node.op != "call_function":
+        if node.op != "call_function" or node.target is _COND:
             return node
         if self.operators is None:
             if not _is_operator_of_tensors(node):

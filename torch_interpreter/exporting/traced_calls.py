@@ -1,7 +1,8 @@
-"""Calls that a placeholder cannot answer while a model is traced: torch.cond, len, isinstance.
+"""Calls that a placeholder cannot answer while a model is traced: torch.cond, len, int, float,
+isinstance.
 
-``len`` returns an int whatever a class says, ``torch.cond`` looks at its condition. The names are
-replaced in the files of the model while it is traced.
+``len`` and ``int`` return an int whatever a class says, ``torch.cond`` looks at its condition. The
+names are replaced in the files of the model while it is traced.
 """
 
 from __future__ import annotations
@@ -23,15 +24,57 @@ def length_of(value: Any) -> Any:
     return value.shape[0] if isinstance(value, torch.Tensor) else len(value)
 
 
+def int_of(value: Any) -> Any:
+    """The integer part of a value, a symbolic number for a dimension or a tensor.
+
+    :param value: a number, or a tensor of one element
+    """
+    return int(value)
+
+
+def float_of(value: Any) -> Any:
+    """A value as a float, a symbolic number for a dimension or a tensor.
+
+    :param value: a number, or a tensor of one element
+    """
+    return float(value)
+
+
+class _Number(type):
+    """The class of :class:`_Int` and :class:`_Float`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        number, function = (int, int_of) if cls is _Int else (float, float_of)
+        if args and isinstance(args[0], torch.fx.Proxy):
+            return _record(args[0], function, args[0])
+        return number(*args, **kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, int if cls is _Int else float)
+
+
+class _Int(int, metaclass=_Number):
+    """``int``, whose calls on a placeholder are recorded."""
+
+
+class _Float(float, metaclass=_Number):
+    """``float``, whose calls on a placeholder are recorded."""
+
+
 @contextlib.contextmanager
-def recorded_calls(mod: torch.nn.Module, arguments: Mapping[str, Any]) -> Iterator[None]:
+def recorded_calls(
+    mod: torch.nn.Module, arguments: Mapping[str, Any], numbers: bool = False
+) -> Iterator[None]:
     """Records the calls of ``torch.cond`` and ``len`` on placeholders; ``isinstance`` looks at the
     argument of the export when it is asked about its placeholder.
 
     :param mod: the module that is traced
-    :param arguments: the arguments of the export by name
+    :param arguments: the arguments of the export by name; without any, they are tensors
+    :param numbers: records those of ``int`` and ``float`` too, which are then no types for torch
     """
     functions = {"len": _length, "isinstance": functools.partial(_is_instance, arguments)}
+    if numbers:
+        functions.update({"int": _Int, "float": _Float})
     scopes = _scopes(mod)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_replaced(vars(torch), "cond", _cond(torch.cond)))
@@ -73,7 +116,8 @@ def _length(value: Any) -> Any:
 def _is_instance(arguments: Mapping[str, Any], value: Any, classes: Any) -> bool:
     """Whether a value, or the argument a placeholder stands for, is an instance of a class."""
     if isinstance(value, torch.fx.Proxy) and value.node.op == "placeholder":
-        value = arguments.get(str(value.node.target), value)
+        target = str(value.node.target).lstrip("*")
+        value = arguments.get(target, value) if arguments else torch.empty(0)
     return isinstance(value, classes)
 
 

@@ -20,8 +20,10 @@ from ..common.errors import ExportError
 from ..inputs.specifications import combined_arguments
 from .traced_calls import recorded_calls
 
-#: classes of modules that are not traced, with an optional condition on a module and its name
-Leaves = Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]]
+#: whether a module, which has a name, is not traced
+Condition = Callable[[torch.nn.Module, str], bool]
+#: classes of modules that are not traced, with an optional condition
+Leaves = Collection[type] | Mapping[type, Condition]
 pytree = torch.utils._pytree
 
 
@@ -32,23 +34,77 @@ class _Proxy(torch.fx.Proxy):
         self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
 
 
-class _Tracer(torch.fx.Tracer):
-    """Traces through every module but those of ``torch.nn`` and those the user names."""
+class CustomTracer(torch.fx.Tracer):
+    """A tracer of torch.fx that records what a placeholder cannot answer.
 
-    def __init__(self, leaves: Leaves) -> None:
+    ``len``, ``int`` and ``float`` of a placeholder are symbolic numbers, ``isinstance`` looks at
+    the argument it stands for, ``torch.cond`` keeps both branches, parts of a tensor may be
+    assigned.
+
+    :param module_leaves: modules that are called as they are, beside those of ``torch.nn``:
+        classes, or conditions on the module and its name by class
+    :param arguments: arguments of the model by name, for ``isinstance``; without any, the
+        placeholders stand for tensors
+
+    ::
+
+        import torch
+        from torch_interpreter import CustomTracer
+
+        class Half(torch.nn.Module):
+            def forward(self, x):
+                x = x.clone()
+                x[:, 0] = len(x)
+                return x[: int(x.shape[0] / 2)]
+
+        graph = CustomTracer().trace(Half())
+        module = torch.fx.GraphModule(Half(), graph)
+        assert module(torch.ones(6, 2)).tolist() == [[6, 1]] * 3
+    """
+
+    def __init__(
+        self, module_leaves: Leaves = (), arguments: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__()
-        self.leaves = leaves if isinstance(leaves, Mapping) else dict.fromkeys(leaves)
+        self.module_leaves: Mapping[type, Condition | None] = (
+            module_leaves if isinstance(module_leaves, Mapping) else dict.fromkeys(module_leaves)
+        )
+        self.arguments = dict(arguments or {})
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        """Whether a module is called as it is instead of being traced."""
-        for kind, condition in self.leaves.items():
+        """Whether a module is called as it is instead of being traced.
+
+        :param m: the module
+        :param module_qualified_name: its name in the model
+        """
+        for kind, condition in self.module_leaves.items():
             if isinstance(m, kind) and (condition is None or condition(m, module_qualified_name)):
                 return True
         return super().is_leaf_module(m, module_qualified_name)
 
     def proxy(self, node: torch.fx.Node) -> torch.fx.Proxy:
-        """The placeholder that stands for the result of a node while the model runs."""
+        """The placeholder that stands for the result of a node while the model runs.
+
+        :param node: the node
+        """
         return _Proxy(node, self)
+
+    def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> torch.fx.Graph:
+        """The graph of the functions and modules a model calls.
+
+        :param root: the module, or a function
+        :param concrete_args: arguments whose value is constant
+        """
+        if not isinstance(root, torch.nn.Module):
+            return super().trace(root, concrete_args)
+        try:
+            with recorded_calls(root, self.arguments):
+                return super().trace(root, concrete_args)
+        except TypeError as e:
+            if "int()" not in str(e) and "float()" not in str(e):
+                raise
+        with recorded_calls(root, self.arguments, numbers=True):
+            return super().trace(root, concrete_args)
 
 
 def trace_module(
@@ -76,10 +132,9 @@ def trace_module(
     known = {
         k: v for k, v in given.items() if k in parameters and k not in dynamic and _is_python(v)
     }
-    tracer = _Tracer(leaves)
+    tracer = CustomTracer(leaves, given)
     try:
-        with recorded_calls(mod, given):
-            graph = tracer.trace(mod, concrete_args=known)
+        graph = tracer.trace(mod, concrete_args=known)
     except Exception as e:
         raise ExportError(
             f"torch.fx cannot trace the model: {type(e).__name__}: {e}\nA module it fails in can "

@@ -78,10 +78,11 @@ class BuilderPasses:
         """Merges equal initializers. Returns how many were removed."""
         return remove_duplicated_initializer(self.graph)
 
-    def constant_folding(self) -> list[Row]:
-        """Folds constants. Returns rows of statistics, which give the reason of each refusal."""
+    def constant_folding(self) -> int:
+        """Folds constants. Returns how many nodes were; the rows of :meth:`optimize` give the
+        reason of each refusal."""
         reports = run_pass(self.graph, "constant_folding")
-        return [row for report in reports for row in report.rows]
+        return sum(row.get("changed", 0) for report in reports for row in report.rows)
 
     def topological_sort(self) -> int:
         """Sorts the nodes in a stable topological order. Returns how many moved."""

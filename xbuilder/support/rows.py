@@ -7,14 +7,14 @@ from typing import Any
 
 Row = dict[str, Any]
 
-#: default value of each column; -1 means no iteration and no match
+#: default value of each column; None means no iteration and no match
 ROW_DEFAULTS: Row = {
     "pattern": "",
     "time_in": 0.0,
     "added": 0,
     "removed": 0,
-    "iteration": -1,
-    "match_index": -1,
+    "iteration": None,
+    "match_index": None,
     "instances": 0,
     "changed": 0,
 }

@@ -69,11 +69,11 @@ def tree_ensemble_regressor_mul(g: RewriteContext, node: NodeProto) -> dict[str,
 def tree_ensemble_regressor_concat(
     g: RewriteContext, node: NodeProto
 ) -> dict[str, NewNode] | Refusal:
-    """Concat(TreeEnsembleRegressor(x), ...) -> TreeEnsembleRegressor(x), one target for each.
+    """Concat(TreeEnsembleRegressor(x), ...) -> TreeEnsembleRegressor(x), with all the targets.
 
-    1. Each ensemble has one target, sums its leaves, without post-transformation.
+    1. Each ensemble sums its leaves, without post-transformation.
     2. Every piece goes through Sigmoid before Concat: one Sigmoid is left.
-    3. On axis 0, the result is transposed, then reshaped into one column.
+    3. On axis 0, each has one target: the result is transposed, then reshaped into one column.
     """
     sigmoid = g.after_or_none(node, "Sigmoid")
     piece = node.output[0] if sigmoid is None else sigmoid.output[0]
@@ -88,6 +88,8 @@ def tree_ensemble_regressor_concat(
     g.require(same, "the ensembles do not have the same input")
     axis = g.known(axis_of(g, concat, 2, None), "the axis is not known")
     merged = _merged(g, [_trees(g, n) for n in nodes])
+    alone = axis == 1 or merged["n_targets"] == len(nodes)
+    g.require(alone, "an ensemble has several targets, they would be transposed")
     found = g.op.TreeEnsembleRegressor(node.input[0], domain="ai.onnx.ml", **merged)
     if axis == 0:
         found = g.op.Reshape(g.op.Transpose(found, perm=[1, 0]), [-1, 1])
@@ -95,27 +97,32 @@ def tree_ensemble_regressor_concat(
 
 
 def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Attributes of one ensemble with one target for each given ensemble."""
+    """Attributes of one ensemble with the targets of each given ensemble."""
     base = next((n for e in ensembles for n in e if n.startswith("base_values")), "base_values")
     names = set(ensembles[0]) - {base, "n_targets"}
     g.require({"nodes_treeids", "target_ids"} <= names, "an ensemble has no tree")
     for trees in ensembles:
         same = set(trees) - {base, "n_targets"} == names
         g.require(same, "the ensembles do not have the same attributes")
-        alone = trees.get("n_targets") == 1 and not any(trees["target_ids"])
-        g.require(alone, "an ensemble has several targets")
-    numbers = [1 + max(map(int, trees["nodes_treeids"])) for trees in ensembles]
-    shifts = [sum(numbers[:i]) for i in range(len(numbers))]
-    merged: dict[str, Any] = {"n_targets": len(ensembles)}
+        valid = all(0 <= i < trees.get("n_targets", 0) for i in trees["target_ids"])
+        g.require(valid, "the number of targets is not known")
+    targets = [int(trees["n_targets"]) for trees in ensembles]
+    shifts = {
+        "target_ids": targets,
+        "nodes_treeids": (numbers := [1 + max(map(int, e["nodes_treeids"])) for e in ensembles]),
+        "target_treeids": numbers,
+    }
+    merged: dict[str, Any] = {"n_targets": sum(targets)}
     for name in sorted(names):
         values = [list(trees[name]) for trees in ensembles]
-        if name.endswith("_treeids"):
-            values = [[v + s for v in row] for row, s in zip(values, shifts, strict=True)]
-        elif name == "target_ids":
-            values = [[i] * len(row) for i, row in enumerate(values)]
+        for i, row in enumerate(values if name in shifts else []):
+            values[i] = [v + sum(shifts[name][:i]) for v in row]
         merged[name] = _joined(name, values)
     if any(base in trees for trees in ensembles):
-        merged[base] = _joined(base, [list(trees.get(base, [0.0])) for trees in ensembles])
+        zeros = [[0.0] * n for n in targets]
+        rows = [list(e.get(base, z)) for e, z in zip(ensembles, zeros, strict=True)]
+        g.require(list(map(len, rows)) == targets, "there is not one base value for each target")
+        merged[base] = _joined(base, rows)
     return merged
 
 

@@ -16,7 +16,7 @@ from xbuilder.nodes.subgraphs import node_captures
 from xbuilder.support.close_names import closest_names
 
 from ..reports.model_summary import iterate_nodes
-from ..reports.unfused import unfused_nodes
+from ..unfused import unfused_nodes
 
 
 def extract_model(

@@ -1,4 +1,4 @@
-"""Calls of torch.cond, len and isinstance while a model is traced."""
+"""Calls of torch.cond, len, int, float and isinstance while a model is traced."""
 
 from __future__ import annotations
 
@@ -50,6 +50,15 @@ class Instance(torch.nn.Module):
         return x + others[0] if isinstance(x, torch.Tensor) else -x
 
 
+class Numbers(torch.nn.Module):
+    """Numbers of Python made of dimensions and of the content of tensors."""
+
+    def forward(self, x):
+        n = int(x.shape[0] / 2) if isinstance(n := 3, int) else n
+        scale = float(x.shape[1]) if isinstance(1.5, float) else 0
+        return x[:n] * scale + int("1") + float(2)
+
+
 X = torch.randn(3, 4)
 
 
@@ -91,3 +100,9 @@ def test_names_are_given_back():
 
 def test_length_of():
     assert length_of(X) == 3 and length_of([1, 2]) == 2
+
+
+def test_numbers():
+    onx = to_onnx(Numbers(), (X,), dynamic_shapes=({0: "n"},), export_options=TRACING)
+    for x in (X, torch.randn(6, 4)):
+        assert_same(Numbers()(x), run_ort(onx, [x]), 1e-5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, run_ort
 
-from torch_interpreter import ExportError, ExportOptions, to_onnx
+from torch_interpreter import CustomTracer, ExportError, ExportOptions, to_onnx
 from torch_interpreter.exporting.tracing import check_traced, trace_module
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
@@ -148,3 +148,56 @@ def test_tracing_makes_no_decision_on_sizes():
 def test_options_that_contradict_each_other(kwargs, message):
     with pytest.raises(OptionError, match=message):
         ExportOptions(**kwargs)
+
+
+class Wide(torch.nn.Module):
+    """A decision about a dimension that is not dynamic."""
+
+    def forward(self, x):
+        return x * 2 if x.shape[1] > 2 else x
+
+
+class Parts(torch.nn.Module):
+    """Sizes as numbers of Python, parts that are assigned, a module that looks at its argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Wide()
+
+    def forward(self, x, y=None):
+        x = x.clone()
+        x[:, 1:] = len(x)
+        x[0] += 1
+        if isinstance(y, torch.Tensor):
+            x = x * y
+        return self.inner(x[: int(x.shape[0] / 2)])
+
+
+@pytest.mark.parametrize("leaves", [(Wide,), {Wide: lambda m, name: name == "inner"}])
+def test_custom_tracer(leaves):
+    """The graph is a module, which runs and is converted."""
+    graph = CustomTracer(leaves).trace(Parts())
+    assert [n.target for n in graph.nodes if n.op == "call_module"] == ["inner"]
+    module = torch.fx.GraphModule(Parts(), graph)
+    y = torch.full((4,), 2.0)
+    assert torch.equal(module(X, y), Parts()(X, y))
+    onx = to_onnx(module, (X, y), dynamic_shapes=({0: "n"}, {}), options=PLAIN)
+    for x in (torch.randn(6, 4), torch.randn(9, 4)):
+        assert_same(Parts()(x, y), run_ort(onx, [x, y]), 1e-5)
+
+
+def test_custom_tracer_knows_the_arguments():
+    """A value that is constant, an argument that is none; a function."""
+    graph = CustomTracer((Wide,), {"x": X, "y": None}).trace(Parts())
+    assert not [n for n in graph.nodes if n.op == "placeholder" and n.target == "y" and n.users]
+    graph = CustomTracer((Wide,)).trace(Parts(), {"y": None})
+    module = torch.fx.GraphModule(Parts(), graph)
+    assert torch.equal(module(X, None), Parts()(X))
+    assert len(CustomTracer().trace(lambda x: x + 1).nodes) == 3
+
+
+def test_custom_tracer_fails():
+    with pytest.raises(torch.fx.proxy.TraceError, match="control flow"):
+        CustomTracer().trace(Parts())
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        CustomTracer().trace(Outer(lambda: None))

@@ -135,10 +135,20 @@ REFUSED = {
             "y = Concat <axis = 1> (t, u) }",
             "the same attributes",
         ),
-        "several targets": (
-            f"{X} {{ {trees('t').replace('n_targets = 1', 'n_targets = 2')} {trees('u')}"
-            "y = Concat <axis = 1> (t, u) }",
+        "several targets, in rows": (
+            f"{X} {{ {trees('t').replace('n_targets = 1', 'n_targets = 2')}"
+            f"{trees('u').replace('n_targets = 1', 'n_targets = 2')} y = Concat <axis = 0> (t, u) }}",
             "several targets",
+        ),
+        "targets that are not counted": (
+            f"{X} {{ {trees('t').replace('n_targets = 1,', '')} {trees('u')}"
+            "y = Concat <axis = 1> (t, u) }",
+            "the number of targets is not known",
+        ),
+        "one base value for two targets": (
+            f"{X} {{ {trees('t', BASE).replace('n_targets = 1', 'n_targets = 2')} {trees('u')}"
+            "y = Concat <axis = 1> (t, u) }",
+            "one base value for each target",
         ),
         "something else beside": (_CONCAT.replace("(t, u)", "(t, x)"), "no ai.onnx.ml::Tree"),
         "alone": (
@@ -153,7 +163,9 @@ test_rewrites = rewrite_tests(MODELS, atol=1e-6, rtol=1e-6)
 test_refuses = refusal_tests(REFUSED)
 
 
-def random_trees(rng: np.random.Generator, name: str, wide: bool, base: bool) -> onnx.NodeProto:
+def random_trees(
+    rng: np.random.Generator, name: str, wide: bool, base: bool, targets: int = 1
+) -> onnx.NodeProto:
     """An ensemble of stumps, whose trees have any number."""
     n = int(rng.integers(1, 4))
     ids = sorted(rng.choice(9, n, replace=False).tolist())
@@ -167,15 +179,15 @@ def random_trees(rng: np.random.Generator, name: str, wide: bool, base: bool) ->
         "nodes_falsenodeids": [2, 0, 0] * n,
         "target_treeids": [i for i in ids for _ in range(2)],
         "target_nodeids": [1, 2] * n,
-        "target_ids": [0] * (2 * n),
-        "n_targets": 1,
+        "target_ids": rng.integers(0, targets, 2 * n).tolist(),
+        "n_targets": targets,
     }
     floats = {
         "nodes_values": [float(v) for t in values for v in (t, 0, 0)],
         "target_weights": rng.standard_normal(2 * n).tolist(),
     }
     if base:
-        floats["base_values"] = [float(rng.standard_normal())]
+        floats["base_values"] = rng.standard_normal(targets).tolist()
     for key, value in floats.items():
         rows[f"{key}_as_tensor" if wide else key] = from_array(np.array(value)) if wide else value
     return oh.make_node("TreeEnsembleRegressor", ["x"], [name], domain="ai.onnx.ml", **rows)
@@ -190,7 +202,10 @@ def test_random_ensembles(
     """Floats of 32 and 64 bits, base values or not, no row of data."""
     rng = np.random.default_rng(seed)
     kind = TensorProto.DOUBLE if wide else TensorProto.FLOAT
-    nodes = [random_trees(rng, f"t{i}", wide, bool(rng.integers(2))) for i in range(count)]
+    targets = [1 if rows else int(rng.integers(1, 4)) for _ in range(count)]
+    nodes = [
+        random_trees(rng, f"t{i}", wide, bool(rng.integers(2)), n) for i, n in enumerate(targets)
+    ]
     last = [n.output[0] for n in nodes]
     constants = []
     if pattern == "TreeEnsembleRegressorMul":

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape
+from xbuilder.dims import Dim, Shape, exact_div, mul
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import NewNode, Operand
@@ -73,6 +73,7 @@ class Rotary(NamedTuple):
             options["num_heads"] = int(heads)
         if not flat:
             return {self.result: NewNode("RotaryEmbedding", [self.x, *inputs], options, domain)}
+        g.require(isinstance(length, int), "the length of the heads is not known")
         row = g.op.Reshape(self.x, [0, 0, int(heads) * int(length)])
         new = NewNode("RotaryEmbedding", [row, *inputs], options, domain)
         return {self.result: g.op.Reshape(new, [0, 0, heads, length])}
@@ -94,7 +95,7 @@ def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
     cos, sin = (_table_of(g, name, shape, interleaved) for name in angles)
     result = str(call.output[0])
     part = _part_of(g, x, result)
-    if part is None:
+    if part is None or not isinstance(shape[3], int):
         return Rotary(x, result, cos, sin, batch, axis, interleaved)
     return Rotary(*part, cos, sin, batch, axis, interleaved, int(shape[3]))
 
@@ -111,12 +112,14 @@ def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
 
 
 def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> Operand:
-    """The cosine, or the sine, of each pair of elements, in four dimensions."""
-    dims = g.shape_of(name)
+    """The cosine, or the sine, of each pair of elements, in four dimensions. A product broadcasts
+    it: an even length, which cannot be 1, is the one of x."""
+    dims, same = g.shape_of(name), dims_are_equal(g)
     length = padded(dims, 4)[3]
     half: Operand = name
-    if not isinstance(length, int) or 2 * length != shape[3]:
-        g.require(length == shape[3], "cos is not one per position")
+    if not same(mul(2, length), shape[3]):
+        even = not isinstance(length, int) and exact_div(length, 2) is not None
+        g.require(even or same(length, shape[3]), "cos is not one per position")
         half = half_of(g, name, interleaved)
         g.require(half is not None, "the halves of cos or sin may differ")
     return half if len(dims) == 4 else g.op.Unsqueeze(half, axes=list(range(4 - len(dims))))

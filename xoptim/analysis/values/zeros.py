@@ -1,4 +1,4 @@
-"""Results made of zeros, and the parts Concat and ScatterND write between zeros."""
+"""Results made of zeros, and the parts Concat, Pad and ScatterND write between zeros."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from xbuilder.dims import normalize_axis
 from ...authoring import RewriteContext
 from ..axes import axis_of
 from ..constants import is_filled_with
+from ..pads import adds_zeros, pads_of
+
+#: most ScatterND that write rows of one result
+_STEPS = 16
 
 
 def is_zero_filled(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
@@ -40,14 +44,16 @@ class Part(NamedTuple):
 
 
 def parts_among_zeros(g: RewriteContext, node: NodeProto) -> tuple[int, list[Part]]:
-    """The axis of a Concat, or of a ScatterND on zeros, and its parts that are not zeros; refuses
-    any other node.
+    """The axis of a Concat, of a Pad, or of ScatterND nodes on zeros, and its parts that are not
+    zeros; refuses any other node.
 
     :param g: the optimizer
-    :param node: a Concat, or a ScatterND
+    :param node: a Concat, a Pad or a ScatterND
     """
     rank = g.rank_of(node.output[0])
-    return _concatenated(g, node, rank) if node.op_type == "Concat" else (0, [_scattered(g, node)])
+    if node.op_type == "Concat":
+        return _concatenated(g, node, rank)
+    return _surrounded(g, node, rank) if node.op_type == "Pad" else (0, _scattered(g, node))
 
 
 def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, list[Part]]:
@@ -63,10 +69,26 @@ def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, l
     return axis, parts
 
 
-def _scattered(g: RewriteContext, node: NodeProto) -> Part:
-    """Consecutive rows that replace zeros, or are added to zeros."""
+def _surrounded(g: RewriteContext, pad: NodeProto, rank: int) -> tuple[int, list[Part]]:
+    """The part a Pad surrounds with zeros, along one axis."""
+    pads = pads_of(g, pad, rank)
+    axes = [axis for axis in range(rank) if pads[:, axis].any()]
+    one = len(axes) == 1 and not (pads < 0).any() and adds_zeros(g, pad)
+    g.require(one, "zeros are not added along one axis")
+    length = g.shape_of(pad.input[0])[axes[0]]
+    if not isinstance(length, int):
+        g.refuse("the length of a part is not known")
+    start = int(pads[0, axes[0]])
+    return axes[0], [Part(start, start + length, pad.input[0])]
+
+
+def _scattered(g: RewriteContext, node: NodeProto, depth: int = _STEPS) -> list[Part]:
+    """Consecutive rows that replace zeros, or are added to zeros, beside other rows."""
     data, rows, updates = node.input
-    g.require(is_zeros(g, data), "rows are not written on zeros")
+    before = g.producer_or_none(data, "ScatterND") if depth else None
+    parts = [] if before is None else _scattered(g, before, depth - 1)
+    zeros = before is not None or is_zeros(g, data)
+    g.require(zeros, "rows are not written on zeros")
     reduction = g.get_attribute_with_default(node, "reduction", "none")
     g.require(reduction in ("none", "add"), "the reduction may keep a zero")
     length = g.shape_of(data)[0]
@@ -78,4 +100,5 @@ def _scattered(g: RewriteContext, node: NodeProto) -> Part:
     start = g.known(found[0] if found else None, "no row is written")
     follow = found == list(range(start, start + len(found)))
     g.require(follow, "the rows do not follow each other")
-    return Part(start, start + len(found), updates)
+    g.look_at(before)
+    return [*parts, Part(start, start + len(found), updates)]

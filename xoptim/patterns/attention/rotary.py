@@ -21,20 +21,24 @@ from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
+#: nodes that write parts between zeros
+_SIDES = ("Concat", "Pad", "ScatterND")
 
-@rewrite("default", root="Add", reads=("Concat", "ScatterND"))
+
+@rewrite("default", root="Add", reads=_SIDES)
 def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
     """Concat(a, zeros) + Concat(zeros, b) -> Concat(a, b), zeros being as long as a and as b.
 
     1. There may be several parts on each side, a part is where the other side has zeros.
-    2. One side, or both, may be rows written on zeros by ScatterND, or added to zeros.
+    2. One side, or both, may be rows that ScatterND nodes write on zeros, or add to zeros, or a
+       part that Pad surrounds with zeros.
 
     The lengths along the axis are known, the other dimensions are proven equal. Nothing after may
     tell -0.0 + 0.0 from -0.0.
     """
-    left, right = g.before_each(total, "Concat", "ScatterND")
+    left, right = g.before_each(total, *_SIDES)
     if left is None or right is None:
-        g.refuse("both sides are not Concat or ScatterND")
+        g.refuse("both sides are not Concat, Pad or ScatterND")
     (axis, parts), (other, more) = parts_among_zeros(g, left), parts_among_zeros(g, right)
     g.require(axis == other, "the axes are not the same")
     shape = g.shape_of(left.output[0])
@@ -52,7 +56,7 @@ def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
 def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[str, NewResult]:
     """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
 
-    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4, whose length is known;
+    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4;
     2. neither cos nor sin broadcasts x.
     """
     x = split.input[0]
@@ -60,8 +64,9 @@ def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[
     g.require(len(shape) == 4, "the rank is not 4")
     g.require(axis_of(g, split, 4) == 3, "it is not split along the last axis")
     halves = [(g.shape_or_none(name) or (None,))[-1] for name in split.output]
-    known = isinstance(shape[3], int) and halves == [shape[3] // 2] * 2 and shape[3] % 2 == 0
-    g.require(known, "it is not split in halves of a known length")
+    first, *others = [d for d in halves if d is not None]
+    equal = len(others) == 1 and dims_are_equal(g)(first, others[0])
+    g.require(equal, "it is not split in halves")
     negative = g.after(split.output[1], "Neg")
     turned = g.after(negative, "Concat")
     g.require(list(turned.input) == [negative.output[0], split.output[0]], "it is not (-x2, x1)")

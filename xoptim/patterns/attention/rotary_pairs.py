@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, mul
 
 from ...analysis.arguments import other_input
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 from ...analysis.axes import axes_of, axis_of, cuts_of
 from ...analysis.constants import scalar_index
-from ...analysis.shapes import proven_equal
+from ...analysis.shapes import dims_are_equal, proven_equal
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
 
@@ -73,7 +73,7 @@ def function_rotary_embedding_parts(g: RewriteContext, first: NodeProto) -> dict
     g.require(proven_equal(g, g.shape_of(joined.output[0]), shape), "x may be broadcast")
     for name in (cos, sin):
         dims = g.shape_of(name)
-        half = len(dims) == 4 and isinstance(dims[3], int) and 2 * dims[3] == shape[3]
+        half = len(dims) == 4 and dims_are_equal(g)(mul(2, dims[3]), shape[3])
         g.require(half, "cos is not one for each pair")
     name = INTERLEAVED_ROTARY if interleaved else HALF_ROTARY
     return g.outline(name, [x, cos, sin], [joined.output[0]])

@@ -13,6 +13,7 @@ from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
 from ...analysis.values.zeros import is_zero_filled, is_zeros
 from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
+from ...authoring.right_side import Operand
 from ...catalogue import register_pattern, rewrite
 
 #: types every runtime adds with ScatterND
@@ -156,6 +157,7 @@ def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> i
 class GatherGradPattern(Rewrite):
     """ScatterND(zeros, Unsqueeze(i, -1), dy, reduction=add) -> GatherGrad(shape, i, dy).
 
+    The indices may be of one coordinate in another way: they are squeezed.
     com.microsoft.GatherGrad only exists in the builds of onnxruntime for training: the pattern is
     in no set.
     """
@@ -168,8 +170,16 @@ class GatherGradPattern(Rewrite):
             return g.no("the updates are not added")
         zeros = g.before(node, "ConstantOfShape")
         g.require(is_zero_filled(g, zeros), "the data is not made of zeros")
-        column = g.before(node, "Unsqueeze", index=1)
-        last = moved_axes(g, column) == (g.rank_of(node.input[1]) - 1,)
-        g.require(last, "the indices have several coordinates")
-        shape, indices, updates = zeros.input[0], column.input[0], node.input[2]
+        shape, updates = zeros.input[0], node.input[2]
+        indices = self._indices(g, node.input[1])
         return g.op.GatherGrad(shape, indices, updates, axis=0, domain="com.microsoft")
+
+    def _indices(self, g: RewriteContext, name: str) -> Operand:
+        """The rows of indices of one coordinate."""
+        rank = g.rank_of(name)
+        column = g.producer_or_none(name, "Unsqueeze")
+        if column is not None and moved_axes(g, column) == (rank - 1,):
+            g.look_at(column)
+            return str(column.input[0])
+        g.require(g.shape_of(name)[-1:] == (1,), "the indices have several coordinates")
+        return g.op.Squeeze(name, axes=[rank - 1])

@@ -9,10 +9,11 @@ from xbuilder.dims import normalize_axes
 
 from ...analysis.axes import slice_axes
 from ...analysis.constants import Ints
+from ...analysis.pads import pads_of
 from ...analysis.permutations import compose, inverse, is_identity
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ..indexing.pad import padded, pads_of
+from ..indexing.pad import padded
 from ..indexing.slices import INDEX_TYPES
 from .transpose import perms_of
 

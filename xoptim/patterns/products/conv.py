@@ -7,12 +7,11 @@ from onnx import NodeProto
 
 from xbuilder.nodes.attributes import has_reference
 
-from ...analysis.arguments import optional_input
 from ...analysis.constants import Ints, is_filled_with
+from ...analysis.pads import adds_zeros, pads_of
 from ...analysis.reshapes import added_ones
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
-from ..indexing.pad import pads_of
 
 
 @rewrite("default", "canonicalize", root="Conv", priority="first")
@@ -40,7 +39,7 @@ def pad_conv(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(not reference, "an attribute belongs to the function")
     mode = g.get_attribute_with_default(node, "auto_pad", "NOTSET")
     g.require(mode == "NOTSET", "the padding depends on the shape")
-    g.require(_adds_zeros(g, pad), "the values added are not zeros")
+    g.require(adds_zeros(g, pad), "the values added are not zeros")
     added = _spatial_padding(g, pad, added_axes)
     known = g.get_attribute_with_default(node, "pads", [0] * len(added))
     total = [a + b for a, b in zip(known, added, strict=True)]
@@ -59,15 +58,6 @@ def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
     pad = g.before(middle, "Pad")
     g.require(not g.is_used_more_than_once(pad.output[0]), "the padded tensor is used elsewhere")
     return pad, added_ones(g, middle)
-
-
-def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:
-    if g.get_attribute_with_default(pad, "mode", "constant") != "constant":
-        return False
-    value = optional_input(pad, 2)
-    if value:
-        return is_filled_with(g, value, 0)
-    return bool(g.get_attribute_with_default(pad, "value", 0.0) == 0)
 
 
 def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int]:

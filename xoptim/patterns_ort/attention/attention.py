@@ -52,8 +52,9 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
     1. keys and values are read as (batch, sequence, heads * length), or both as
        (batch, heads, sequence, length) when the graph has them and they have the same length;
     2. they may be joined with those of the steps before, the operator does it;
-    3. there may be a mask of four dimensions, the last two those of the scores, with such a cache,
-       or where the operator was not measured slower than what it replaces, or if `with_mask=True`;
+    3. there may be a mask, whose last two dimensions are those of the scores, or a row or a column,
+       with such a cache, or where the operator was not measured slower than what it replaces, or
+       if `with_mask=True`;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
     5. not one head that is a sequence: the operator would copy it, and be slower.
 
@@ -115,7 +116,7 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     2. there are as many keys as queries;
     3. or keys and values are joined with those of the steps before, the kernel does it: the batch
        is one sequence, or there is one query;
-    4. the mask has four dimensions, the last two are those of the scores;
+    4. the last two dimensions of the mask are those of the scores, or it is a row or a column;
     5. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
     """
     return grouped_queries(g, read_attention(g, call))

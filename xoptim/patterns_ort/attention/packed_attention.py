@@ -67,8 +67,8 @@ class Attention3DPattern(Rewrite):
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
        or not, which nothing else reads, or the parts of one product, split before or after their
        heads are moved; their heads have the same length;
-    2. there may be a mask of four dimensions, the last two those of the scores, or one row of keys
-       for every query, which is repeated;
+    2. there may be a mask, whose last two dimensions are those of the scores, or one row of keys
+       for every query, or one column, which is repeated;
     3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
        is, the constants have to be, see :mod:`xoptim.analysis.attention.attention_guards`;
     4. not several sequences known to be shorter than 12, because the operator multiplies them one

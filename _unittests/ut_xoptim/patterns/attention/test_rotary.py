@@ -76,6 +76,10 @@ def test_order_of_operands() -> None:
     check_prepared(rotary(swapped), MODELS["FunctionHalfRotaryEmbedding"][1], FUNCTION)
 
 
+#: the halves are as long as the tables
+UNKNOWN = "X = Concat<axis = -1>(A, B) " + BODY.replace(
+    "Split<axis = -1>(X, halves)", "Split<axis = -1, num_outputs = 2>(X)"
+)
 #: name -> model; each ends with one RotaryEmbedding
 FORMS = {
     "batch of one": rotary(x="1, 2, q, 4"),
@@ -95,6 +99,10 @@ FORMS = {
         "s0 = Concat<axis = 2>(g, g) c = Unsqueeze(c0, one) s = Unsqueeze(s0, one) "
         + HALVES + TURNED + SUM
     ),
+    "halves of an unknown length": rotary(UNKNOWN, x="b, 2, q, g")
+    .replace("float[b, 2, q, g] X", "float[b, 2, q, e] A, float[b, 2, q, e] B")
+    .replace("[2] f", "[e] f"),
+    "tables of an even length": rotary(BODY).replace("[2] f", "[e] f"),
     "a part of the heads": rotary(
         TABLES + "X4, X2 = Split<axis = 3>(X, parts) "
         + (HALVES + TURNED + SUM).replace("X", "X4").replace("Y =", "Y4 =")
@@ -107,7 +115,8 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_rotary_embedding(name: str) -> None:
     selection = f"{FUNCTIONS},RotaryEmbedding"
-    model = check_pattern(FORMS[name], None, selection, opset=23, atol=1e-5)
+    sizes = [{"b": 2, "q": 3, "e": 2}, {"b": 1, "q": 1, "e": 2}]
+    model = check_pattern(FORMS[name], None, selection, opset=23, atol=1e-5, sizes=sizes)
     assert [n.op_type for n in model.graph.node].count("RotaryEmbedding") == 1
     assert not model.functions and "intermediate" not in {o.domain for o in model.opset_import}
     assert not {"Neg", "Add"} & {n.op_type for n in model.graph.node}
@@ -121,7 +130,7 @@ REFUSED = {
     ),
     "unequal parts": (
         rotary(TABLES + "v, u = Split<axis = -1>(X, thirds) " + TURNED + SUM),
-        "FunctionHalfRotaryEmbedding", "halves of a known length",
+        "FunctionHalfRotaryEmbedding", "it is not split in halves",
     ),
     "another axis": (
         rotary(TABLES + HALVES.replace("-1", "1") + TURNED + SUM, "b, 4, q, 4"),
@@ -416,6 +425,9 @@ def rows(body: str, a: str = "float[2, n] a", b: str = "float[3, n] b") -> str:
     return parts(zeros + body, a, b, "5, n").replace("<int64", "<int64[1] five = {5}, int64")
 
 
+PADS = """<int64[4] before = {0, 2, 0, 0}, int64[4] after = {0, 0, 0, 3}, int64[2] ends = {2, 2},
+    int64[1] column = {-1}, int64[4] twice = {1, 2, 0, 0}, int64[4] less = {0, 3, 0, -1},
+    float filler = {1}, int64"""
 SIDES = "l = Concat<axis = 1>(z2, a) r = Concat<axis = -1>(b, z3) y = Add(l, r)"
 WRITTEN = "l = ScatterND(z5, first, a) r = ScatterND(z5, last, b) y = Add(l, r)"
 MIXED = "l = Concat<axis = 0>(a, z3d) r = ScatterND(z5, last, b) y = Add(l, r)"
@@ -453,6 +465,31 @@ PARTS_MODELS = {
             JOINED,
         ),
         "a Concat and rows": (rows(MIXED), JOINED),
+        "rows written twice": (
+            rows(
+                "l0 = ScatterND(z5, top, t) l = ScatterND(l0, next, u) r = ScatterND(z5, last, b) y = Add(l, r)",
+                "float[1, n] t, float[1, n] u, float[2, n] a",
+            ).replace(
+                "int64[2, 1] first",
+                "int64[1, 1] top = {0}, int64[1, 1] next = {-4}, int64[2, 1] first",
+            ),
+            parts(
+                "y = Concat<axis = 0>(t, u, b)",
+                "float[1, n] t, float[1, n] u, float[2, n] a",
+                "float[3, n] b",
+                "5, n",
+            ),
+        ),
+        "zeros around": (
+            parts("l = Pad(a, before) r = Pad(b, after) y = Add(l, r)").replace("<int64", PADS),
+            parts("y = Concat<axis = 1>(b, a)"),
+        ),
+        "zeros around, along one axis, and a Concat": (
+            parts(
+                "l = Pad(a, ends, , column) r = Concat<axis = 1>(b, z3, b) y = Add(l, r)", y="1, 7"
+            ).replace("<int64", PADS),
+            parts("y = Concat<axis = 1>(b, a, b)", y="1, 7"),
+        ),
         "a side is used elsewhere": (
             parts(SIDES.replace("y = Add(l, r)", "t = Add(l, r) y = Sub(t, l)")),
             parts("l = Concat<axis = 1>(z2, a) t = Concat<axis = 1>(b, a) y = Sub(t, l)"),
@@ -463,7 +500,7 @@ PARTS_REFUSED = {
     NAME: {
         "another operand": (
             parts("l = Concat<axis = 1>(z2, a) r = Concat<axis = 1>(b, z3) n = Neg(r) y = Add(l, n)"),
-            "both sides are not Concat or ScatterND",
+            "both sides are not Concat, Pad or ScatterND",
         ),
         "not zeros": (parts(SIDES.replace("z2", "z21")), "a part is not beside zeros"),
         "both at one place": (
@@ -490,6 +527,30 @@ PARTS_REFUSED = {
             "{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, float[4, 3] w = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}>"
             "{ l = Concat<axis = 0>(a, z) r = Concat<axis = 1>(b, w) y = Add(l, r) }",
             "the axes are not the same",
+        ),
+        "rows written at the same place": (
+            rows("l0 = ScatterND(z5, first, a) l = ScatterND(l0, first, a) r = ScatterND(z5, last, b) y = Add(l, r)"),
+            "a part is not beside zeros",
+        ),
+        "ones around": (
+            parts("l = Pad(a, before, filler) r = Pad(b, after) y = Add(l, r)").replace("<int64", PADS),
+            "zeros are not added along one axis",
+        ),
+        "reflections around": (
+            parts("l = Pad<mode = \"reflect\">(a, before) r = Pad(b, after) y = Add(l, r)").replace("<int64", PADS),
+            "zeros are not added along one axis",
+        ),
+        "zeros along two axes": (
+            parts("l = Pad(a, twice) r = Pad(b, after) y = Add(l, r)", y="2, 5").replace("<int64", PADS),
+            "zeros are not added along one axis",
+        ),
+        "an end that is removed": (
+            parts("l = Pad(a, less) r = Pad(b, after) y = Add(l, r)").replace("<int64", PADS),
+            "zeros are not added along one axis",
+        ),
+        "a padded length that is not known": (
+            parts("l = Pad(a, before) r = Pad(b, after) y = Add(l, r)", a="float[1, m] a", y="c, d").replace("<int64", PADS),
+            "the length of a part is not known",
         ),
         "rows on something else": (
             rows(WRITTEN.replace("ScatterND(z5, first", "ScatterND(c, first"), "float[2, n] a, float[5, n] c"),

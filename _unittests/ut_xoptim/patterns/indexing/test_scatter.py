@@ -84,6 +84,11 @@ MODELS = {
         {"runtime": False},
     ),
 }
+_COLUMN = (
+    f"g (int64[2] s, int64[n, 1] i, float[n, 2] u) => (float[a, b] y) {{ z = ConstantOfShape(s) y = {ADD} (z, i, u) }}",
+    "g (int64[2] s, int64[n, 1] i, float[n, 2] u) => (float[a, b] y) <int64[1] last = {1}>"
+    "{ j = Squeeze(i, last) y = com.microsoft.GatherGrad <axis = 0> (s, j, u) }",
+)  # fmt: skip
 _SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
 _CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
 _GRAD = MODELS["GatherGrad"][0]
@@ -206,6 +211,10 @@ REFUSED = {
 
 test_rewrites = rewrite_tests(MODELS)
 test_refuses = refusal_tests(REFUSED)
+
+
+def test_a_column_of_indices() -> None:
+    check_pattern(*_COLUMN, "GatherGrad", runtime=False)
 
 
 def test_sets() -> None:

@@ -1,11 +1,11 @@
-"""Tests of xoptim.reports.repeated_optim."""
+"""Tests of xoptim.repeated_optim."""
 
 from __future__ import annotations
 
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim.reports.repeated_optim import find_largest_repeated_pattern, node_type_frequency
+from xoptim.repeated_optim import find_largest_repeated_pattern, node_type_frequency
 from xoptim.testing import model_from_text
 
 

@@ -1,4 +1,4 @@
-"""Tests of xoptim.reports.unfused."""
+"""Tests of xoptim.unfused."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim.reports.unfused import unfused_nodes
 from xoptim.testing import model_from_text, run_onnxruntime
+from xoptim.unfused import unfused_nodes
 
 TEXT = """agraph (float[a, 4] X, float[4] B) => (float[a, 4] Y, float[a, 4] Z) <float[1] two = {2.0}>
 {
