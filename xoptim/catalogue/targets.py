@@ -1,4 +1,4 @@
-"""What runs the optimized model: the patterns and the operators that suit it."""
+"""Targets, the runtimes an optimized model is for: the patterns and operators that suit them."""
 
 from __future__ import annotations
 

@@ -403,5 +403,5 @@ class _Replay:
 
 
 def _label(node: NodeProto) -> str:
-    """What a user finds a node by."""
+    """The name of a node in a message, or the one of its first result."""
     return repr(node.name or next(filter(None, node.output), ""))

@@ -13,6 +13,7 @@ from ..catalogue.targets import target_options
 from ..surgery.signature import SignatureChanges
 from ..trust.verification import VerificationError
 from ..trust.windows.validation import Validation
+from .keep_faster import keep_faster as fastest
 from .optimization import Optimization
 from .result import OptimizedModel
 from .sources import model_source
@@ -45,6 +46,7 @@ def optimize(
     verify: bool = False,
     validate: bool = False,
     measure: bool = False,
+    keep_faster: float = 0.0,
     **options: Any,
 ) -> OptimizedModel:
     """Optimizes a model: what ``xoptim optimize`` does, in Python.
@@ -58,17 +60,16 @@ def optimize(
         runs; instances of patterns; None for the passes alone
     :param output: where the model is written, if everything went well
     :param processor: the processors the model is meant for
-    :param target: what runs the model: `any`, `onnxruntime`, `onnxruntime-cuda`, `openvino`,
-        `tensorrt`. It chooses the sets in place of `default` and the operators that may be written
+    :param target: what runs the model, `any`, `onnxruntime`...: chooses the sets in place of
+        `default` and the operators, see :mod:`xoptim.catalogue.targets`
     :param inputs: inputs by name, or several sets; the others are drawn
     :param verify: runs both models and compares their outputs
     :param validate: checks each rewrite in its window
     :param measure: measures the time of both models
-    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes of the signature made
-        first, `set_dims={"batch": 1}`, `input_shapes={"x": (1, 3, 640, 640)}`, `rename_dims`,
-        `rename={"old": "new"}`, `keep_outputs=["y"]`, `inputs_order=["x"]`,
-        `cast={"x": "float16"}`, see :class:`xoptim.surgery.signature.SignatureChanges`;
-        `dynamic={"x": ("batch", 3, "h", "w")}`, see :func:`xoptim.surgery.dynamic.make_dynamic`;
+    :param keep_faster: seconds to look for what is measured the fastest, 0 does not
+    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; the changes of the command,
+        `set_dims={"batch": 1}`, `input_shapes={"x": (1, 3, 640, 640)}`, `rename_dims`, `rename`,
+        `keep_outputs=["y"]`, `inputs_order`, `cast={"x": "float16"}`, `dynamic={"x": ("n", 3)}`;
         other ones of :class:`xoptim.tasks.optimization.Optimization`
     :return: the model, its statistics and reports
     :raises VerificationError: the outputs differ, or the model does not run
@@ -80,22 +81,24 @@ def optimize(
         done = xoptim.optimize("model.onnx", target="onnxruntime", verify=True)
         print(done)
     """
-    how = _comparison(options, verify or measure)
-    public = options.pop("public_operators", False)
-    changes = {field: options.pop(name) for name, field in _SIGNATURE.items() if name in options}
-    if changes:
-        options["signature"] = SignatureChanges(**changes)
-    source = model_source(model, args, kwargs, dynamic_shapes)
-    done = _task(
+    how = _comparison(options, verify or measure or keep_faster > 0, inputs)
+    task = _task(
         options,
         output,
-        model=source,
-        **target_options(target, _patterns(patterns), processor, public),
-        comparison={"inputs": inputs, **how} if verify else None,
-        other_set="onnxruntime" if patterns == "default" and target is None else "",
-        measured=_measured({"inputs": inputs, **how}) if measure else None,
+        model=model_source(model, args, kwargs, dynamic_shapes),
+        **_targeted(options, target, patterns, processor),
+        comparison=how if verify else None,
+        measured=_measured(how) if measure or keep_faster > 0 else None,
         validation=Validation() if validate else None,
-    ).run()
+    )
+    return _done(fastest(task, keep_faster) if keep_faster > 0 else task.run(), output)
+
+
+def _done(done: OptimizedModel, output: str | os.PathLike[str] | None) -> OptimizedModel:
+    """Writes the result, unless the outputs differ.
+
+    :raises VerificationError: they do
+    """
     if done.failure:
         raise VerificationError(done.failure)
     if output is not None:
@@ -103,12 +106,22 @@ def optimize(
     return done
 
 
+def _targeted(
+    options: dict[str, Any], target: str | None, patterns: Any, processor: str
+) -> dict[str, Any]:
+    """The options a target changes, and the set a user may want when there is none."""
+    public = options.pop("public_operators", False)
+    found = target_options(target, _patterns(patterns), processor, public)
+    other = "onnxruntime" if patterns == "default" and target is None else ""
+    return {**found, "other_set": other}
+
+
 def _measured(how: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the measure among those of the comparison."""
     return {name: how[name] for name in ("inputs", "sizes", "seed") if name in how}
 
 
-def _comparison(options: dict[str, Any], runs: bool) -> dict[str, Any]:
+def _comparison(options: dict[str, Any], runs: bool, inputs: Any) -> dict[str, Any]:
     """Takes the arguments of the comparison out of the options.
 
     :raises OptionError: there are some, and nothing is run
@@ -116,7 +129,7 @@ def _comparison(options: dict[str, Any], runs: bool) -> dict[str, Any]:
     how = {name: options.pop(name) for name in _COMPARISON if name in options}
     if how and not runs:
         raise OptionError(f"{', '.join(how)}: nothing is run without verify or measure.")
-    return how
+    return {"inputs": inputs, **how}
 
 
 def _task(
@@ -126,6 +139,9 @@ def _task(
 
     :raises OptionError: one of them is unknown
     """
+    changes = {field: options.pop(name) for name, field in _SIGNATURE.items() if name in options}
+    if changes:
+        options["signature"] = SignatureChanges(**changes)
     known = sorted(set(Optimization.__dataclass_fields__) - set(chosen))
     unknown = [name for name in options if name not in known]
     if unknown:
