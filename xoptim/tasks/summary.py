@@ -21,7 +21,7 @@ from ..linting.where import Placement, placement
 from ..reports.costs import Costs, costs_of
 from ..reports.model_summary import count_ops, tensor_bytes
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
-from .tables import counted, human_bytes, print_line, print_table
+from .tables import as_html, as_text, counted, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,6 +123,12 @@ class ModelSummary:
         large = [(n, t, human_bytes(size)) for n, t, size in self.largest]
         if large:
             print_table(out, "largest weights", ["name", "type", "size"], large, left=2)
+
+    def __str__(self) -> str:
+        return as_text(self.print)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.print, fragment=True)
 
     def _print_costs(self, out: Console) -> None:
         costs = self.costs

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx.numpy_helper as onh
 import onnx.parser
+import pytest
 
 import xoptim
 from xoptim.tasks.tables import as_text
@@ -71,3 +72,12 @@ def test_where_it_runs():
     assert cpu.missing["other.Op"] == 1
     assert "no kernel for 1 other.Op" in as_text(found.print)
     assert found.to_dict()["place"]["missing"]["other.Op"] == 1
+
+
+def test_in_a_notebook(monkeypatch):
+    """Nothing is shown beside what the notebook asks for."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *_: pytest.fail("it is shown"))
+    found = xoptim.summary(parse())
+    assert "parameters: 1,090" in str(found) and str(found) == as_text(found.print)
+    assert found._repr_html_().startswith("<pre") and "largest weights" in found._repr_html_()
