@@ -1,4 +1,4 @@
-"""Targets, the runtimes an optimized model is for: the patterns and operators that suit them."""
+"""The target that runs the optimized model: the patterns and the operators that suit it."""
 
 from __future__ import annotations
 

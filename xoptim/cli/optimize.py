@@ -215,7 +215,7 @@ def run_each(
         if _run(request):
             ctx.exit(1)
         return
-    alone = {"output": "-o", "stats": "--stats", "html": "--html"}
+    alone = {"output": "-o", "stats": "--stats", "page": "--report"}
     alone["profile_output"] = "--profile-output"
     refuse_on_command_line(ctx, alone, "is for one model, not for --output-dir")
     models = [request.model, *(InputModel().convert(path, None, ctx) for path in others)]

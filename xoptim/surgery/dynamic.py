@@ -403,5 +403,5 @@ class _Replay:
 
 
 def _label(node: NodeProto) -> str:
-    """The name of a node in a message, or the one of its first result."""
+    """The name a user finds a node by."""
     return repr(node.name or next(filter(None, node.output), ""))

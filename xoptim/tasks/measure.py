@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,55 @@ class _Loaded:
     load: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """How models are run in turns with the first one."""
+
+    blocks: int
+    seconds: float
+    warmup: int
+    elapsed: bool
+    memory: bool
+    threads: int
+
+    def measured(
+        self, loaded: Sequence[_Loaded], feeds: dict[str, Any], series: dict[str, int]
+    ) -> list[ModelLatency]:
+        """Measures models on one set of inputs.
+
+        :param loaded: the models, the first one is the reference
+        :param feeds: the inputs
+        :param series: the sizes of dimensions that vary
+        """
+        clock = time.perf_counter if self.elapsed else time.process_time
+        for one in loaded:
+            _warm_up(one, feeds, self.warmup)
+        shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
+        found: list[ModelLatency] = []
+        for i, one in enumerate(loaded):
+            latency = compare_sessions(
+                loaded[0].session, one.session, feeds, self.blocks, self.seconds, clock
+            )
+            ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
+            before = found[0].milliseconds if found else latency.before * 1e3
+            found.append(
+                ModelLatency(
+                    model=one.name,
+                    nodes=one.nodes,
+                    load=one.load,
+                    milliseconds=before * ratios[0],
+                    ratio=ratios[0],
+                    low=ratios[1],
+                    high=ratios[2],
+                    threads=self.threads,
+                    sizes=shapes,
+                    series=series,
+                    memory=_peak(one, feeds) if self.memory else None,
+                )
+            )
+        return found
+
+
 def measure_models(
     *models: Model,
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
@@ -86,7 +135,8 @@ def measure_models(
     """Measures the time of models on the same inputs, with onnxruntime's own optimizations.
 
     Each model runs in turns with the first one, so that another process on the machine slows both.
-    Times are those of the processor, over all threads, unless *elapsed* is true.
+    Times are those of the processor, over all threads, unless *elapsed* is true. The memory is the
+    one of a process that loads the model and runs it, the libraries excepted.
 
     :param models: the models, their bytes or their files; the first one is the reference
     :param inputs: see :func:`xoptim.trust.verification.verify_models`; the first set is timed
@@ -97,7 +147,7 @@ def measure_models(
     :param seconds: time of one comparison for each model
     :param warmup: number of runs that are not measured, for each model and size
     :param elapsed: measures the elapsed time
-    :param memory: measures the memory of a process that loads the model and runs it, too
+    :param memory: measures the memory too
     :param seed: seed of the random inputs
     :param names: names of the models in the result, by default their files or their places
     :return: for each combination of sizes, one element by model; the ratios of the first are 1
@@ -106,64 +156,37 @@ def measure_models(
 
     .. code-block:: python
 
+        before, after = measure_models("model.onnx", "optimized.onnx", sizes={"batch": 8})
+        print(after.ratio)
         for row in measure_models("model.onnx", series={"batch": [1, 2, 4]}):
             print(row.series["batch"], row.milliseconds, row.memory)
-    """
-    series = _checked(models, series)
-    clock = time.perf_counter if elapsed else time.process_time
-    found: list[ModelLatency] = []
-    with ExitStack() as files:
-        opener = Opener(files)
-        loaded = [
-            _load(opener, model, i, names[i] if i < len(names) else _name(model, i), threads)
-            for i, model in enumerate(models)
-        ]
-        for values in itertools.product(*series.values()):
-            chosen = dict(zip(series, values, strict=True))
-            feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
-            for one in loaded:
-                _warm_up(one, feeds, warmup)
-            rows = _compared(loaded, feeds, blocks, seconds, clock)
-            for one, row in zip(loaded, rows, strict=True):
-                peak = _peak(one, feeds) if memory else None
-                found.append(replace(row, threads=threads, series=chosen, memory=peak))
-    return found
-
-
-def _checked(
-    models: Sequence[Model], series: Mapping[str, Sequence[int]] | None
-) -> Mapping[str, Sequence[int]]:
-    """The sizes that vary.
-
-    :raises OptionError: there is no model, or no size
     """
     if not models:
         raise OptionError("There is no model to measure, give at least one.")
     empty = [name for name, values in (series or {}).items() if not values]
     if empty:
         raise OptionError(f"The series of {empty[0]!r} has no size.")
-    return series or {}
+    turns = _Turns(blocks, seconds, warmup, elapsed, memory, threads)
+    found: list[ModelLatency] = []
+    with ExitStack() as files:
+        opener = Opener(files)
+        loaded = [
+            _load(opener, model, names[i] if i < len(names) else _name(model, i), i, threads)
+            for i, model in enumerate(models)
+        ]
+        for chosen in _combinations(series or {}):
+            feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
+            found.extend(turns.measured(loaded, feeds, chosen))
+    return found
 
 
-def _compared(
-    loaded: Sequence[_Loaded],
-    feeds: Mapping[str, Any],
-    blocks: int,
-    seconds: float,
-    clock: Callable[[], float],
-) -> Iterator[ModelLatency]:
-    """The time of each model beside the first one, on the same inputs."""
-    shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
-    reference = 0.0
-    for i, one in enumerate(loaded):
-        latency = compare_sessions(loaded[0].session, one.session, feeds, blocks, seconds, clock)
-        reference = reference or latency.before
-        ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
-        once = reference * ratios[0] * 1e3
-        yield ModelLatency(one.name, one.nodes, one.load, once, *ratios, 1, shapes)
+def _combinations(series: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+    """Every combination of several sizes of some dimensions."""
+    for values in itertools.product(*series.values()):
+        yield dict(zip(series, values, strict=True))
 
 
-def _load(opener: Opener, model: Model, position: int, name: str, threads: int) -> _Loaded:
+def _load(opener: Opener, model: Model, name: str, position: int, threads: int) -> _Loaded:
     """A session, and the time to load it."""
     source = opener.source(model, f"{position + 1}th")
     counts = count_ops(structure_of(model))

@@ -20,6 +20,7 @@ from xbuilder.graph.features import Feature
 
 from ..catalogue.targets import check_target
 from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..reports.page.applications import RewriteExamples
 from ..surgery.dynamic import make_dynamic
 from ..surgery.opset_conversion import convert_opset
 from ..surgery.signature import Shape, SignatureChanges, change_signature
@@ -30,6 +31,7 @@ from ..trust.windows.validation import Validation
 from .measure import measure_models
 from .result import OptimizedModel
 from .saving import SavingFormat, data_files, stored
+from .traces import Traces
 
 if TYPE_CHECKING:
     from ..toolkit.profiles import Profile
@@ -104,9 +106,9 @@ class Optimization:
         from ..toolkit.features import Provenance
 
         begin = time.perf_counter()
-        provenance = Provenance() if self.provenance else None
+        provenance, examples = Provenance(), RewriteExamples()
         places = RewritePlaces() if self.comparison is not None else None
-        observers = (self.validation, self.profile, provenance, places, *self.features)
+        observers = (self.validation, self.profile, provenance, examples, places, *self.features)
         mended: list[str] = []
         builder, before = self._read([f for f in observers if f is not None], mended)
         # the container of a small model costs nothing, because its weights are still the builder's
@@ -118,7 +120,7 @@ class Optimization:
         )
         if isinstance(self.model, Path):
             container.protect(data_files(before, self.model))
-        if provenance is not None:
+        if self.provenance:
             provenance.annotate(container.proto)
         if self.target is not None:
             check_target(self.target, before, container.proto)
@@ -136,6 +138,7 @@ class Optimization:
             saving=self.saving,
             profile=self.profile,
             validation=None if self.validation is None else self.validation.summary,
+            traces=Traces(builder, provenance, examples, self.model, self.data_roots),
         )
         if self.other_set:
             done.other_matches = _matches(builder, self.other_set, self.processor)

@@ -60,17 +60,17 @@ def optimize(
         runs; instances of patterns; None for the passes alone
     :param output: where the model is written, if everything went well
     :param processor: the processors the model is meant for
-    :param target: what runs the model, `any`, `onnxruntime`...: chooses the sets in place of
-        `default` and the operators, see :mod:`xoptim.catalogue.targets`
+    :param target: what runs the model: `any`, `onnxruntime`, `onnxruntime-cuda`, `openvino`,
+        `tensorrt`. It chooses the sets in place of `default` and the operators that may be written
     :param inputs: inputs by name, or several sets; the others are drawn
     :param verify: runs both models and compares their outputs
     :param validate: checks each rewrite in its window
     :param measure: measures the time of both models
     :param keep_faster: seconds to look for what is measured the fastest, 0 does not
-    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; the changes of the command,
-        `set_dims={"batch": 1}`, `input_shapes={"x": (1, 3, 640, 640)}`, `rename_dims`, `rename`,
-        `keep_outputs=["y"]`, `inputs_order`, `cast={"x": "float16"}`, `dynamic={"x": ("n", 3)}`;
-        other ones of :class:`xoptim.tasks.optimization.Optimization`
+    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes made first to the
+        signature, `set_dims={"batch": 1}`, `input_shapes`, `rename_dims`, `rename={"old": "new"}`,
+        `keep_outputs`, `inputs_order`, `cast={"x": "float16"}`, `dynamic={"x": ("batch", 3)}`;
+        those of :class:`xoptim.tasks.optimization.Optimization`
     :return: the model, its statistics and reports
     :raises VerificationError: the outputs differ, or the model does not run
     :raises WrongRewriteError: a rewrite is wrong, with *validate*
@@ -81,23 +81,23 @@ def optimize(
         done = xoptim.optimize("model.onnx", target="onnxruntime", verify=True)
         print(done)
     """
-    how = _comparison(options, verify or measure or keep_faster > 0, inputs)
+    how = {"inputs": inputs, **_comparison(options, verify or measure or keep_faster > 0)}
     task = _task(
-        options,
+        _with_signature(options),
         output,
         model=model_source(model, args, kwargs, dynamic_shapes),
-        **_targeted(options, target, patterns, processor),
+        **_chosen(target, patterns, processor, options.pop("public_operators", False)),
         comparison=how if verify else None,
         measured=_measured(how) if measure or keep_faster > 0 else None,
         validation=Validation() if validate else None,
     )
-    return _done(fastest(task, keep_faster) if keep_faster > 0 else task.run(), output)
+    return _saved(fastest(task, keep_faster) if keep_faster > 0 else task.run(), output)
 
 
-def _done(done: OptimizedModel, output: str | os.PathLike[str] | None) -> OptimizedModel:
-    """Writes the result, unless the outputs differ.
+def _saved(done: OptimizedModel, output: str | os.PathLike[str] | None) -> OptimizedModel:
+    """The model that was optimized, written unless its outputs differ.
 
-    :raises VerificationError: they do
+    :raises VerificationError: they differ
     """
     if done.failure:
         raise VerificationError(done.failure)
@@ -106,14 +106,19 @@ def _done(done: OptimizedModel, output: str | os.PathLike[str] | None) -> Optimi
     return done
 
 
-def _targeted(
-    options: dict[str, Any], target: str | None, patterns: Any, processor: str
-) -> dict[str, Any]:
-    """The options a target changes, and the set a user may want when there is none."""
-    public = options.pop("public_operators", False)
-    found = target_options(target, _patterns(patterns), processor, public)
-    other = "onnxruntime" if patterns == "default" and target is None else ""
-    return {**found, "other_set": other}
+def _with_signature(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, those that change the signature in one of them."""
+    changes = {field: options.pop(name) for name, field in _SIGNATURE.items() if name in options}
+    if changes:
+        options["signature"] = SignatureChanges(**changes)
+    return options
+
+
+def _chosen(target: str | None, patterns: Any, processor: str, public: bool) -> dict[str, Any]:
+    """The options that say which rewrites may apply, for an optimization."""
+    other_set = "onnxruntime" if patterns == "default" and target is None else ""
+    chosen = target_options(target, _patterns(patterns), processor, public)
+    return {**chosen, "other_set": other_set}
 
 
 def _measured(how: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +126,7 @@ def _measured(how: Mapping[str, Any]) -> dict[str, Any]:
     return {name: how[name] for name in ("inputs", "sizes", "seed") if name in how}
 
 
-def _comparison(options: dict[str, Any], runs: bool, inputs: Any) -> dict[str, Any]:
+def _comparison(options: dict[str, Any], runs: bool) -> dict[str, Any]:
     """Takes the arguments of the comparison out of the options.
 
     :raises OptionError: there are some, and nothing is run
@@ -129,7 +134,7 @@ def _comparison(options: dict[str, Any], runs: bool, inputs: Any) -> dict[str, A
     how = {name: options.pop(name) for name in _COMPARISON if name in options}
     if how and not runs:
         raise OptionError(f"{', '.join(how)}: nothing is run without verify or measure.")
-    return {"inputs": inputs, **how}
+    return how
 
 
 def _task(
@@ -139,9 +144,6 @@ def _task(
 
     :raises OptionError: one of them is unknown
     """
-    changes = {field: options.pop(name) for name, field in _SIGNATURE.items() if name in options}
-    if changes:
-        options["signature"] = SignatureChanges(**changes)
     known = sorted(set(Optimization.__dataclass_fields__) - set(chosen))
     unknown = [name for name in options if name not in known]
     if unknown:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..toolkit.profiles import Profile
+    from .traces import Traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class OptimizedModel:
     :param other_matches: number of matches of another set of patterns, that was asked for
     :param trials: what was measured to choose the patterns, the kept one last
     :param files: the files written, rows with `path`, `bytes`
+    :param traces: what the page of the report shows of the optimization
     """
 
     before: ModelProto
@@ -89,6 +91,7 @@ class OptimizedModel:
     other_matches: int = 0
     trials: list[Trial] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
+    traces: Traces | None = None
 
     @property
     def model(self) -> ModelProto:
@@ -184,13 +187,15 @@ class OptimizedModel:
             )
 
     def html(self) -> str:
-        """The report as a web page."""
+        """The report as a web page that needs no other file: what changed, both graphs, each
+        rewrite, what was not rewritten and why, checks, time.
 
-        def show(out: Console) -> None:
-            print_line(out, f"{self.name}, patterns: {self.patterns}")
-            self.print(out)
+        The graphs are drawn with igraph (`pip install "xoptim[report]"`), otherwise the page says
+        that they are not.
+        """
+        from .page import report_page
 
-        return as_html(show)
+        return report_page(self)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as a web page.
