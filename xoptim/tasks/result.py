@@ -223,7 +223,8 @@ def print_trials(trials: Sequence[Trial], out: Console) -> None:
     ]
     columns = ["patterns", "nodes", "ratio", "half of the ratios", "verdict"]
     kept = trials[-1]
-    print_table(out, f"kept: {kept.patterns}, {kept.ratio:.3f} times the time", columns, rows)
+    why = f"{kept.ratio:.3f} times the time" if kept.high < 1 else "nothing is faster"
+    print_table(out, f"kept: {kept.patterns}, {why}", columns, rows)
 
 
 def _node_counts(when: str, model: ModelProto) -> dict[str, int]:

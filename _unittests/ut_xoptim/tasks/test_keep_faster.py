@@ -82,6 +82,7 @@ def test_the_original(ratios, tmp_path):
     ratios.update({1, 3})
     done = xoptim.optimize(parse(), keep_faster=60.0, output=tmp_path / "o.onnx")
     assert done.trials[-1].patterns == ORIGINAL and done.latency is None
+    assert "kept: the original, nothing is faster" in str(done)
     assert onnx.load(tmp_path / "o.onnx").graph.node == parse().graph.node
 
 
