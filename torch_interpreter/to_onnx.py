@@ -16,6 +16,7 @@ import onnx
 import torch
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
+from xbuilder.builder.optimization_options import as_options
 from xbuilder.errors import OptionError
 from xbuilder.files.model_container import save_model
 from xbuilder.files.model_files import write_file
@@ -50,7 +51,7 @@ def to_onnx(
     input_names: Sequence[str] | None = None,
     target_opset: int | Mapping[str, int] | None = None,
     as_function: bool = False,
-    options: OptimizationOptions | None = None,
+    options: OptimizationOptions | str | None = None,
     verbose: int = 0,
     return_builder: bool = False,
     raise_list: set[str] | None = None,
@@ -78,7 +79,7 @@ def to_onnx(
     :param input_names: names of the inputs, the names of the arguments by default
     :param target_opset: opset, 9 or more, or opsets by domain, 18 by default
     :param as_function: returns a FunctionProto
-    :param options: optimizations
+    :param options: optimizations, or the names of patterns, `"default+onnxruntime"`
     :param verbose: 0 silent, 1 progress bar, 10 prints the exported program
     :param return_builder: returns the GraphBuilder too
     :param raise_list: names of results on which the builder raises, to debug
@@ -110,7 +111,7 @@ def to_onnx(
             input_names=input_names,
             target_opset=target_opset,
             as_function=as_function,
-            options=options,
+            options=as_options(options, "options"),
             verbose=verbose,
             return_builder=return_builder,
             raise_list=raise_list,

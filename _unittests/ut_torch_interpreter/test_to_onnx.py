@@ -235,7 +235,7 @@ def test_weights_without_data():
 @pytest.mark.parametrize(
     "parameter, value",
     [
-        ("options", "default"),
+        ("options", ["default"]),
         ("dispatcher", {}),
         ("export_options", 3),
         ("validate_onnx", "yes"),
@@ -434,7 +434,7 @@ def test_tied_parameters_have_one_initializer(patterns: str | None, strategy: st
         model,
         (torch.arange(6).reshape(2, 3),),
         dynamic_shapes=({0: "batch", 1: "seq"},),
-        options=OptimizationOptions(patterns=patterns),
+        options=patterns or OptimizationOptions(patterns=None),
         export_options=strategy,
         validate_onnx=True,
     )

@@ -15,6 +15,7 @@ import onnx
 import torch
 
 from xbuilder import OptimizationOptions
+from xbuilder.builder.optimization_options import as_options
 from xbuilder.errors import OptionError
 from xbuilder.support.argument_types import PATH, check_type
 
@@ -32,7 +33,7 @@ class OnnxBackend:
     updates them. A size that changes gives a model with dynamic dimensions, as torch decides
     (``torch.compile(dynamic=...)``, ``torch._dynamo.mark_dynamic``).
 
-    :param options: optimizations, the patterns ``default+onnxruntime`` by default
+    :param options: optimizations or names of patterns, ``default+onnxruntime`` by default
     :param dispatcher: converters of the user
     :param target_opset: opset, or opsets by domain, as in :func:`torch_interpreter.to_onnx`
     :param folder: an existing folder where the models are written
@@ -56,18 +57,19 @@ class OnnxBackend:
 
     def __init__(
         self,
-        options: OptimizationOptions | None = None,
+        options: OptimizationOptions | str | None = None,
         dispatcher: Dispatcher | None = None,
         target_opset: int | Mapping[str, int] | None = None,
         folder: str | Path | None = None,
         verbose: int = 0,
     ) -> None:
-        check_type("options", options, OptimizationOptions, optional=True)
         check_type("dispatcher", dispatcher, Dispatcher, optional=True)
         check_type("folder", folder, PATH, "a path", optional=True)
         if folder is not None and not Path(folder).is_dir():
             raise OptionError(f"folder={str(folder)!r} is not an existing folder.")
-        self.options = options or OptimizationOptions(patterns="default+onnxruntime")
+        self.options = as_options(options, "options") or OptimizationOptions(
+            patterns="default+onnxruntime"
+        )
         self.dispatcher = dispatcher
         self.target_opset = target_opset
         self.folder = None if folder is None else Path(folder)

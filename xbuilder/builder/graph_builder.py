@@ -30,7 +30,7 @@ from .graph_builder_names import BuilderNames
 from .graph_builder_opset import Opset
 from .graph_builder_passes import BuilderPasses
 from .graph_builder_views import BuilderViews
-from .optimization_options import OptimizationOptions
+from .optimization_options import OptimizationOptions, as_options
 
 _ALL_FLAGS = sum(InferShapesOptions)
 
@@ -43,7 +43,7 @@ class GraphBuilder(BuilderViews, BuilderNames, BuilderFunctions, BuilderPasses):
         a proto is never modified
     :param input_names: names of the inputs that will be added, checked at the end
     :param as_function: the graph is the body of a local function, its inputs may have no type
-    :param optimization_options: :class:`OptimizationOptions`
+    :param optimization_options: :class:`OptimizationOptions`, or `"default+onnxruntime"`
     :param args: see :class:`ExportOrigin`, as all parameters an exporter gives
     :param kwargs: see :class:`ExportOrigin`
     :param ir_version: IR version to write, the lowest possible by default
@@ -81,7 +81,7 @@ class GraphBuilder(BuilderViews, BuilderNames, BuilderFunctions, BuilderPasses):
         target_opset_or_existing_proto: Any,
         input_names: Sequence[str] | None = None,
         as_function: bool = False,
-        optimization_options: OptimizationOptions | None = None,
+        optimization_options: OptimizationOptions | str | None = None,
         args: Any = None,
         kwargs: Any = None,
         ir_version: int | None = None,
@@ -256,7 +256,7 @@ class GraphBuilder(BuilderViews, BuilderNames, BuilderFunctions, BuilderPasses):
 
 def _new_scope(
     opsets: Mapping[str, int] | None,
-    options: OptimizationOptions | None,
+    options: OptimizationOptions | str | None,
     infer_options: bool | InferShapesOptions | None,
     verbose: int,
     local_domain: str,
@@ -266,7 +266,6 @@ def _new_scope(
 ) -> ModelScope:
     """Checks the arguments of a builder that all graphs of its model share, and holds them."""
     check_type("opsets", opsets, Mapping, "a dictionary {domain: version}", optional=True)
-    check_type("optimization_options", options, OptimizationOptions, optional=True)
     check_type("verbose", verbose, int, optional=True)
     check_type("local_domain", local_domain, str, optional=True)
     check_type("ir_version", ir_version, int, optional=True)
@@ -274,7 +273,7 @@ def _new_scope(
         raise OptionError(f"ir_version expects an integer >= 1, not {ir_version}.")
     return ModelScope(
         opsets=dict(opsets or {}),
-        options=options or PassOptions(),
+        options=as_options(options) or PassOptions(),
         infer_options=_infer_options(infer_options),
         verbose=verbose,
         local_domain=local_domain,

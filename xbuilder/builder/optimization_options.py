@@ -8,6 +8,7 @@ from ..graph.model_scope import ModelScope
 from ..options import PassOptions
 from ..passes.patterns import new_profile, select_patterns, with_validation
 from ..passes.registry import get_pass
+from ..support.argument_types import check_type
 from ..support.notebook import html_table
 
 
@@ -104,6 +105,25 @@ class OptimizationOptions(PassOptions):
             if name == "patterns" or getattr(self, name) != spec.default
         ]
         return html_table(type(self).__name__, ["option", "value"], rows)
+
+
+def as_options(value: Any, name: str = "optimization_options") -> OptimizationOptions | None:
+    """Options as users write them: options, or the selection of patterns alone.
+
+    :param value: options, `"default+onnxruntime"`, or None
+    :param name: the argument, for the message
+    :raises OptionError: it is something else, or a name is unknown
+
+    ::
+
+        as_options("default+onnxruntime").processor  # 'CPU'
+    """
+    if isinstance(value, str):
+        return OptimizationOptions(patterns=None if value.strip().lower() == "none" else value)
+    expected = "OptimizationOptions, the names of patterns or None"
+    check_type(name, value, OptimizationOptions, expected, optional=True)
+    found: OptimizationOptions | None = value
+    return found
 
 
 def resolved_options(scope: ModelScope) -> OptimizationOptions:

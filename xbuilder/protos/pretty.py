@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,17 +122,21 @@ class _Style(NamedTuple):
     :param recursive: the subgraphs are
     :param with_attributes: the attributes are
     :param highlight: the names of results written `**X**`
+    :param results: types and shapes of results, written after their nodes
     """
 
     recursive: bool = True
     with_attributes: bool = True
     highlight: frozenset[str] = frozenset()
+    results: Mapping[str, str] = MappingProxyType({})
 
 
 def _node_lines(nodes: Any, indent: str, style: _Style) -> list[str]:
     lines: list[str] = []
     for node in nodes:
-        lines.append(f"{indent}{pretty_node(node, style.with_attributes, style.highlight)}")
+        known = ", ".join(style.results[o] for o in node.output if o in style.results)
+        text = pretty_node(node, style.with_attributes, style.highlight)
+        lines.append(f"{indent}{text}{f'  # {known}' if known else ''}")
         for att in node.attribute:
             if style.recursive and att.type == AttributeProto.GRAPH:
                 lines.append(f"{indent}  {att.name}:")
@@ -161,6 +166,7 @@ def pretty_onnx(
     recursive: bool = True,
     with_attributes: bool = True,
     highlight: Collection[str] = (),
+    results: Mapping[str, str] | None = None,
 ) -> str:
     """Prints a model, a graph, a function, a node, a tensor or a builder as readable text.
 
@@ -168,6 +174,7 @@ def pretty_onnx(
     :param recursive: shows subgraphs
     :param with_attributes: shows the attributes of the nodes of a proto
     :param highlight: the names of results written `**X**` where a node of a proto has them
+    :param results: types and shapes of results, written after the nodes of a proto
     :return: text
     :raises OptionError: it is something else
 
@@ -176,7 +183,7 @@ def pretty_onnx(
         print(pretty_onnx(model))
     """
     check_names("highlight", highlight)
-    style = _Style(recursive, with_attributes, frozenset(highlight))
+    style = _Style(recursive, with_attributes, frozenset(highlight), results or {})
     if isinstance(onx, ModelProto):
         opsets = ", ".join(f"{o.domain or 'ai.onnx'}:{o.version}" for o in onx.opset_import)
         lines = [f"opset: {opsets}", *_graph_lines(onx.graph, "", style)]
@@ -209,7 +216,7 @@ def pretty_graph(graph: Graph, recursive: bool = True) -> str:
     lines += [f"input: {pretty_value_info(export_io(graph, s))}" for s in graph.input_specs]
     lines += [f"init: {pretty_initializer(n, v)}" for n, v in graph.constants.initializers.items()]
     for node in graph.nodes:
-        known = [f"{o}: {_pretty_facts(graph, o)}" for o in node.output if o]
+        known = [f"{o}: {pretty_facts(graph, o)}" for o in node.output if o]
         lines.append(f"{pretty_node(node)}  # {', '.join(known)}")
         for att in node.attribute:
             if recursive and att.type == AttributeProto.GRAPH:
@@ -218,7 +225,12 @@ def pretty_graph(graph: Graph, recursive: bool = True) -> str:
     return "\n".join(lines)
 
 
-def _pretty_facts(graph: Graph, name: str) -> str:
+def pretty_facts(graph: Graph, name: str) -> str:
+    """The type and the shape of a result: `float[batch, 10]`.
+
+    :param graph: the graph
+    :param name: the result
+    """
     facts = graph.facts[name]
     if facts.sequence is not None:
         return "sequence"

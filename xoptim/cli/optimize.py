@@ -10,17 +10,18 @@ import click
 from xbuilder.errors import LateCheckError, XoptimError
 from xbuilder.files.model_container import ModelContainer
 
-from ..catalogue.targets import TARGETS, target_options
+from ..tasks.keep_faster import keep_faster
 from ..tasks.optimization import Optimization
 from ..tasks.result import OptimizedModel
 from ..tasks.saving import data_files, save
 from .options.checks import Checks, check_options
 from .options.optimize_options import (
     Assumptions,
+    SelectionOptions,
     assumption_options,
     data_root_option,
     keep_functions_option,
-    public_operators_option,
+    selection_options,
 )
 from .options.saving import (
     StorageOptions,
@@ -71,34 +72,12 @@ def level(verbose: int) -> int:
 @click.option(
     "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
 )
-@click.option(
-    "-p",
-    "--patterns",
-    default="default",
-    show_default=True,
-    help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose; none: constants "
-    "are folded, duplicates and dead nodes removed.",
-)
+@selection_options
 @load_option
-@click.option(
-    "--target",
-    type=click.Choice(list(TARGETS)),
-    help="What runs the optimized model: chooses the sets in place of default, the processor, and "
-    "whether operators unknown to onnx, com.microsoft or not, may be written.",
-)
-@click.option(
-    "--processor",
-    default="CPU",
-    show_default=True,
-    help="Processors the model is meant for: CPU, CUDA or CPU,CUDA. What is faster depends on the "
-    "CPU, this one unless CPU:intel-v3 (AVX2), intel-v4 (AVX-512), amd-v3, amd-v4 or aarch64 is "
-    "asked for.",
-)
 @click.option(
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
 @assumption_options
-@public_operators_option
 @keep_functions_option
 @data_root_option
 @saving_options
@@ -127,12 +106,9 @@ def optimize(
     output_dir: Path | None,
     force: bool,
     dry_run: bool,
-    patterns: str,
-    target: str | None,
-    processor: str,
+    selection: SelectionOptions,
     max_iter: int,
     assumed: Assumptions,
-    public_operators: bool,
     keep_functions: bool,
     data_roots: Sequence[Path],
     storage: StorageOptions,
@@ -151,7 +127,7 @@ def optimize(
     """
     task = Optimization(
         model=model,
-        **target_options(target, _selection(patterns), processor, public_operators),
+        **selection.arguments,
         max_iter=max_iter,
         **vars(assumed),
         keep_functions=keep_functions,
@@ -161,7 +137,7 @@ def optimize(
         signature=signature.changes,
         dynamic=signature.dynamic,
         provenance=provenance,
-        other_set="" if target or public_operators or patterns != "default" else "onnxruntime",
+        other_set=selection.other_set,
         late_checks=not dry_run,  # a weight is checked when it is written
         verbose=level(verbose),
     )
@@ -181,11 +157,6 @@ def optimize(
     run_each(ctx, request, others, output_dir)
 
 
-def _selection(patterns: str) -> str | None:
-    """The sets and names, None for the passes alone."""
-    return None if patterns.lower() == "none" else patterns
-
-
 def _comparison(
     ctx: click.Context,
     checks: Checks,
@@ -198,7 +169,7 @@ def _comparison(
     """
     if checks.verify or (checks.verify is None and target_opset is not None):
         return how
-    if checks.measure:
+    if checks.measure or checks.keep_faster:
         return None
     unused = {
         "values": "--input",
@@ -329,7 +300,8 @@ def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
     if request.output is not None and not request.force:
         check_replaced(request.output, request.model, task.data_roots)
     with prints_on_stderr(request.as_json):
-        done = task.run()
+        checks = request.checks
+        done = keep_faster(task, checks.budget) if checks.keep_faster else task.run()
     check_different(
         [request.output, *request.reports.paths], *data_files(done.before, request.model)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,28 +47,64 @@ def read_structure(path: Path) -> ModelProto:
     show_default=True,
     help="pretty is for reading, onnx is the syntax onnx.parser reads.",
 )
+@click.option(
+    "--shapes/--no-shapes",
+    default=True,
+    show_default=True,
+    help="Infers the types and shapes of results, and writes them after the nodes.",
+)
 @common_options
-def print_model(model: Path, output: Path | None, syntax: str, as_json: bool, verbose: int) -> None:
+def print_model(
+    model: Path, output: Path | None, syntax: str, shapes: bool, as_json: bool, verbose: int
+) -> None:
     """Prints MODEL as text, with --json a summary of it."""
     check_different([output], model)
     proto = read_structure(model)
+    results = inferred_results(proto, model.parent) if shapes and syntax == "pretty" else {}
     if as_json:
         text = None
-        print_json(summary(proto))
+        print_json({**summary(proto), "results": results})
     else:
-        text = model_text(proto, syntax)
+        text = model_text(proto, syntax, results)
         if output is None:
             click.echo(text)
     if output is not None:
-        text = text or model_text(proto, syntax)
+        text = text or model_text(proto, syntax, results)
         write_file(target_of(output), f"{text}\n".encode())
 
 
-def model_text(model: ModelProto, syntax: str = "pretty") -> str:
+def inferred_results(model: ModelProto, folder: Path) -> dict[str, str]:
+    """Types and shapes of the results of nodes, none if the model is not valid.
+
+    :param model: any model
+    :param folder: the folder of its weights
+    :return: name -> text, those of bodies included
+    """
+    from xbuilder import GraphBuilder
+    from xbuilder.nested.bodies import iter_bodies
+    from xbuilder.protos.pretty import pretty_facts
+
+    try:
+        graph = GraphBuilder(model, infer_shapes_options=True, base_dir=folder).graph
+    except XoptimError:  # it is printed all the same
+        return {}
+    return {
+        name: pretty_facts(one, name)
+        for one in (graph, *iter_bodies(graph))
+        for record in one.store.nodes
+        for name in record.outputs
+        if name
+    }
+
+
+def model_text(
+    model: ModelProto, syntax: str = "pretty", results: Mapping[str, str] | None = None
+) -> str:
     """Renders a model as text.
 
     :param model: any model
     :param syntax: `pretty` (to be read) or `onnx` (the syntax of `onnx.parser`)
+    :param results: types and shapes of results, written after the nodes
     :return: the text
     :raises XoptimError: if onnx refuses to print the model
     """
@@ -83,7 +120,7 @@ def model_text(model: ModelProto, syntax: str = "pretty") -> str:
             ) from e
     from xbuilder import pretty_onnx
 
-    return pretty_onnx(model)
+    return pretty_onnx(model, results=results)
 
 
 def summary(model: ModelProto) -> dict[str, Any]:

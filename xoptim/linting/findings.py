@@ -118,14 +118,18 @@ class CheckedModel:
     @cached_property
     def nodes(self) -> list[tuple[Graph, NodeRecord, NodeProto]]:
         """Every node, those of bodies included, with the graph it is in."""
-        return [] if self.graph is None else list(_nodes_of(self.graph))
+        return [] if self.graph is None else list(nodes_of(self.graph))
 
 
-def _nodes_of(graph: Graph) -> Iterator[tuple[Graph, NodeRecord, NodeProto]]:
+def nodes_of(graph: Graph) -> Iterator[tuple[Graph, NodeRecord, NodeProto]]:
+    """Every node of a graph, those of bodies included, with the graph it is in.
+
+    :param graph: the graph
+    """
     for record in graph.store.nodes:
         yield graph, record, graph.store.proto(record)
         for child in children_of(graph, record).values():
-            yield from _nodes_of(child)
+            yield from nodes_of(child)
 
 
 #: looks for some kinds of findings

@@ -33,12 +33,20 @@ def kernels(model: CheckedModel) -> Iterator[Finding]:
     for processor in model.processors:
         table = kernel_table(processor)
         for graph, record, node in model.nodes:
-            yield from _kernel(table, graph, record, node, engine_of)
+            yield from kernel_findings(table, graph, record, node, engine_of)
 
 
-def _kernel(
+def kernel_findings(
     table: KernelTable, graph: Graph, record: NodeRecord, node: NodeProto, engine_of: EngineOf
 ) -> Iterator[Finding]:
+    """X002 to X006 for one node, none if the target has a kernel.
+
+    :param table: the kernels of the target
+    :param graph: the graph of the node
+    :param record: the node
+    :param node: idem
+    :param engine_of: the optimizer of the graph
+    """
     op_type, domain = record.op_type, record.domain
     opset = graph.opsets.get(domain, 1)
     if (domain, op_type) == ("", "Constant") or function_key(node) in graph.functions:

@@ -200,8 +200,12 @@ class Optimization:
                 "--keep-functions"
             )
 
-    def _reference(self, before: ModelProto, folder: Path) -> Any:
-        """The model whose results are those to keep, as onnxruntime reads it."""
+    def reference(self, before: ModelProto, folder: Path) -> Any:
+        """The model whose results are those to keep, as onnxruntime reads it.
+
+        :param before: the model as it was read, its signature changed
+        :param folder: where it is written if it has to be
+        """
         if not self.signature:
             return copy_next_to_data(self.model, self.data_roots, folder)
         if not isinstance(self.model, Path):
@@ -217,7 +221,7 @@ class Optimization:
         folder where there is room for them, and removed at the end.
         """
         with temporary_folder(str(self.folder), "xoptim") as folder:
-            before = self._reference(done.before, Path(folder))
+            before = self.reference(done.before, Path(folder))
             after: ModelProto | Path
             if isinstance(done.stored, ModelContainer):
                 after = Path(done.stored.save(Path(folder) / "after.onnx")[-1])

@@ -13,6 +13,7 @@ from ..catalogue.targets import target_options
 from ..surgery.signature import SignatureChanges
 from ..trust.verification import VerificationError
 from ..trust.windows.validation import Validation
+from .keep_faster import keep_faster as fastest
 from .optimization import Optimization
 from .result import OptimizedModel
 from .sources import model_source
@@ -45,6 +46,7 @@ def optimize(
     verify: bool = False,
     validate: bool = False,
     measure: bool = False,
+    keep_faster: float = 0.0,
     **options: Any,
 ) -> OptimizedModel:
     """Optimizes a model: what ``xoptim optimize`` does, in Python.
@@ -64,12 +66,11 @@ def optimize(
     :param verify: runs both models and compares their outputs
     :param validate: checks each rewrite in its window
     :param measure: measures the time of both models
+    :param keep_faster: seconds to look for what is measured the fastest, 0 does not
     :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes made first to the
         signature, `set_dims={"batch": 1}`, `input_shapes`, `rename_dims`, `rename={"old": "new"}`,
-        `keep_outputs`, `inputs_order`, `cast={"x": "float16"}`, see
-        :class:`xoptim.surgery.signature.SignatureChanges`; `dynamic={"x": ("batch", 3)}`, see
-        :func:`xoptim.surgery.dynamic.make_dynamic`; those of
-        :class:`xoptim.tasks.optimization.Optimization`
+        `keep_outputs`, `inputs_order`, `cast={"x": "float16"}`, `dynamic={"x": ("batch", 3)}`;
+        those of :class:`xoptim.tasks.optimization.Optimization`
     :return: the model, its statistics and reports
     :raises VerificationError: the outputs differ, or the model does not run
     :raises WrongRewriteError: a rewrite is wrong, with *validate*
@@ -80,17 +81,17 @@ def optimize(
         done = xoptim.optimize("model.onnx", target="onnxruntime", verify=True)
         print(done)
     """
-    how = {"inputs": inputs, **_comparison(options, verify or measure)}
-    done = _task(
+    how = {"inputs": inputs, **_comparison(options, verify or measure or keep_faster > 0)}
+    task = _task(
         _with_signature(options),
         output,
         model=model_source(model, args, kwargs, dynamic_shapes),
         **_chosen(target, patterns, processor, options.pop("public_operators", False)),
         comparison=how if verify else None,
-        measured=_measured(how) if measure else None,
+        measured=_measured(how) if measure or keep_faster > 0 else None,
         validation=Validation() if validate else None,
-    ).run()
-    return _saved(done, output)
+    )
+    return _saved(fastest(task, keep_faster) if keep_faster > 0 else task.run(), output)
 
 
 def _saved(done: OptimizedModel, output: str | os.PathLike[str] | None) -> OptimizedModel:

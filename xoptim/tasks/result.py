@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from ..trust.windows.certificates import Summary
 from .measure import ModelLatency, print_latency
 from .report import print_changes
 from .saving import SavingFormat, save
-from .tables import as_html, as_text, counted, print_line
+from .tables import as_html, as_text, counted, print_line, print_table
 from .verification_tables import print_validation, print_verification, verification_as_dict
 
 if TYPE_CHECKING:
@@ -27,6 +28,26 @@ if TYPE_CHECKING:
 
     from ..toolkit.profiles import Profile
     from .traces import Traces
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way to optimize a model, measured.
+
+    :param patterns: the selection
+    :param nodes: number of nodes, Constant excepted
+    :param ratio: time over the time of the model it is compared with, NaN if it failed
+    :param low: a quarter of the comparisons is below
+    :param high: a quarter of the comparisons is above
+    :param verdict: what was decided
+    """
+
+    patterns: str
+    nodes: int
+    ratio: float
+    low: float
+    high: float
+    verdict: str
 
 
 @dataclass
@@ -48,6 +69,7 @@ class OptimizedModel:
     :param latency: the time both models take, None if it was not asked for
     :param profile: where the time went, None if it was not asked for
     :param other_matches: number of matches of another set of patterns, that was asked for
+    :param trials: what was measured to choose the patterns, the kept one last
     :param files: the files written, rows with `path`, `bytes`
     :param traces: what the page of the report shows of the optimization
     """
@@ -67,6 +89,7 @@ class OptimizedModel:
     latency: list[ModelLatency] | None = None
     profile: Profile | None = None
     other_matches: int = 0
+    trials: list[Trial] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
     traces: Traces | None = None
 
@@ -102,6 +125,16 @@ class OptimizedModel:
         self.files = save(self.stored, Path(path), self.saving)
         return self.files
 
+    def write_or_serialize(self, folder: Path) -> Path | bytes:
+        """The model as onnxruntime reads it: a file if weights leave the model, else its bytes.
+
+        :param folder: where the file is written
+        """
+        if isinstance(self.stored, ModelContainer):
+            return Path(self.stored.save(folder / "after.onnx")[-1])
+        content: bytes = self.stored.SerializeToString()
+        return content
+
     def to_dict(self) -> dict[str, Any]:
         """All that is known, with values json accepts: counts of nodes, weights, rewrites applied,
         verification, validation, latency, profile."""
@@ -122,6 +155,7 @@ class OptimizedModel:
             "latency": None if self.latency is None else [m.to_row() for m in self.latency],
             "other_matches": self.other_matches,
             "mended": self.mended,
+            "trials": [asdict(trial) for trial in self.trials],
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
@@ -134,6 +168,8 @@ class OptimizedModel:
         if self.mended:
             nodes = counted(len(self.mended), "node")
             print_line(out, f"\ndynamic: sizes removed from {nodes}: {', '.join(self.mended)}")
+        if self.trials:
+            print_trials(self.trials, out)
         if self.latency is not None:
             print_latency(self.latency, out)
         if self.validation is not None:
@@ -173,6 +209,22 @@ class OptimizedModel:
 
     def _repr_html_(self) -> str:
         return as_html(self.print, fragment=True)
+
+
+def print_trials(trials: Sequence[Trial], out: Console) -> None:
+    """Prints what was measured to choose the patterns.
+
+    :param trials: the trials, the kept one last
+    :param out: destination
+    """
+    rows = [
+        (t.patterns, t.nodes, f"{t.ratio:.3f}", f"{t.low:.3f} - {t.high:.3f}", t.verdict)
+        for t in trials
+    ]
+    columns = ["patterns", "nodes", "ratio", "half of the ratios", "verdict"]
+    kept = trials[-1]
+    why = f"{kept.ratio:.3f} times the time" if kept.high < 1 else "nothing is faster"
+    print_table(out, f"kept: {kept.patterns}, {why}", columns, rows)
 
 
 def _node_counts(when: str, model: ModelProto) -> dict[str, int]:

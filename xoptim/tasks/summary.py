@@ -17,10 +17,11 @@ from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.protos.pretty import pretty_value_info
 
+from ..linting.where import Placement, placement
 from ..reports.costs import Costs, costs_of
 from ..reports.model_summary import count_ops, tensor_bytes
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
-from .tables import counted, human_bytes, print_line, print_table
+from .tables import as_html, as_text, counted, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +48,7 @@ class ModelSummary:
     :param weights: bytes of the weights by type
     :param largest: the largest weights: name, type and shape, bytes
     :param costs: operations and memory
+    :param place: the way onnxruntime runs the nodes on CPU
     """
 
     producer: str
@@ -61,6 +63,7 @@ class ModelSummary:
     weights: dict[str, int]
     largest: list[tuple[str, str, int]]
     costs: Costs
+    place: Placement
 
     @property
     def nodes(self) -> int:
@@ -80,6 +83,7 @@ class ModelSummary:
             **vars(self),
             "op_types": dict(self.op_types.most_common()),
             "nodes": self.nodes,
+            "place": self.place.to_dict(),
             "weight_bytes": sum(self.weights.values()),
             "quantized": self.quantized,
             "largest": [
@@ -113,11 +117,18 @@ class ModelSummary:
         weights = human_bytes(sum(self.weights.values()))
         quantized = f", {self.quantized:.0%} quantized" if self.quantized else ""
         print_line(out, f"parameters: {self.parameters:,}, {weights}{quantized}")
+        print_line(out, f"runs on:    {self.place}")
         self._print_costs(out)
         print_table(out, "operators", ["type", "nodes"], self.op_types.most_common())
         large = [(n, t, human_bytes(size)) for n, t, size in self.largest]
         if large:
             print_table(out, "largest weights", ["name", "type", "size"], large, left=2)
+
+    def __str__(self) -> str:
+        return as_text(self.print)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.print, fragment=True)
 
     def _print_costs(self, out: Console) -> None:
         costs = self.costs
@@ -183,6 +194,7 @@ def summarize(
         dict(weights.most_common()),
         [(t.name, _described(t), tensor_bytes(t)) for t in largest[:_LARGEST]],
         costs_of(builder.graph, sizes),
+        placement(builder.graph, "CPU"),
     )
 
 

@@ -77,7 +77,10 @@ def as_text(show: Callable[[Console], None]) -> str:
     :param show: prints on a console
     """
     file = io.StringIO()
-    show(Console(highlight=False, width=NO_TERMINAL, file=file, color_system=None))
+    out = Console(
+        highlight=False, width=NO_TERMINAL, file=file, color_system=None, force_jupyter=False
+    )
+    show(out)
     return file.getvalue()
 
 
@@ -87,7 +90,9 @@ def as_html(show: Callable[[Console], None], fragment: bool = False) -> str:
     :param show: prints on a console
     :param fragment: a part of a page, for a notebook
     """
-    out = Console(highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO())
+    out = Console(
+        highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO(), force_jupyter=False
+    )
     show(out)
     if not fragment:
         return out.export_html(inline_styles=True)

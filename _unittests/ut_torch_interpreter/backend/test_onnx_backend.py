@@ -230,7 +230,8 @@ def test_options_are_checked(tmp_path):
     with pytest.raises(OptionError, match="is not an existing folder"):
         OnnxBackend(folder=tmp_path / "missing")
     with pytest.raises(OptionError, match="options expects OptimizationOptions"):
-        OnnxBackend("default")
+        OnnxBackend(["default"])
+    assert len(OnnxBackend("default").options.patterns) > 100
     with pytest.raises(OptionError, match="dispatcher expects Dispatcher"):
         OnnxBackend(dispatcher={})
 

@@ -199,7 +199,8 @@ def test_outputs_taken_away_after_a_cleaning():
 @pytest.mark.parametrize(
     "kwargs, message",
     [
-        ({"optimization_options": "default"}, "optimization_options expects OptimizationOptions"),
+        ({"optimization_options": ["Cast"]}, "optimization_options expects OptimizationOptions"),
+        ({"optimization_options": "defualt"}, "Did you mean default"),
         ({"verbose": "1"}, "verbose expects int"),
         ({"infer_shapes_options": "no"}, "infer_shapes_options expects a bool"),
         ({"opsets": {"": 17}}, "is for a GraphProto: ModelProto holds its versions"),

@@ -8,6 +8,7 @@ import dataclasses
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
+from xbuilder.builder.optimization_options import as_options
 
 
 def test_repr():
@@ -72,3 +73,12 @@ def test_a_builder_made_without_options_resolves_them_when_they_are_read() -> No
     options = builder.optimization_options
     assert len(options.patterns) > 50 and builder.optimization_options is options
     assert builder.child().optimization_options is options
+
+
+def test_names_of_patterns_are_options():
+    found = as_options("CastCast+Cast")
+    assert {p.name for p in found.patterns} == {"CastCast", "Cast"}
+    assert as_options("none").patterns is None and as_options(None) is None
+    assert as_options(found) is found
+    with pytest.raises(OptionError, match="options expects OptimizationOptions, the names"):
+        as_options(3, "options")

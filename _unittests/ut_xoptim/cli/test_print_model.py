@@ -31,6 +31,29 @@ def test_print_onnx_syntax_can_be_parsed(model, tmp_path):
     assert [n.op_type for n in again.graph.node] == ["Relu", "Neg"]
 
 
+def test_shapes_of_results(model, tmp_path):
+    text = run("print", model).output
+    assert "a = Relu(x)  # float[batch, 4]" in text and "y = Neg(a)  # float[batch, 4]" in text
+    assert "#" not in run("print", model, "--no-shapes").output
+    info = json.loads(run("print", model, "--json").stdout)
+    assert info["results"] == {"a": "float[batch, 4]", "y": "float[batch, 4]"}
+    body = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[n, 4] x, bool c) => (y) { y = If(c) <then_branch = a () => (o) { o = Neg(x) },
+    else_branch = b () => (p) {
+        v, w = Split<num_outputs = 2, axis = 1>(x) p = Concat<axis = 1>(w, v) }> }"""
+    model.write_bytes(onnx.parser.parse_model(body).SerializeToString())
+    text = run("print", model).output
+    assert "o = Neg(x)  # float[n, 4]" in text
+    assert "v, w = Split(x, num_outputs=2, axis=1)  # float[n, 2], float[n, 2]" in text
+
+
+def test_shapes_of_a_model_that_is_not_valid(model):
+    proto = onnx.load(model)
+    proto.graph.node[0].input[0] = "nothing"
+    model.write_bytes(proto.SerializeToString())
+    assert "a = Relu(nothing)" in run("print", model).output
+
+
 def test_print_json(model):
     info = json.loads(run("print", model, "--json").stdout)
     assert info["op_types"] == {"Relu": 1, "Neg": 1}

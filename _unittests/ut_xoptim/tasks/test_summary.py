@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx.numpy_helper as onh
 import onnx.parser
+import pytest
 
 import xoptim
 from xoptim.tasks.tables import as_text
@@ -56,3 +57,27 @@ def test_a_model_without_weights():
     text = as_text(xoptim.summary(model).print)
     assert "memory:     8 bytes" in text
     assert "largest" not in text and "producer" not in text
+
+
+def test_where_it_runs():
+    """One node without kernel on CPU, one in float, one by its definition, Constant not counted."""
+    text = """<ir_version: 10, opset_import: ["" : 21, "other" : 1]>
+    g (float[n, 8] x, float16[n, 8] h, bfloat16[n, 8] b) => (float[n, 8] y, k, z, m) {
+        c = Constant<value_float = 2.0>() y = Mul(x, c) k = HardSwish(h) z = other.Op(x)
+        m = Sin(b) }"""
+    found = xoptim.summary(onnx.parser.parse_model(text))
+    cpu = found.place
+    assert cpu.processor == "CPU" and cpu.kernels >= 1
+    assert cpu.kernels + cpu.definitions + cpu.casts + sum(cpu.missing.values()) == 4
+    assert cpu.missing["other.Op"] == 1
+    assert "no kernel for 1 other.Op" in as_text(found.print)
+    assert found.to_dict()["place"]["missing"]["other.Op"] == 1
+
+
+def test_in_a_notebook(monkeypatch):
+    """Nothing is shown beside what the notebook asks for."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *_: pytest.fail("it is shown"))
+    found = xoptim.summary(parse())
+    assert "parameters: 1,090" in str(found) and str(found) == as_text(found.print)
+    assert found._repr_html_().startswith("<pre") and "largest weights" in found._repr_html_()

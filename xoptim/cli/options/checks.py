@@ -18,12 +18,16 @@ class Checks:
     :param validate: each rewrite is checked
     :param windows: folder that receives the two models of a wrong rewrite
     :param measure: the time of both models is measured
+    :param keep_faster: what is measured the fastest is kept
+    :param budget: seconds the measures may take
     """
 
     verify: bool | None
     validate: bool
     windows: Path | None
     measure: bool
+    keep_faster: bool
+    budget: float
 
     @property
     def validates(self) -> bool:
@@ -31,8 +35,8 @@ class Checks:
         return self.validate or self.windows is not None
 
 
-#: adds ``--verify``, ``--validate``, ``--windows``, ``--measure`` to a command, as
-#: `checks`
+#: adds ``--verify``, ``--validate``, ``--windows``, ``--measure``, ``--keep-faster``,
+#: ``--budget`` to a command, as `checks`
 check_options = bundled(
     Checks,
     "checks",
@@ -58,5 +62,19 @@ check_options = bundled(
         "--measure",
         is_flag=True,
         help="Measures the time of both models under onnxruntime, in turns, on one thread.",
+    ),
+    click.option(
+        "--keep-faster",
+        is_flag=True,
+        help="Tries several sets, then fewer patterns, keeps what is measured the fastest: OUTPUT "
+        "is MODEL if nothing is.",
+    ),
+    click.option(
+        "--budget",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time --keep-faster may take to measure.",
     ),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
+from ...catalogue.targets import TARGETS, target_options
 from .bundles import bundled
 
 #: decorators, each adds an option to a command
@@ -75,4 +77,57 @@ assumption_options = bundled(
         help="Dimensions of the inputs that are never 0, NAME1,NAME2 or all: rewrites may rely on "
         "it.",
     ),
+)
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """The patterns, and what they are for: see :func:`xoptim.catalogue.targets.target_options`."""
+
+    patterns: str
+    target: str | None
+    processor: str
+    public_operators: bool
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The options of the optimization."""
+        patterns = None if self.patterns.lower() == "none" else self.patterns
+        return target_options(self.target, patterns, self.processor, self.public_operators)
+
+    @property
+    def other_set(self) -> str:
+        """The set whose matches are counted, because the user may want it."""
+        is_chosen = self.target or self.public_operators or self.patterns != "default"
+        return "" if is_chosen else "onnxruntime"
+
+
+#: adds ``--patterns``, ``--target``, ``--processor``, ``--public-operators`` to a command, as
+#: `selection`
+selection_options = bundled(
+    SelectionOptions,
+    "selection",
+    click.option(
+        "-p",
+        "--patterns",
+        default="default",
+        show_default=True,
+        help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose; none: "
+        "constants are folded, duplicates and dead nodes removed.",
+    ),
+    click.option(
+        "--target",
+        type=click.Choice(list(TARGETS)),
+        help="What runs the optimized model: chooses the sets in place of default, the processor, "
+        "and whether operators unknown to onnx, com.microsoft or not, may be written.",
+    ),
+    click.option(
+        "--processor",
+        default="CPU",
+        show_default=True,
+        help="Processors the model is meant for: CPU, CUDA or CPU,CUDA. What is faster depends on "
+        "the CPU, this one unless CPU:intel-v3 (AVX2), intel-v4 (AVX-512), amd-v3, amd-v4 or "
+        "aarch64 is asked for.",
+    ),
+    public_operators_option,
 )

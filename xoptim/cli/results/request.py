@@ -56,7 +56,12 @@ class Request:
     @property
     def runs(self) -> bool:
         """Whether the models run."""
-        return self.comparison is not None or self.checks.measure
+        return self.comparison is not None or self.measures
+
+    @property
+    def measures(self) -> bool:
+        """Whether the time of the models is measured."""
+        return self.checks.measure or self.checks.keep_faster
 
     def of(self, model: Path, output: Path | None) -> Request:
         """The same request for another model."""
@@ -81,7 +86,7 @@ class Request:
         return replace(
             self.optimization,
             comparison=None if self.comparison is None else arguments,
-            measured=measured if self.checks.measure else None,
+            measured=measured if self.measures else None,
             validation=Validation(self.checks.windows) if self.checks.validates else None,
             profile=Profile() if self.reports.profiles else None,
             **changes,

@@ -62,6 +62,6 @@ def _grow(tree: Tree, node: ProfileNode, seconds: float) -> None:
 def profile_text(root: ProfileNode, least: float = 0.0) -> str:
     """The tree of :func:`profile_tree` as a text."""
     out = io.StringIO()
-    console = Console(file=out, width=_WIDTH, color_system=None, markup=False)
+    console = Console(file=out, width=_WIDTH, color_system=None, markup=False, force_jupyter=False)
     console.print(profile_tree(root, least), soft_wrap=True)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
