@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["auto_tutorials", "auto_gallery", "auto_benchmarks"],
     "filename_pattern": r"[\\/]plot_",
     "ignore_pattern": r"collect\.py|__init__\.py",
+    "subsection_order": [f"tutorials/{name}" for name in ("start", "torch", "rewrites")] + ["*"],
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_backreferences",
     "doc_module": ("xoptim", "xbuilder", "torch_interpreter"),

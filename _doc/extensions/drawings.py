@@ -173,8 +173,8 @@ def standalone(drawing: str) -> str:
     :return: the same with a style
     """
     style = (
-        "text{font:11px monospace;text-anchor:middle;fill:#222}.edge text{text-anchor:start;"
-        "fill:#777}.title{font-weight:bold}rect{fill:#eef1f7;stroke:#8892a6}.input rect{fill:"
+        "svg{background:#fff}text{font:11px monospace;text-anchor:middle;fill:#222}"
+        ".edge text{text-anchor:start;fill:#777}.title{font-weight:bold}rect{fill:#eef1f7;stroke:#8892a6}.input rect{fill:"
         "#d9ecd9}.output rect{fill:#d7e3f4}.edge path{fill:none;stroke:#8892a6}"
     )
     return drawing.replace("<title>", f"<style>{style}</style><title>", 1)
@@ -220,7 +220,7 @@ def _attributes(node: NodeProto) -> list[str]:
 def _weight(tensor: TensorProto) -> str:
     """A scalar without its type, which the edges tell."""
     text = pretty_initializer(tensor.name, tensor)
-    return _short(text if tensor.dims else re.sub(r": \w+\[\]", "", text))
+    return _short(text if tensor.dims else re.sub(r": \w+\[\]", "", text).removesuffix("."))
 
 
 def _short(text: str) -> str:
