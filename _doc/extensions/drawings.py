@@ -174,8 +174,9 @@ def standalone(drawing: str) -> str:
     """
     style = (
         "svg{background:#fff}text{font:11px monospace;text-anchor:middle;fill:#222}"
-        ".edge text{text-anchor:start;fill:#777}.title{font-weight:bold}rect{fill:#eef1f7;stroke:#8892a6}.input rect{fill:"
-        "#d9ecd9}.output rect{fill:#d7e3f4}.edge path{fill:none;stroke:#8892a6}"
+        ".edge text{text-anchor:start;fill:#777}.title{font-weight:bold}"
+        "rect{fill:#eef1f7;stroke:#8892a6}.input rect{fill:#d9ecd9}"
+        ".output rect{fill:#d7e3f4}.edge path{fill:none;stroke:#8892a6}"
     )
     return drawing.replace("<title>", f"<style>{style}</style><title>", 1)
 
