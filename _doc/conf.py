@@ -82,6 +82,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r".*\.csv",
     "download_all_examples": False,
     "show_signature": False,
+    "default_thumb_file": str(DOC / "_static" / "logo.svg"),
     "plot_gallery": True,
     "write_computation_times": False,
     "remove_config_comments": True,
