@@ -51,7 +51,7 @@ $(VENV)/.torch: | $(BIN)/python
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.torch
 	@echo "== pip installs this project and what it needs in $(VENV): about a minute"
-	$(PIP) -e ".[torch,plot]"
+	$(PIP) -e ".[torch,plot,report]"
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.torch
@@ -121,6 +121,7 @@ doc: $(VENV)/.doc
 
 bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output
+	$(BIN)/python _doc/examples/bench_corners.py --output bench_output --sizes 1000 10000
 	$(BIN)/python _doc/examples/bench_peers.py --output bench_output
 	$(BIN)/python _doc/examples/bench_shapes.py --output bench_output
 	$(BIN)/python _doc/examples/bench_corpus.py --output bench_output

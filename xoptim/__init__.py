@@ -25,6 +25,7 @@ from .reports import repeated_optim, unfused
 
 if TYPE_CHECKING:
     from .tasks.calls import (
+        batch,
         bisect,
         check,
         compare,
@@ -50,6 +51,7 @@ __all__ = [
     "PatternOptimization",
     "Rewrite",
     "RewriteContext",
+    "batch",
     "bisect",
     "check",
     "compare",

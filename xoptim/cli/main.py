@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from .batch import batch_command
 from .bisect import bisect
 from .check import check
 from .compare import compare
@@ -45,6 +46,7 @@ def main() -> None:
     \b
     xoptim model.onnx optimized.onnx
     xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
+    xoptim batch models --output-dir optimized --verify
     xoptim verify model.onnx optimized.onnx
     xoptim measure model.onnx optimized.onnx
     xoptim bisect model.onnx --patterns default+onnxruntime
@@ -65,6 +67,7 @@ def main() -> None:
 
 
 main.add_command(optimize)
+main.add_command(batch_command)
 main.add_command(verify)
 main.add_command(measure)
 main.add_command(bisect)

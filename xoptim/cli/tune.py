@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
 from ..tasks.tables import counted, print_table
-from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
+from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
 from .options.verify_options import Comparison, verify_options
 from .patterns import check_selection, load_option
 from .results.statistics import statistics_text
 from .terminal.output import common_options, console, print_json, staged_text
 from .terminal.paths import InputModel, OutputFile, check_different
+from .terminal.progress import progress
 
 
 @click.command("tune")
@@ -88,7 +86,7 @@ def tune_command(
         seed=how.seed,
         inputs=how.inputs_of,
     )
-    with _progress() as on_step:
+    with progress() as on_step:
         measures = tune(models, parameters, on_step)
     rows, means = measure_rows(measures), summary(measures)
     wrong = [m for m in measures if not m.ok]
@@ -104,23 +102,6 @@ def tune_command(
         _print(measures, means)
     if wrong:
         raise click.exceptions.Exit(1)
-
-
-@contextmanager
-def _progress() -> Iterator[OnStep]:
-    """A progress bar on the standard error, when it is a terminal."""
-    # importing it takes a tenth of the time of a command that shows no bar
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    out = Console(file=sys.stderr)
-    columns = [BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
-        task = bar.add_task("", total=1.0)
-
-        def step(what: str, done: float) -> None:
-            bar.update(task, description=what, completed=done)
-
-        yield step
 
 
 def _print(measures: Sequence[Measure], means: Sequence[SpeedGate]) -> None:

@@ -12,6 +12,7 @@ from ..trust.bisection import bisect_rewrites as bisect
 from ..trust.layers import compare_layers as compare
 from ..trust.sessions.runtime import Model, container_of
 from ..trust.verification import verify_models as verify
+from .batch import batch
 from .explain import explain_model as explain
 from .explain import near_misses
 from .extract import extract_model as extract
@@ -20,6 +21,7 @@ from .optimize import optimize
 from .summary import summarize as summary
 
 __all__ = [
+    "batch",
     "bisect",
     "check",
     "compare",

@@ -1,0 +1,180 @@
+"""The report on many models: a table for a terminal, a page, rows for json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from xbuilder.errors import OptionError
+
+from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
+from .many.places import is_address
+from .tables import as_html, as_text, counted, human_bytes, print_line, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
+th:first-child, td:first-child, td:last-child { text-align: left; overflow-wrap: anywhere; }
+.failed { color: light-dark(#b3261e, #ff8a80); }
+"""
+
+
+@dataclass
+class BatchReport:
+    """The result of :func:`xoptim.batch`.
+
+    :param rows: one row for each model, in the order of the sources: `model`, `output`, `state`
+        (`optimized`, `up to date` or `failed`), `nodes_before`, `nodes_after`, `error`...
+    :param output: the folder or the address of the results
+    :param seconds: elapsed time
+    """
+
+    rows: list[dict[str, Any]]
+    output: str
+    seconds: float
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The rows of the models that failed."""
+        return [row for row in self.rows if row["state"] == FAILED]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no model failed."""
+        return not self.failed
+
+    @property
+    def statistics(self) -> Any:
+        """The rows as a `pandas.DataFrame`."""
+        from pandas import DataFrame
+
+        return DataFrame(self.rows)
+
+    @property
+    def title(self) -> str:
+        """The number of models by state."""
+        states = Counter(row["state"] for row in self.rows)
+        parts = [f"{states[s]} {s}" for s in (OPTIMIZED, UP_TO_DATE, FAILED) if states[s]]
+        return f"{counted(len(self.rows), 'model')}: {', '.join(parts)}, {self.seconds:.1f} s"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, with values json accepts."""
+        return {
+            "ok": self.ok,
+            "output": self.output,
+            "seconds": self.seconds,
+            "models": self.rows,
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The columns and the rows of the table, columns that say nothing apart."""
+        columns = ["model", "state", "nodes", "change", "weights", "s", "max rel", "ratio", "error"]
+        rows = [_cells(row) for row in self.rows]
+        kept = [i for i in range(len(columns)) if i < 2 or any(row[i] for row in rows)]
+        return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+    def print(self, out: Console) -> None:
+        """Prints the table.
+
+        :param out: destination
+        """
+        columns, rows = self.table()
+        last = len(columns) - (columns[-1] == "error")
+        print_table(out, self.title, columns[:last], [row[:last] for row in rows], left=2)
+        for row in self.rows:
+            for text in row["warnings"]:
+                print_line(out, f"{row['name']}: warning: {text}")
+        for row in self.failed:
+            print_line(out, f"{row['name']}: {row['error']}")
+        missing = [row for row in self.rows if row["never_ran"]]
+        for row in missing:
+            bodies = counted(row["never_ran"], "body").replace("bodys", "bodies")
+            print_line(out, f"not verified: {bodies} of {row['name']}, that no inputs ran")
+
+    def html(self, folder: str | os.PathLike[str] = "") -> str:
+        """The report as a web page, that links to the page of each model.
+
+        :param folder: the folder of the page
+        """
+        columns, rows = self.table()
+        lines = []
+        for row, cells in zip(self.rows, rows, strict=True):
+            texts = [escape(cell) for cell in cells]
+            if row["page"]:
+                texts[0] = f'<a href="{escape(self._link(row["page"], folder))}">{texts[0]}</a>'
+            kind = ' class="failed"' if row["state"] == FAILED else ""
+            lines.append(f"<tr{kind}>{''.join(f'<td>{t}</td>' for t in texts)}</tr>")
+        head = "".join(f"<th>{escape(c)}</th>" for c in columns)
+        body = "\n".join(lines)
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width">\n'
+            f"<title>{escape(self.output)}</title>\n<style>{_STYLE}</style></head>\n"
+            f'<body><h1>{escape(self.output)}</h1>\n<p>{escape(self.title)}</p>\n<div class="wide">'
+            f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
+            "</body></html>\n"
+        )
+
+    def _link(self, page: str, folder: str | os.PathLike[str]) -> str:
+        """The address of a page of the output, from a folder."""
+        if is_address(self.output):
+            return f"{self.output.rstrip('/')}/{quote(page)}"
+        return quote(Path(os.path.relpath(Path(self.output) / page, folder or ".")).as_posix())
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report.
+
+        :param path: the file, `.html` for a page, `.json` for the rows
+        :raises OptionError: another extension
+        """
+        suffix = Path(path).suffix
+        if suffix not in REPORTS:
+            raise OptionError(f"{os.fspath(path)!r}: a report is one of {', '.join(REPORTS)}.")
+        text = (
+            self.html(Path(path).parent)
+            if suffix != ".json"
+            else json.dumps(self.to_dict(), indent=1) + "\n"
+        )
+        Path(path).write_text(text, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return as_text(self.print)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.print, fragment=True)
+
+
+#: extensions of a report
+REPORTS: Sequence[str] = (".html", ".htm", ".json")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """The texts of a row of the table."""
+    before, after = row["nodes_before"], row["nodes_after"]
+    known = before is not None
+    change = f"{(after - before) / before:+.1%}" if known and before else ""
+    weights = row["weight_bytes_before"], row["weight_bytes_after"]
+    return [
+        row["name"],
+        row["state"],
+        f"{before} -> {after}" if known else "",
+        change,
+        " -> ".join(dict.fromkeys(map(human_bytes, weights))) if known else "",
+        "" if row["seconds"] is None else f"{row['seconds']:.2f}",
+        "" if row["max_rel"] is None else f"{row['max_rel']:.3g}",
+        "" if row["ratio"] is None else f"{row['ratio']:.3f}",
+        row["error"] or "",
+    ]

@@ -1,0 +1,51 @@
+"""Calls run by the workers of a dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from xbuilder.errors import OptionError
+
+from .processes import LostProcess, Outcome
+
+
+def run_on_cluster(
+    function: Callable[[Any], Any], arguments: Sequence[Any], cluster: Any
+) -> Iterator[Outcome]:
+    """Calls a function on each argument on the workers of a cluster.
+
+    dask gives the calls of a worker that dies to the others. One that kills several of them in a
+    row is a failure.
+
+    :param function: it is pickled, and so are its arguments and its results
+    :param arguments: one for each call
+    :param cluster: address of the scheduler, or a `distributed.Client`
+    :return: the place of a call, and its result or its exception, as they end
+    :raises OptionError: distributed is not installed, or nothing answers at this address
+    """
+    try:
+        from distributed import Client, KilledWorker, as_completed
+    except ImportError as e:
+        raise OptionError(
+            "dask runs the models on a cluster: pip install 'xoptim[cluster]'."
+        ) from e
+    with contextlib.ExitStack() as stack:
+        client = cluster
+        if isinstance(cluster, str):
+            try:
+                client = stack.enter_context(Client(cluster, timeout=10))
+            except (OSError, ValueError) as e:
+                raise OptionError(f"no dask scheduler answers at {cluster!r}: {e}.") from e
+        futures = client.map(function, arguments, pure=False)
+        stack.callback(client.cancel, futures)
+        places = {future.key: i for i, future in enumerate(futures)}
+        for future in as_completed(futures):
+            if future.status == "finished":
+                yield places[future.key], future.result()
+                continue
+            error = future.exception()
+            if isinstance(error, KilledWorker):
+                error = LostProcess(f"it killed {error.last_worker.address} and others before")
+            yield places[future.key], error
