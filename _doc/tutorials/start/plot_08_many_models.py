@@ -28,8 +28,7 @@ Path("zoo/broken.onnx").write_text("this is not a model")
 # One process is enough here, ``jobs=8`` starts eight.
 
 done = xoptim.batch("zoo", "optimized", jobs=1)
-for row in done.rows:
-    print(row["state"], Path(row["path"]).name if "path" in row else row)
+print(done)
 
 # %%
 # The second run tries the broken one again, and leaves the others.
