@@ -32,10 +32,18 @@ extensions = [
     "flow_directive",
     "inventories",
     "pattern_table",
+    "scripts",
 ]
 exclude_patterns = ["_build", "changes", "examples", "extensions"]
 # the galleries read these folders, Sphinx reads what they write
-exclude_patterns += ["tutorials", "gallery", "benchmarks", "auto_*/*.ipynb", "auto_*/*.py"]
+exclude_patterns += [
+    "tutorials",
+    "gallery",
+    "benchmarks",
+    "auto_scripts",
+    "auto_*/*.ipynb",
+    "auto_*/*.py",
+]
 
 html_theme = "furo"
 html_title = f"xoptim {release}"
@@ -68,11 +76,14 @@ python_maximum_signature_line_length = 88
 nitpicky = False
 
 sphinx_gallery_conf = {
-    "examples_dirs": ["tutorials", "gallery", "benchmarks"],
+    "examples_dirs": [f"auto_scripts/{name}" for name in ("tutorials", "gallery", "benchmarks")],
     "gallery_dirs": ["auto_tutorials", "auto_gallery", "auto_benchmarks"],
     "filename_pattern": r"[\\/]plot_",
     "ignore_pattern": r"collect\.py|__init__\.py",
-    "subsection_order": [f"tutorials/{name}" for name in ("start", "torch", "rewrites")] + ["*"],
+    "subsection_order": [
+        f"auto_scripts/tutorials/{name}" for name in ("start", "torch", "rewrites")
+    ]
+    + ["*"],
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_backreferences",
     "doc_module": ("xoptim", "xbuilder", "torch_interpreter"),

@@ -80,7 +80,7 @@ def write_style(app: Sphinx, config: Any) -> None:
     :param app: the application
     :param config: its configuration
     """
-    folder = Path(app.doctreedir) / "drawings"
+    folder = Path(app.srcdir) / "auto_static"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "drawings.css").write_text(drawing_style(dark=True), encoding="utf-8")
     config.html_static_path.append(str(folder))
