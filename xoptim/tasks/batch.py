@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,26 +77,48 @@ def batch(
     target = Output(os.fspath(output))
     _check(options, patterns, load)
     found = find_sources(texts, target.text)
-    if not is_address(target.text):
-        Path(target.text).mkdir(parents=True, exist_ok=True)
-        target = Output(os.path.abspath(target.text)) if dask is not None else target
+    target = _made(target, dask is not None)
     shared: dict[str, Any] = {
         "options": {"patterns": patterns, **options},
-        "values": tuple(values),
-        "files": tuple(map(Path, files)),
-        "loaded": tuple(Path(path).absolute() for path in load),
         "page": pages,
         "force": force,
     }
-    todo = [Job(source, target, **shared) for source in found]
+    todo = [Job(source, target, **shared, **_files(values, files, load)) for source in found]
+    rows = _rows(todo, _outcomes(todo, jobs, memory, timeout, dask), on_done)
+    return BatchReport(rows, os.fspath(output), time.perf_counter() - begin)
+
+
+def _made(target: Output, elsewhere: bool) -> Output:
+    """The output, whose folder exists.
+
+    :param target: the output
+    :param elsewhere: processes that start in another folder write it
+    """
+    if is_address(target.text):
+        return target
+    Path(target.text).mkdir(parents=True, exist_ok=True)
+    return Output(os.path.abspath(target.text)) if elsewhere else target
+
+
+def _files(values: Sequence[str], files: Sequence[Any], load: Sequence[Any]) -> dict[str, Any]:
+    """The inputs and the patterns a job reads."""
+    return {
+        "values": tuple(values),
+        "files": tuple(map(Path, files)),
+        "loaded": tuple(Path(path).absolute() for path in load),
+    }
+
+
+def _rows(todo: Sequence[Job], outcomes: Iterable[tuple[int, Any]], on_done: Any) -> list[Any]:
+    """The rows of the report, in the order of the models."""
     rows: list[Any] = [None] * len(todo)
-    for count, (i, row) in enumerate(_outcomes(todo, jobs, memory, timeout, dask), 1):
+    for count, (i, row) in enumerate(outcomes, 1):
         if isinstance(row, BaseException):
             row = todo[i].row(FAILED, error=str(row), kind=type(row).__name__)
         rows[i] = row
         if on_done is not None:
             on_done(row, count, len(todo))
-    return BatchReport(rows, os.fspath(output), time.perf_counter() - begin)
+    return rows
 
 
 def _outcomes(

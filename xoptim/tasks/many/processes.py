@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import importlib
 import os
 import re
 import threading
@@ -74,8 +73,8 @@ class _Pool:
             )
             self._mine.executor = self._all[id(executor)] = executor
         try:
-            # imports are not a part of the time of the call
-            executor.submit(_import, function.__module__).result()
+            # a process that receives the function imports its module, before the time runs
+            executor.submit(callable, function).result()
             future = executor.submit(function, argument)
             return future.result(self.timeout or None)
         except TimeoutError as e:
@@ -97,11 +96,6 @@ class _Pool:
         """Ends the processes."""
         for executor in list(self._all.values()):
             executor.shutdown(wait=False, kill_workers=True)
-
-
-def _import(module: str) -> None:
-    """Imports the module of a function."""
-    importlib.import_module(module)
 
 
 def _prepare(size: int) -> None:
