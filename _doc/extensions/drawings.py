@@ -45,13 +45,17 @@ def draw(model: ModelProto, shapes: bool = True) -> str:
 
 
 def fitted(svg: str) -> str:
-    """A drawing that is never wider than its column.
+    """A drawing that shrinks to fit its column, as long as its text can be read.
 
     :param svg: an element with a size
     """
-    return re.sub(
-        r' width="(\d+)" height="\d+">', r' style="max-width: \1px" role="img">', svg, count=1
-    )
+    size = re.compile(r' width="(\d+)" height="\d+">')
+
+    def style(found: re.Match[str]) -> str:
+        width = int(found.group(1))
+        return f' style="width: {width}px; min-width: {width * 3 // 4}px" role="img">'
+
+    return size.sub(style, svg, count=1)
 
 
 def standalone(model: ModelProto) -> str:

@@ -44,7 +44,7 @@ def looped() -> onnx.ModelProto:
 def test_a_drawing_fits_and_has_its_bodies() -> None:
     drawings = extension("drawings", "igraph")
     html = drawings.draw(looped())
-    assert html.count("<svg") == 3 and html.count("max-width") == 3
+    assert html.count("<svg") == 3 and html.count("min-width") == 3
     for text in ("float[batch, 4]", "Relu", "Exp", "then_branch"):
         assert text in html
     edges = re.findall(r"</path><text[^>]*>([^<]*)<", html)
