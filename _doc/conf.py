@@ -32,10 +32,18 @@ extensions = [
     "flow_directive",
     "inventories",
     "pattern_table",
+    "scripts",
 ]
 exclude_patterns = ["_build", "changes", "examples", "extensions"]
 # the galleries read these folders, Sphinx reads what they write
-exclude_patterns += ["tutorials", "gallery", "benchmarks", "auto_*/*.ipynb", "auto_*/*.py"]
+exclude_patterns += [
+    "tutorials",
+    "gallery",
+    "benchmarks",
+    "auto_scripts",
+    "auto_*/*.ipynb",
+    "auto_*/*.py",
+]
 
 html_theme = "furo"
 html_title = f"xoptim {release}"
@@ -68,10 +76,14 @@ python_maximum_signature_line_length = 88
 nitpicky = False
 
 sphinx_gallery_conf = {
-    "examples_dirs": ["tutorials", "gallery", "benchmarks"],
+    "examples_dirs": [f"auto_scripts/{name}" for name in ("tutorials", "gallery", "benchmarks")],
     "gallery_dirs": ["auto_tutorials", "auto_gallery", "auto_benchmarks"],
     "filename_pattern": r"[\\/]plot_",
     "ignore_pattern": r"collect\.py|__init__\.py",
+    "subsection_order": [
+        f"auto_scripts/tutorials/{name}" for name in ("start", "torch", "rewrites")
+    ]
+    + ["*"],
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_backreferences",
     "doc_module": ("xoptim", "xbuilder", "torch_interpreter"),
@@ -81,6 +93,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r".*\.csv",
     "download_all_examples": False,
     "show_signature": False,
+    "default_thumb_file": str(DOC / "_static" / "logo.svg"),
     "plot_gallery": True,
     "write_computation_times": False,
     "remove_config_comments": True,

@@ -41,6 +41,7 @@ print(means.round(2))
 ax = means.iloc[::-1].plot.barh(figsize=(7, 4), width=0.8)
 ax.axvline(1, color="gray", linestyle="--")
 ax.set(ylabel="", xlabel="ratio to the original model")
+ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.15), ncols=2)
 plt.tight_layout()
 
 # %%

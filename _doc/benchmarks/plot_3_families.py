@@ -28,7 +28,7 @@ def geometric(values):
 # +++++++++++
 
 columns = [f"{tool} latency" for tool in tools]
-for column in columns:
+for column in ("nodes", *columns):
     table[column] = pandas.to_numeric(table[column], errors="coerce")
 means = table.groupby(["exporter", "opset"])[columns].agg(geometric)
 means.columns = tools.values()
@@ -36,6 +36,7 @@ print(means.round(2))
 ax = means.plot.barh(figsize=(7, 4), width=0.8)
 ax.axvline(1, color="gray", linestyle="--")
 ax.set(xlabel="latency / latency of the exported model", ylabel="exporter, opset")
+ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.15), ncols=3)
 plt.tight_layout()
 
 # %%

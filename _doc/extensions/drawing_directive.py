@@ -20,6 +20,7 @@ from sphinx_gallery.scrapers import figure_rst
 import xoptim
 from xbuilder import pretty_onnx
 from xbuilder.errors import XoptimError
+from xoptim.reports.drawing.svg import drawing_style
 
 
 def side_by_side(before: ModelProto, after: ModelProto, shapes: bool = True) -> nodes.raw:
@@ -31,7 +32,7 @@ def side_by_side(before: ModelProto, after: ModelProto, shapes: bool = True) -> 
     :return: HTML; other builders leave it out
     """
     drawn = "".join(
-        f"<figure><figcaption>{name}</figcaption>{draw(model, name, shapes)}</figure>"
+        f"<figure><figcaption>{name}</figcaption>{draw(model, shapes)}</figure>"
         for name, model in (("before", before), ("after", after))
     )
     return nodes.raw("", f'<div class="before-after">{drawn}</div>', format="html")
@@ -67,13 +68,27 @@ def scrape_drawings(block: Any, block_vars: dict[str, Any], gallery_conf: dict[s
     """
     models = block_vars["example_globals"].pop("drawn", {})
     paths = []
-    for title, model in models.items():
+    for model in models.values():
         paths.append(next(block_vars["image_path_iterator"]).replace(".png", ".svg"))
-        Path(paths[-1]).write_text(standalone(draw(model, title)), encoding="utf-8")
+        Path(paths[-1]).write_text(standalone(model), encoding="utf-8")
     return figure_rst(paths, gallery_conf["src_dir"])
+
+
+def write_style(app: Sphinx, config: Any) -> None:
+    """Writes the style sheet of the drawings, which follows the theme of the page.
+
+    :param app: the application
+    :param config: its configuration
+    """
+    folder = Path(app.srcdir) / "auto_static"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "drawings.css").write_text(drawing_style(dark=True), encoding="utf-8")
+    config.html_static_path.append(str(folder))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the directive."""
     app.add_directive("before-after", BeforeAfter)
+    app.connect("config-inited", write_style)
+    app.add_css_file("drawings.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -84,6 +84,16 @@ PROJECTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
 }
 
 
+#: where a class is defined -> the name its documentation has
+_HOMES = {f"onnx.onnx_ml_pb2.{name}Proto": f"onnx.{name}Proto" for name in _PROTOS} | {
+    "torch.nn.modules.module.Module": "torch.nn.Module",
+    "torch.fx.graph_module.GraphModule": "torch.fx.GraphModule",
+    "torch.fx.graph.Graph": "torch.fx.Graph",
+    "torch.fx.node.Node": "torch.fx.Node",
+    "torch.export.exported_program.ExportedProgram": "torch.export.ExportedProgram",
+}
+
+
 def inventory(project: str, content: dict[str, dict[str, str]]) -> bytes:
     """The inventory of a project, as Sphinx writes them.
 
@@ -91,17 +101,17 @@ def inventory(project: str, content: dict[str, dict[str, str]]) -> bytes:
     :param content: kind -> page -> names
     :return: the content of the file
     """
-    lines = [
-        f"{name} {kind} 1 {page} -\n"
+    names = {
+        name: (kind, page.replace("$", name))
         for kind, pages in content.items()
-        for page, names in pages.items()
-        for name in names.split()
-    ]
-    pages = [line.replace("html#$", f"html#{line.split()[0]}") for line in lines]
-    pages = [line.replace("/$.html", f"/{line.split()[0]}.html") for line in pages]
+        for page, listed in pages.items()
+        for name in listed.split()
+    }
+    names |= {home: names[name] for home, name in _HOMES.items() if name in names}
+    lines = [f"{name} {kind} 1 {page} -\n" for name, (kind, page) in names.items()]
     head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n"
     head += "# The remainder of this file is compressed using zlib.\n"
-    return head.encode() + zlib.compress("".join(pages).encode())
+    return head.encode() + zlib.compress("".join(lines).encode())
 
 
 def write_inventories(app: Sphinx, config: Any) -> None:

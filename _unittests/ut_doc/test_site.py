@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import re
 import zlib
 from pathlib import Path
@@ -29,46 +28,34 @@ def extension(name: str, needs: str = "sphinx") -> Any:
     return importlib.import_module(name)
 
 
-def two_ways() -> onnx.ModelProto:
-    """A result is read at once and three layers below."""
+def looped() -> onnx.ModelProto:
     return onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 18]>
-        agraph (float[batch, 4] x) => (float[batch, 4] y) <float one = {1}> {
-            a = Exp (x)
-            b = Add (a, one)
-            c = Neg (b)
-            y = Mul (c, x)
+        agraph (float[batch, 4] x, bool c) => (float[batch, 4] y) <float one = {1}> {
+            a = Add (x, one)
+            y = If (c) <
+                then_branch = t () => (float[batch, 4] u) { u = Relu (a) },
+                else_branch = e () => (float[batch, 4] v) { v = Exp (a) }
+            >
         }
     """)
 
 
-def test_boxes_do_not_overlap() -> None:
+def test_a_drawing_fits_and_has_its_bodies() -> None:
     drawings = extension("drawings", "igraph")
-    boxes, edges = drawings.boxes_and_edges(two_ways())
-    assert [box.lines[0] for box in boxes if box.kind == "node"] == ["Exp", "Add", "Neg", "Mul"]
-    ways = drawings.place(boxes, edges)
-    assert sorted(map(len, ways)) == [2, 2, 2, 2, 2, 5]
-    for way in ways:
-        assert all(a.y + a.height < b.y for a, b in itertools.pairwise(way))
-    for i, a in enumerate(boxes):
-        for b in boxes[:i]:
-            beside = abs(a.x - b.x) >= (a.width + b.width) / 2
-            assert beside or a.y + a.height <= b.y or b.y + b.height <= a.y
-
-
-def test_a_drawing_says_names_shapes_and_weights() -> None:
-    drawings = extension("drawings", "igraph")
-    svg = drawings.draw(two_ways(), "a < b")
-    for text in ("batch x 4", "one = 1", ">Exp<", "a &lt; b"):
-        assert text in svg
-    assert "batch x 4" not in drawings.draw(two_ways(), shapes=False)
-    assert "<style>" in drawings.standalone(svg)
+    html = drawings.draw(looped())
+    assert html.count("<svg") == 3 and html.count("min-width") == 3
+    for text in ("float[batch, 4]", "Relu", "Exp", "then_branch"):
+        assert text in html
+    edges = re.findall(r"</path><text[^>]*>([^<]*)<", html)
+    assert edges and not re.findall(r"</path><text", drawings.draw(looped(), shapes=False))
+    assert "background:#fff" in drawings.standalone(looped())
 
 
 def test_the_picture_of_the_readme_is_the_one_of_the_index() -> None:
     drawings = extension("drawings", "igraph")
     page = (DOC / "index.rst").read_text(encoding="utf-8")
-    text = re.search(r"before-after::\n.*?\n\n(.*?)\n\n\S", page, re.S)
+    text = re.search(r"before-after::\n.*?\n\n(.*?)\n\n +\.\. grid", page, re.S)
     assert text
     model = onnx.parser.parse_model(text.group(1))
     after = xoptim.optimize(model, patterns="default+onnxruntime").model
@@ -91,6 +78,9 @@ def test_inventories() -> None:
     assert head.startswith(b"# Sphinx inventory version 2\n")
     line = "numpy.ndarray py:class 1 reference/generated/numpy.ndarray.html#numpy.ndarray -"
     assert line in zlib.decompress(body).decode().splitlines()
+    _, body = inventories.inventory("onnx", inventories.PROJECTS["onnx"][1]).split(b"zlib.\n")
+    home = f"{onnx.ModelProto.__module__}.ModelProto"
+    assert f"{home} py:class 1 api/classes.html#onnx.ModelProto -" in zlib.decompress(body).decode()
 
 
 def test_reasons_of_refusal() -> None:

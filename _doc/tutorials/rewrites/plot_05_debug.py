@@ -20,6 +20,8 @@ model = onnx.parser.parse_model("""
     }
 """)
 
+drawn = {"model": model}
+
 # %%
 # One pattern, every node it may start from:
 

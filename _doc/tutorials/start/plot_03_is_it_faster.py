@@ -60,6 +60,7 @@ fig.tight_layout()
 # ``default``                   any runtime: standard operators only
 # ``default+onnxruntime``       onnxruntime: its fused operators too
 # ``--processor CUDA``          what has a kernel on a GPU
+# ``--target tensorrt``         the sets and the operators that suit this runtime
 # ============================  ==================================================================
 #
 # ``xoptim measure a.onnx b.onnx`` does the same on files, and ``xoptim tune model.onnx`` measures what

@@ -34,7 +34,9 @@ print(signature(to_onnx(Rows(), (x,))))
 # %%
 # A name makes a size dynamic. Sizes computed from it are expressions.
 
-print(signature(to_onnx(Rows(), (x,), dynamic_shapes=({0: "batch", 1: "n"},))))
+onx = to_onnx(Rows(), (x,), dynamic_shapes=({0: "batch", 1: "n"},))
+print(signature(onx))
+drawn = {"dynamic": onx}
 
 # %%
 # ``torch.export.Dim("batch", min=1)`` adds that the size is never 0. Some rewrites need that proof.

@@ -18,6 +18,7 @@ class Absolute(torch.nn.Module):
 
 onx = to_onnx(Absolute(), (torch.randn(3, 4),), dynamic_shapes=({0: "batch"},))
 print([node.op_type for node in onx.graph.node])
+drawn = {"cond": onx}
 
 # %%
 # onnxruntime takes the branch that the input asks for.
