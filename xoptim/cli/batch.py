@@ -22,7 +22,7 @@ from .options.optimize_options import (
 )
 from .options.signature_options import SignatureOptions, signature_options
 from .options.verify_options import Comparison, verify_options
-from .patterns import LOADED, check_selection, load_option
+from .patterns import LOADED, check_selection, load_option, patterns_option
 from .terminal.output import common_options, console, print_json, several_options
 from .terminal.paths import OutputFile
 from .terminal.progress import progress
@@ -103,9 +103,7 @@ check_options = bundled(
     click.option("--measure", is_flag=True, help="Measures the time of each model."),
 )
 model_options = several_options(
-    click.option(
-        "-p", "--patterns", default="default", show_default=True, help="Sets and names, or none."
-    ),
+    patterns_option("Sets and names, or none."),
     load_option,
     click.option("--processor", default="CPU", show_default=True, help="CPU, CUDA or CPU,CUDA."),
     assumption_options,

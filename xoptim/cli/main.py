@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import click
 
@@ -15,6 +16,7 @@ from .batch import batch_command
 from .bisect import bisect
 from .check import check
 from .compare import compare
+from .config import config
 from .diff import diff
 from .explain import explain
 from .extract import extract
@@ -27,6 +29,7 @@ from .patterns import patterns
 from .print_model import dot, print_model
 from .reduce import reduce
 from .terminal.output import ErrorGroup
+from .terminal.settings import SETTINGS, find_settings, read_settings
 from .tune import tune_command
 from .verify import verify
 
@@ -40,7 +43,16 @@ def _version() -> str:
 
 @click.group(cls=ErrorGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(_version(), prog_name="xoptim")
-def main() -> None:
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A file of options, instead of the closest xoptim.toml or pyproject.toml.",
+)
+@click.option("--no-config", is_flag=True, help="No file of options is read.")
+@click.pass_context
+def main(ctx: click.Context, path: Path | None, no_config: bool) -> None:
     """Optimizes ONNX models with patterns.
 
     \b
@@ -63,7 +75,11 @@ def main() -> None:
     xoptim tune model.onnx --patterns onnxruntime
     xoptim print model.onnx
     xoptim dot model.onnx -o model.svg
+    xoptim config optimize
     """
+    found = None if no_config else path or find_settings(Path.cwd())
+    settings = ctx.meta[SETTINGS] = read_settings(found, main)
+    ctx.default_map = settings.values
 
 
 main.add_command(optimize)
@@ -84,6 +100,7 @@ main.add_command(tune_command)
 main.add_command(explain)
 main.add_command(print_model)
 main.add_command(dot)
+main.add_command(config)
 
 
 def start() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
 
 from xbuilder.errors import OptionError
+from xbuilder.support.close_names import closest_names
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
@@ -42,6 +45,8 @@ load_option = click.option(
     help="Runs a Python file of yours, its patterns are chosen by set or by name.",
 )
 
+#: how equations write operators
+_SIGNS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "@": "MatMul"}
 #: tags that are not sets; a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
 
@@ -60,8 +65,46 @@ def check_selection(selection: str | None) -> None:
         get_pattern_list(selection)
 
 
+class Selection(click.types.StringParamType):
+    """A selection of patterns; a shell completes the names of sets and patterns."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        """The names the last word of a selection may be.
+
+        :param ctx: the command
+        :param param: its option
+        :param incomplete: what is typed
+        """
+        from click.shell_completion import CompletionItem
+
+        from ..catalogue.registry import pattern_database
+
+        word = re.split(r"[-+,&]", incomplete)[-1]
+        before = incomplete[: len(incomplete) - len(word)]
+        database = pattern_database()
+        names = [*database.tags(), *(entry.name for entry in database)]
+        known = [n for n in dict.fromkeys(names) if n.lower().startswith(word.lower())]
+        return [CompletionItem(before + name) for name in known]
+
+
+def patterns_option(
+    what: str, default: str = "default"
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option ``-p`` of a command that takes a selection.
+
+    :param what: its help
+    :param default: the selection without it
+    """
+    return click.option(
+        "-p", "--patterns", type=Selection(), default=default, show_default=True, help=what
+    )
+
+
 @click.command()
-@click.argument("selection", required=False)
+@click.argument("selection", required=False, type=Selection())
+@click.option("--op", help="Only those that look at an operator, such as MatMul.")
 @click.option("--query", help="Words with a sign in any order: '+default &canonicalize -Cast'.")
 @click.option("--before", help="Only the phases before a position, such as 2.", metavar="POSITION")
 @click.option("--tags", "what", flag_value="tags", help="Lists the tags instead of the patterns.")
@@ -72,19 +115,23 @@ def patterns(
     selection: str | None,
     query: str | None,
     before: str | None,
+    op: str | None,
     what: str | None,
     as_json: bool,
     verbose: int,
 ) -> None:
     """Lists the patterns of SELECTION, all of them by default: names and tags after '+' or ',' are
-    added, '-' takes away, '&' keeps nothing else, from left to right."""
+    added, '-' takes away, '&' keeps nothing else, from left to right. Names may be 'Softmax*'."""
     found = query_of(selection, query, before)
+    if op is not None:
+        found = _looking_at(found, op)
     if what == "summary" and not as_json:
         _print_summary(found)
     elif what == "tags":
         _print_tags(found, as_json)
     else:
-        _print_patterns(describe_patterns(found), as_json)
+        rows = describe_patterns(found)
+        _print_patterns(rows if as_json else sorted(rows, key=lambda r: r["name"]), as_json)
 
 
 def query_of(selection: str | None, words: str | None, before: str | None) -> RewriteDatabaseQuery:
@@ -99,7 +146,7 @@ def query_of(selection: str | None, words: str | None, before: str | None) -> Re
 
     if selection is not None and words is not None:
         raise OptionError("a selection and --query are two ways to say the same thing, give one")
-    texts = words.split() if words is not None else [selection or ""]
+    texts = words.split() if words is not None else [_named(selection or "")]
     if not any(texts) and (words is not None or selection is not None):
         raise OptionError("the selection of patterns is empty, 'none' selects no pattern")
     if not any(texts):
@@ -109,6 +156,55 @@ def query_of(selection: str | None, words: str | None, before: str | None) -> Re
     else:
         found = pattern_database().as_query(*texts)
     return found if before is None else _before(found, before)
+
+
+def _named(selection: str) -> str:
+    """A selection whose globs are replaced by the names they match.
+
+    :raises OptionError: a glob matches no name
+    """
+    from ..catalogue.registry import pattern_database
+
+    if not set("*?[") & set(selection):
+        return selection
+    known = sorted(entry.name for entry in pattern_database())
+    parts = re.split(r"([-+,&])", selection)
+    for i, part in enumerate(parts):
+        if set("*?[") & set(part):
+            names = [n for n in known if fnmatchcase(n.lower(), part.strip().lower())]
+            sign = parts[i - 1] if i else "+"
+            if not names or sign == "&":
+                why = "no pattern has such a name" if not names else "no glob comes after '&'"
+                raise OptionError(f"{part!r}: {why}, `xoptim patterns` lists them.")
+            parts[i] = sign.join(names) if sign == "-" else "+".join(names)
+    return "".join(parts)
+
+
+def _looking_at(query: RewriteDatabaseQuery, op: str) -> RewriteDatabaseQuery:
+    """The patterns of a query that look at an operator.
+
+    :raises OptionError: none does
+    """
+    from ..catalogue.registry import pattern_database
+
+    entries = list(pattern_database().entries_of(query))
+    kept = [e.name for e in entries if op in _operators(e.rewrite)]
+    if not kept:
+        known = {o for e in entries for o in _operators(e.rewrite)} - {"*"}
+        close = closest_names(op, known)
+        hint = f", did you mean {' or '.join(close)}?" if close else "."
+        raise OptionError(f"None of {counted(len(entries), 'pattern')} looks at {op!r}{hint}")
+    return pattern_database().as_query("+".join(kept))
+
+
+def _operators(member: object) -> set[str]:
+    """The operators that a pattern looks at: those it starts from, those around, those that its
+    equation replaces."""
+    names = ("roots", "after", "reads", "read_by")
+    found = {o for name in names for o in getattr(member, name, ())}
+    left, arrow, _ = (inspect.getdoc(member) or "").split("\n\n")[0].partition(" -> ")
+    found.update(re.findall(r"[A-Z]\w*(?=\()", left))
+    return found | {o for sign, o in _SIGNS.items() if arrow and f" {sign} " in left}
 
 
 def _before(query: RewriteDatabaseQuery, position: str) -> RewriteDatabaseQuery:

@@ -12,7 +12,7 @@ from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
 from ..tasks.tables import counted, print_table
 from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
 from .options.verify_options import Comparison, verify_options
-from .patterns import check_selection, load_option
+from .patterns import Selection, check_selection, load_option, patterns_option
 from .results.statistics import statistics_text
 from .terminal.output import common_options, console, print_json, staged_text
 from .terminal.paths import InputModel, OutputFile, check_different
@@ -21,12 +21,11 @@ from .terminal.progress import progress
 
 @click.command("tune")
 @click.argument("models", nargs=-1, required=True, type=InputModel())
-@click.option(
-    "-p", "--patterns", default="onnxruntime", show_default=True, help="What is measured."
-)
+@patterns_option("What is measured.", "onnxruntime")
 @load_option
 @click.option(
     "--base",
+    type=Selection(),
     default="default+onnxruntime",
     show_default=True,
     help="What optimizes the models, with each pattern and without it.",
