@@ -51,7 +51,7 @@ $(VENV)/.torch: | $(BIN)/python
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.torch
 	@echo "== pip installs this project and what it needs in $(VENV): about a minute"
-	$(PIP) -e ".[torch,plot]"
+	$(PIP) -e ".[torch,plot,report]"
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.torch
@@ -117,9 +117,11 @@ format: $(VENV)/.test
 
 doc: $(VENV)/.doc
 	$(BIN)/python -m sphinx -W --keep-going -q -b html _doc _doc/_build/html
+	@echo "== the pages are in _doc/_build/html/index.html"
 
 bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output
+	$(BIN)/python _doc/examples/bench_corners.py --output bench_output --sizes 1000 10000
 	$(BIN)/python _doc/examples/bench_peers.py --output bench_output
 	$(BIN)/python _doc/examples/bench_shapes.py --output bench_output
 	$(BIN)/python _doc/examples/bench_corpus.py --output bench_output
@@ -145,6 +147,6 @@ changes: $(VENV)/.light
 	$(BIN)/python -m towncrier build --yes --version "$(VERSION)"
 
 clean:
-	rm -rf build dist *.egg-info .models demo_output bench_output models_output _doc/_build
+	rm -rf build dist *.egg-info .models demo_output bench_output models_output _doc/_build _doc/auto_*
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage* coverage_output
 	rm -rf $(VENV) $(VENV)-boot $(VENV)-no-torch* $(VENV)-oldest*

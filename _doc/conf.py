@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "_doc")]
+DOC = Path(__file__).resolve().parent
+ROOT = DOC.parent
+sys.path[:0] = [str(ROOT), str(DOC), str(DOC / "extensions")]
+# the commands that the scripts start use the packages of this checkout
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")]))
 
 project = "xoptim"
 author = "the xoptim developers"
@@ -16,17 +21,69 @@ release = version = tomllib.loads((ROOT / "pyproject.toml").read_text())["projec
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_sitemap",
+    "sphinxext.opengraph",
+    "drawing_directive",
     "flow_directive",
+    "inventories",
     "pattern_table",
 ]
-exclude_patterns = ["_build", "changes", "examples"]
+exclude_patterns = ["_build", "changes", "examples", "extensions"]
+# the galleries read these folders, Sphinx reads what they write
+exclude_patterns += ["tutorials", "gallery", "benchmarks", "auto_*/*.ipynb", "auto_*/*.py"]
+
 html_theme = "furo"
 html_title = f"xoptim {release}"
+html_baseurl = "https://xoptim.github.io/xoptim/"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["catalogue.js"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "source_repository": "https://github.com/xoptim/xoptim",
+    "source_branch": "main",
+    "source_directory": "_doc/",
+}
+html_show_sourcelink = False
+sitemap_url_scheme = "{link}"
+ogp_site_url = html_baseurl
+ogp_site_name = "xoptim"
+ogp_social_cards = {"enable": False}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 pygments_style = "default"
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
+python_maximum_signature_line_length = 88
 # types are written for readers in docstrings: they are not all targets of links
 nitpicky = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["tutorials", "gallery", "benchmarks"],
+    "gallery_dirs": ["auto_tutorials", "auto_gallery", "auto_benchmarks"],
+    "filename_pattern": r"[\\/]plot_",
+    "ignore_pattern": r"collect\.py|__init__\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "auto_backreferences",
+    "doc_module": ("xoptim", "xbuilder", "torch_interpreter"),
+    "reference_url": {"xoptim": None, "xbuilder": None, "torch_interpreter": None},
+    "image_scrapers": ("matplotlib", "drawing_directive.scrape_drawings"),
+    "abort_on_example_error": True,
+    "copyfile_regex": r".*\.csv",
+    "download_all_examples": False,
+    "show_signature": False,
+    "plot_gallery": True,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+}
+# a plot is drawn in a file, there is no window to show it in
+warnings.filterwarnings("ignore", message=".*non-interactive.*")

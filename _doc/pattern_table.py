@@ -1,60 +1,53 @@
-"""Sphinx extension: directives ``pattern-table``, ``pattern-examples``, ``phase-table``."""
+"""Sphinx extension: directives ``pattern-filter``, ``pattern-examples``, ``phase-table``."""
 
 from __future__ import annotations
 
+import csv
+from collections import defaultdict
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from drawing_directive import side_by_side
 from pattern_models import collect_examples, model_lines
+from refusals import reasons_of
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from xoptim.catalogue.database_query import RewriteDatabaseQuery
 from xoptim.catalogue.phases import PHASES
+from xoptim.catalogue.selection import get_pattern_list
 from xoptim.cli.patterns import describe_patterns
 
-COLUMNS = (("pattern", 24), ("what it does", 50), ("precision", 12), ("opset", 7), ("priority", 7))
+FIRED = Path(__file__).resolve().parent / "benchmarks" / "data" / "fired.csv"
+#: models that are named below a pattern
+NAMED = 8
 
 
-class PatternTable(SphinxDirective):
-    """One table for each set of patterns."""
+class PatternFilter(SphinxDirective):
+    """The fields that filter the patterns of the page. Without JavaScript, all of them show."""
 
     has_content = False
 
     def run(self) -> list[nodes.Node]:
-        """Makes the sections, one by set."""
-        self.env.note_reread()  # the database may change while the page does not
-        sets: dict[str, list[dict[str, Any]]] = {}
-        for row in describe_patterns():
-            for name in row["sets"] or ["(in no set)"]:
-                sets.setdefault(name, []).append(row)
-        return [self._section(name, rows) for name, rows in sorted(sets.items())]
-
-    def _section(self, name: str, rows: list[dict[str, Any]]) -> nodes.section:
-        section = nodes.section(ids=[f"patterns-{name.strip('()').replace(' ', '-')}"])
-        section += nodes.title(text=f"{name} ({len(rows)})")
-        section += self._table(rows)
-        return section
-
-    @staticmethod
-    def _table(rows: list[dict[str, Any]]) -> nodes.table:
-        group = nodes.tgroup(cols=len(COLUMNS))
-        group += [nodes.colspec(colwidth=width) for _, width in COLUMNS]
-        head, body = nodes.thead(), nodes.tbody()
-        head += _row([nodes.paragraph(text=title) for title, _ in COLUMNS])
-        for row in rows:
-            cells = [_link(row["name"])]
-            for key in ("summary", "precision", "min_opset", "priority"):
-                cells.append(nodes.paragraph(text=str(row[key])))
-            body += _row(cells)
-            for alias in row["aliases"]:
-                same = nodes.paragraph(text="the same as ")
-                same += _link(row["name"]).children[0]
-                empty = [nodes.paragraph() for _ in COLUMNS[2:]]
-                body += _row([nodes.paragraph(text=alias), same, *empty])
-        group += [head, body]
-        table = nodes.table()
-        table += group
-        return table
+        """Makes the fields."""
+        rows = describe_patterns()
+        choices = {
+            "operator": sorted({root for row in rows for root in row["roots"]} - {"*"}),
+            "set": sorted({name for row in rows for name in row["sets"] if name not in PHASES}),
+            "precision": sorted({row["precision"] for row in rows}),
+            "phase": [name for name in PHASES if any(row["phase"] == name for row in rows)],
+        }
+        fields = "".join(
+            f'<select data-field="{field}" aria-label="{field}"><option value="">{field}</option>'
+            + "".join(f"<option>{escape(value)}</option>" for value in values)
+            + "</select>"
+            for field, values in choices.items()
+        )
+        name = '<input type="search" data-field="text" placeholder="word" aria-label="word">'
+        count = f'<output aria-live="polite">{len(rows)} patterns</output>'
+        return [nodes.raw("", f'<div class="filters">{name}{fields}{count}</div>', format="html")]
 
 
 class PhaseTable(SphinxDirective):
@@ -78,57 +71,105 @@ class PhaseTable(SphinxDirective):
 
 
 class PatternExamples(SphinxDirective):
-    """The graph before and after each pattern, from the tests of the pattern."""
+    """The patterns in alphabetical order: what they do, when, and a drawing of one application."""
 
     has_content = False
 
     def run(self) -> list[nodes.Node]:
-        """Makes the sections, one by pattern in alphabetical order."""
+        """Makes the sections, one by pattern."""
         self.env.note_reread()
-        examples = collect_examples()
-        summaries = {row["name"]: row["summary"] for row in describe_patterns()}
-        return [self._section(name, summaries[name], examples[name]) for name in sorted(summaries)]
-
-    @staticmethod
-    def _section(name: str, summary: str, pair: tuple[Any, Any]) -> nodes.section:
-        section = nodes.section(ids=[_anchor(name)])
-        section += nodes.title(text=name)
-        section += nodes.paragraph(text=summary)
-        group = nodes.tgroup(cols=2)
-        group += [nodes.colspec(colwidth=50), nodes.colspec(colwidth=50)]
-        head, body = nodes.thead(), nodes.tbody()
-        head += _row([nodes.paragraph(text=title) for title in ("before", "after")])
-        texts = [model_lines(model) for model in pair]
-        body += _row([nodes.literal_block(text, text, language="text") for text in texts])
-        group += [head, body]
-        table = nodes.table()
-        table += group
-        section += table
-        return section
+        self.env.note_dependency(str(FIRED))
+        examples, fired = collect_examples(), models_by_pattern()
+        members = {m.name: m for m in get_pattern_list(RewriteDatabaseQuery(None))}
+        rows = sorted(describe_patterns(), key=lambda row: row["name"].lower())
+        return [
+            _section(row, examples[row["name"]], reasons_of(members[row["name"]]), fired)
+            for row in rows
+        ]
 
 
-def _anchor(name: str) -> str:
-    return f"pattern-{nodes.make_id(name)}"
+def models_by_pattern() -> dict[str, list[dict[str, str]]]:
+    """The models of the corpus each pattern was applied to, from a table of the benchmarks.
+
+    :return: pattern -> rows with `model`, `times`, `nodes`
+    """
+    found = defaultdict(list)
+    with FIRED.open(encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            found[row["pattern"]].append(row)
+    return found
 
 
-def _link(name: str) -> nodes.paragraph:
-    paragraph = nodes.paragraph()
-    paragraph += nodes.reference(text=name, refuri=f"#{_anchor(name)}", internal=True)
-    return paragraph
+def _section(
+    row: dict[str, Any],
+    pair: tuple[Any, Any],
+    reasons: list[str],
+    fired: dict[str, list[dict[str, str]]],
+) -> nodes.section:
+    """One pattern."""
+    name = row["name"]
+    section = nodes.section(ids=[f"pattern-{nodes.make_id(name)}"], classes=["rewrite"])
+    section += nodes.title(text=name)
+    section += _data(row)
+    section += nodes.paragraph(text=row["summary"])
+    section += nodes.paragraph(text=_facts(row))
+    section += side_by_side(*pair, shapes=False)
+    section += _details("as text", "".join(_pre(model) for model in pair))
+    if reasons:
+        items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+        section += _details("declines when", f"<ul>{items}</ul>")
+    models = sorted(fired.get(name, []), key=lambda m: -int(m["nodes"]))
+    section += nodes.paragraph(text=_models(models))
+    return section
 
 
-def _row(cells: list[nodes.Node]) -> nodes.row:
-    row = nodes.row()
-    for cell in cells:
-        entry = nodes.entry()
-        entry += cell
-        row += entry
-    return row
+def _data(row: dict[str, Any]) -> nodes.raw:
+    """What the filter reads."""
+    values = {
+        "operator": " ".join(row["roots"]),
+        "set": " ".join(row["sets"]),
+        "precision": row["precision"],
+        "phase": row["phase"],
+        "text": f"{row['name']} {' '.join(row['aliases'])} {row['summary']}".lower(),
+    }
+    fields = " ".join(f'data-{k}="{escape(str(v), quote=True)}"' for k, v in values.items())
+    return nodes.raw("", f"<span hidden {fields}></span>", format="html")
+
+
+def _facts(row: dict[str, Any]) -> str:
+    """Sets, precision, opset, operators."""
+    sets = [name for name in row["sets"] if name not in PHASES] or ["none, choose it by name"]
+    facts = [f"Set: {', '.join(sets)}", row["precision"], f"phase {row['phase']}"]
+    facts.append(f"opset {row['min_opset']} and later")
+    if row["roots"]:
+        facts.append(f"starts from {', '.join(row['roots'])}")
+    if row["aliases"]:
+        facts.append(f"also called {', '.join(row['aliases'])}")
+    return f"{'; '.join(facts)}."
+
+
+def _models(models: list[dict[str, str]]) -> str:
+    """The models a pattern was applied to."""
+    if not models:
+        return "No model of the corpus has it."
+    nodes_saved = sum(int(row["nodes"]) for row in models)
+    names = ", ".join(row["model"] for row in models[:NAMED])
+    more = f" and {len(models) - NAMED} more" if len(models) > NAMED else ""
+    count = f"{len(models)} model{'s' if len(models) > 1 else ''} of the corpus"
+    return f"Applied to {count}, {nodes_saved} nodes fewer: {names}{more}."
+
+
+def _pre(model: Any) -> str:
+    return f"<pre>{escape(model_lines(model))}</pre>"
+
+
+def _details(title: str, body: str) -> nodes.raw:
+    return nodes.raw("", f"<details><summary>{title}</summary>{body}</details>", format="html")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the directives."""
-    app.add_directive("pattern-table", PatternTable)
+    app.add_directive("pattern-filter", PatternFilter)
     app.add_directive("pattern-examples", PatternExamples)
     app.add_directive("phase-table", PhaseTable)
-    return {"version": "2", "parallel_read_safe": True}
+    return {"version": "3", "parallel_read_safe": True}

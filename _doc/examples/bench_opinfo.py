@@ -19,18 +19,13 @@ it is known, and is not computed twice: the command may be interrupted.
 from __future__ import annotations
 
 import argparse
-import logging
-import multiprocessing
 import sys
-import time
-import warnings
 from pathlib import Path
-from typing import Any
 
 import onnx
-import onnxruntime
 import pandas
 import torch
+from table_rows import read_table, row_within, write_table
 
 from xbuilder.errors import XoptimError
 
@@ -40,6 +35,7 @@ from ut_torch_interpreter import opinfo_samples
 
 TABLE = ROOT / "_doc" / "opinfo.csv"
 COLUMNS = ["operator", "exporter", "status", "cause"]
+KEYS = COLUMNS[:2]
 OPERATORS = {opinfo_samples.full_name(op): op for op in opinfo_samples.OPERATORS}
 
 
@@ -69,45 +65,11 @@ def row_of(name: str, exporter: str) -> dict[str, str]:
     return row
 
 
-def quietly(queue: Any, *way: str) -> None:
-    """The row of an operator, without the warnings."""
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
-    onnxruntime.set_default_logger_severity(4)
-    torch.set_num_threads(1)
-    queue.put(row_of(*way))
-
-
 def limited(limit: float, *way: str) -> dict[str, str]:
-    """The same in a process of its own, or what says that it took too long or that it ended."""
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-    process = context.Process(target=quietly, args=(queue, *way))
-    process.start()
-    begin = time.monotonic()
-    while process.is_alive() and time.monotonic() - begin < limit and queue.empty():
-        time.sleep(0.01)
-    row = None if queue.empty() else queue.get()
-    if row is None:
-        cause = f"longer than {limit:.0f} s" if process.is_alive() else "the process ended"
-        row = dict(zip(COLUMNS, (*way, "crashed", cause), strict=True))
-    process.kill()
-    process.join()
-    return row
-
-
-def read_table(path: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """The rows that are known."""
-    if not path.exists():
-        return {}
-    rows = pandas.read_csv(path, keep_default_na=False, dtype=str).to_dict("records")
-    return {(r["operator"], r["exporter"]): r for r in rows}
-
-
-def write_table(path: Path, rows: dict[tuple[str, str], dict[str, str]]) -> None:
-    """Writes the rows, in the order of the operators."""
-    table = pandas.DataFrame([rows[k] for k in sorted(rows)], columns=COLUMNS)
-    table.to_csv(path, index=False)
+    """The same within a time limit, or why there is no row."""
+    row = row_within(limit, row_of, *way)
+    failed = isinstance(row, str)
+    return dict(zip(COLUMNS, (*way, "crashed", row), strict=True)) if failed else row
 
 
 def main() -> None:
@@ -120,7 +82,7 @@ def main() -> None:
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--table", type=Path, default=TABLE)
     options = parser.parse_args()
-    rows = read_table(options.table)
+    rows = read_table(options.table, *KEYS)
     print(f"torch {torch.__version__}, {len(OPERATORS)} operators", flush=True)
     for name in options.operators or OPERATORS:
         for exporter in list(EXPORTERS)[: 1 + options.dynamo]:
@@ -129,7 +91,7 @@ def main() -> None:
             if known is not None and not options.again and not (failed and options.failed):
                 continue
             row = rows[name, exporter] = limited(options.limit, name, exporter)
-            write_table(options.table, rows)
+            write_table(options.table, rows, COLUMNS)
             if row["status"] != "right":
                 print(" ".join(row.values()), flush=True)
     table = pandas.DataFrame(rows.values())

@@ -23,10 +23,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-import logging
-import multiprocessing
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,12 +34,18 @@ import onnxruntime
 import pandas
 import torch
 import transformers
+from table_rows import read_table, row_within, write_table
 from tiny_models import TinyModel, families, tiny_model
 
 from torch_interpreter import to_onnx
 from torch_interpreter.inputs.caches import register_caches
 
 TABLE = Path(__file__).resolve().parents[1] / "transformers.csv"
+COLUMNS = [
+    *("family", "kind", "exporter", "cache"),
+    *("status", "nodes", "error", "seconds", "cause"),
+]
+KEYS = ("family", "exporter")
 TOLERANCE = 1e-3
 #: batch, length of the past, of the sequence: those of the export, then others
 SIZES = ((2, 5, 3), (3, 7, 4))
@@ -217,57 +220,12 @@ def cause_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:240]
 
 
-def quietly(queue: Any, *way: str) -> None:
-    """The row of a family in a process of its own."""
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
-    onnxruntime.set_default_logger_severity(4)
-    torch.set_num_threads(1)
-    queue.put(row_of(*way))
-
-
 def limited(limit: float, *way: str) -> dict[str, Any]:
-    """The same, or what says that it took too long or that the process ended."""
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-    process = context.Process(target=quietly, args=(queue, *way))
-    process.start()
-    begin = time.monotonic()
-    while process.is_alive() and time.monotonic() - begin < limit and queue.empty():
-        time.sleep(0.05)
-    row = None if queue.empty() else queue.get()
-    if row is None:
-        cause = f"longer than {limit:.0f} s" if process.is_alive() else "the process ended"
-        row = dict(zip(("family", "kind", "exporter"), way, strict=True))
-        row.update(status="export", cause=cause)
-    process.kill()
-    process.join()
-    return row
-
-
-def read_table(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows that are known."""
-    if not path.exists():
-        return {}
-    rows = pandas.read_csv(path, keep_default_na=False, dtype=str).to_dict("records")
-    return {(r["family"], r["exporter"]): r for r in rows}
-
-
-def write_table(path: Path, rows: dict[tuple[str, str], dict[str, Any]]) -> None:
-    """Writes the rows, in the order of the families."""
-    columns = [
-        "family",
-        "kind",
-        "exporter",
-        "cache",
-        "status",
-        "nodes",
-        "error",
-        "seconds",
-        "cause",
-    ]
-    table = pandas.DataFrame([rows[k] for k in sorted(rows)]).reindex(columns=columns)
-    table.to_csv(path, index=False)
+    """The same within a time limit, or why there is no row."""
+    row = row_within(limit, row_of, *way)
+    if isinstance(row, str):
+        return {**dict(zip(COLUMNS, way, strict=False)), "status": "export", "cause": row}
+    return dict(row)
 
 
 def main() -> None:
@@ -281,7 +239,7 @@ def main() -> None:
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--table", type=Path, default=TABLE)
     options = parser.parse_args()
-    rows = read_table(options.table)
+    rows = read_table(options.table, *KEYS)
     print(f"torch {torch.__version__}, transformers {transformers.__version__}", flush=True)
     for family, (kind, _) in families().items():
         wanted = family in options.families or not options.families
@@ -293,8 +251,8 @@ def main() -> None:
             if known is not None and not options.again and not failed:
                 continue
             row = limited(options.limit, family, kind, exporter)
-            rows = {**read_table(options.table), (family, exporter): row}
-            write_table(options.table, rows)
+            rows = {**read_table(options.table, *KEYS), (family, exporter): row}
+            write_table(options.table, rows, COLUMNS)
             print(" ".join(f"{v}" for v in row.values()), flush=True)
     table = pandas.DataFrame(rows.values())
     print(table.groupby(["kind", "exporter"])["status"].value_counts().to_string())

@@ -74,6 +74,16 @@ def test_scaling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "chain: time grows as N^" in printed and "twins: time grows as N^" in printed
 
 
+def test_corners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = script("bench_corners")
+    table = bench.main(list(bench.CORNERS), [10, 20], "default", tmp_path)
+    assert (tmp_path / "corners.csv").exists()
+    left = table.set_index(["corner", "size"])["left"]
+    assert left["inputs_of_a_node", 20] == 2, "every Identity goes"
+    assert left["bodies", 20] == left["functions", 20] == 20
+    assert "bodies: time grows as N^" in capsys.readouterr().out
+
+
 def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = script("bench_peers")
     kept = {k: f for k, f in bench.TOOLS.items() if k != "onnxsim" and k != "onnxscript"}

@@ -17,7 +17,7 @@ from xoptim.catalogue.registry import all_patterns
 ROOT = Path(__file__).resolve().parents[2]
 FRAGMENTS = ROOT / "_doc" / "changes"
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "_doc").rglob("*.rst"))]
-PAGES = [page for page in PAGES if page.parent != FRAGMENTS]
+PAGES = [page for page in PAGES if page.parent != FRAGMENTS and "auto_" not in str(page)]
 
 
 def python_blocks(text: str) -> list[str]:

@@ -84,12 +84,13 @@ def test_an_exporter_that_fails(bench: Any, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_table_is_completed(bench: Any, tmp_path: Path) -> None:
     rows = {("b", "ours"): {"family": "b", "exporter": "ours", "status": "right", "nodes": 3}}
     path = tmp_path / "table.csv"
-    assert bench.read_table(path) == {}
-    bench.write_table(path, rows)
-    read = bench.read_table(path)
+    assert bench.read_table(path, *bench.KEYS) == {}
+    bench.write_table(path, rows, bench.COLUMNS)
+    read = bench.read_table(path, *bench.KEYS)
     assert read["b", "ours"]["nodes"] == "3" and read["b", "ours"]["cause"] == ""
-    bench.write_table(path, {**read, ("a", "ours"): {"family": "a", "exporter": "ours"}})
-    assert list(bench.read_table(path)) == [("a", "ours"), ("b", "ours")]
+    more = {**read, ("a", "ours"): {"family": "a", "exporter": "ours"}}
+    bench.write_table(path, more, bench.COLUMNS)
+    assert list(bench.read_table(path, *bench.KEYS)) == [("a", "ours"), ("b", "ours")]
 
 
 def test_a_family_that_takes_too_long(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

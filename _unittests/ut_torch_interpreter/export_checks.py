@@ -26,6 +26,17 @@ class Fct(torch.nn.Module):
         return self.fct(*args)
 
 
+class Mlp(torch.nn.Module):
+    """Two linear layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(4, 8), torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(x)))
+
+
 class Fct1(Fct):
     def forward(self, x):
         return self.fct(x)

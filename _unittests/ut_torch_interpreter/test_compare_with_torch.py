@@ -10,17 +10,9 @@ import onnx
 import pytest
 import torch
 from onnx import ModelProto, numpy_helper
+from ut_torch_interpreter.export_checks import Mlp
 
 from torch_interpreter import ExportOptions, ValidationError, compare_with_torch, to_onnx
-
-
-class Mlp(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.down = torch.nn.Linear(4, 8), torch.nn.Linear(8, 4)
-
-    def forward(self, x):
-        return self.down(torch.relu(self.up(x)))
 
 
 class Model(torch.nn.Module):

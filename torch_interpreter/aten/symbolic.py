@@ -256,14 +256,39 @@ _to_nearest = _rounded("Round")
 def round_(g: GraphWriter, x: SymScalar, ndigits: int | None = None) -> SymScalar:
     """The nearest integer, half to even; a float with some decimals if *ndigits* is given.
 
-    Python rounds the exact decimal value, a product by a power of ten may round first: the last
-    digit can differ when the value is half way.
+    Python rounds the exact value. Its product by a power of ten may seem to be half way between two
+    integers; the error of the product, which is a double, then says which one is the nearest.
     """
     if ndigits is None or x.kind is int:
         return _to_nearest(g, x)
+    if ndigits == 0:
+        return SymScalar(g.op.Round(x), float)
     power = np.array([10.0 ** abs(ndigits)])
-    first, last = ("Mul", "Div") if ndigits >= 0 else ("Div", "Mul")
-    return SymScalar(op_named(g, last)(g.op.Round(op_named(g, first)(x, power)), power), float)
+    if ndigits < 0:
+        return SymScalar(g.op.Mul(g.op.Round(g.op.Div(x, power)), power), float)
+    scaled = g.op.Mul(x, power)
+    floor = g.op.Floor(scaled)
+    error = _product_error(g, x, power, scaled)
+    is_half = g.op.Equal(g.op.Sub(scaled, floor), np.array([0.5]))
+    is_between = g.op.And(is_half, g.op.Not(g.op.Equal(error, np.array([0.0]))))
+    above = g.op.Cast(g.op.Greater(error, np.array([0.0])), to=DOUBLE)
+    nearest = g.op.Where(is_between, g.op.Add(floor, above), g.op.Round(scaled))
+    return SymScalar(g.op.Div(nearest, power), float)
+
+
+def _product_error(g: GraphWriter, x: Tensor, power: np.ndarray, scaled: Tensor) -> str:
+    """x * power - scaled, exact: Dekker's product of two doubles."""
+    split = 2.0**27 + 1
+    wide = g.op.Mul(x, np.array([split]))
+    high = g.op.Sub(wide, g.op.Sub(wide, x))
+    low = g.op.Sub(x, high)
+    top = split * power - (split * power - power)
+    rest = power - top  # 0 for a small power
+    terms = [(high, rest), (low, top), (low, rest)]
+    error = g.op.Sub(g.op.Mul(high, top), scaled)
+    for part, factor in terms if rest.any() else terms[1:2]:
+        error = g.op.Add(error, g.op.Mul(part, factor))
+    return error
 
 
 def _function(operator: str) -> Callable[..., SymScalar]:
@@ -278,6 +303,7 @@ def _function(operator: str) -> Callable[..., SymScalar]:
 
 
 _FUNCTIONS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan")
+aten_table(_function, {n: f"aten.{n}.default" for n in ("log", "log10")}, "math.{}")
 aten_table(
     _function, {name: f"aten.{name}.default" for name in _FUNCTIONS}, "torch._sym_{}", "math.{}"
 )

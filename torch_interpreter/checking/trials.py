@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from ..inputs.examples import resized
 from ..inputs.inputs import ModelInput
 from .other_sizes import at_sizes, elements_at
 from .validation import clone_arguments, compare
@@ -72,6 +73,31 @@ class Trial:
         if elements_at(self._inputs, self._leaves, sizes) > _TOO_MANY:
             return True
         return self.fails_on(at_sizes(self._inputs, self._leaves, sizes))
+
+    def fails_without(
+        self, constants: Collection[tuple[int, int]], asked: Collection[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """The dimensions that are constants for the graph and not for the model: the model runs
+        with another size of one of them, or of all those that have the same one.
+
+        :param constants: input and axis of dimensions that are constants
+        :param asked: those the user asked to be dynamic
+        """
+        found = []
+        for leaf, axis in constants:
+            size = self._leaves[leaf].shape[axis]
+            alike = [(i, a) for i, a in asked if self._leaves[i].shape[a] == size]
+            groups = [[(leaf, axis)], alike] if len(alike) > 1 else [alike]
+            tried = (self._resized(dims, n) for dims in groups for n in (size + 1, 2 * size + 2))
+            if any(map(self.fails_on, tried)):
+                found.append((leaf, axis))
+        return found
+
+    def _resized(self, dims: Sequence[tuple[int, int]], size: int) -> list[Any]:
+        leaves = list(self._leaves)
+        for leaf, axis in dims:
+            leaves[leaf] = resized(leaves[leaf], axis, size)
+        return leaves
 
     def fails_on(self, leaves: Sequence[Any]) -> bool:
         """Whether the graph is wrong, or may be, on other leaves, see :meth:`fails_at`.

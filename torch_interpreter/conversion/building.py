@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from ..common.errors import ConversionError
 from ..dispatch.dispatcher import canonical_name
 from ..exporting.torch_program import TorchProgram
 from ..inputs.dimension_conditions import assumptions, least_sizes
-from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
+from ..inputs.dynamic_shapes import DimensionNamer, dynamic_dimensions
 from ..inputs.inputs import name_inputs
 from ..inputs.leaf_names import default_output_names, name_cache_inputs
 from ..patches.fake_tensors import has_no_data
@@ -32,6 +32,8 @@ from .onnx_operators import ONNX_OPERATORS
 from .output_shapes import name_output_dimensions, simplest_shape
 from .progress import progress_bar
 
+#: largest number of lines in a warning
+_LINES = 4
 _NESTED = NestedConverters({**HIGHER_ORDER, **ONNX_OPERATORS, **MUTABLE_OPERATORS}, convert_group)
 
 
@@ -100,15 +102,40 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
     specs = program.specs or [None] * len(named)
     namer.name_inputs(named, specs)
-    for text in specialised_dimensions(named, program.specs) if verbose else ():
-        print(f"[to_onnx] a dynamic dimension became a constant: {text}")
+    _tell_constants(program, named, verbose)
     fails_at = None if program.trial is None else program.trial.fails_at
-    if assumed := assumptions(named, specs, program.module, namer, fails_at):
+    places = program.assumed.places
+    if found := assumptions(named, specs, program.module, namer, fails_at, places):
         warn_user(
-            f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
-            "torch.export.Dim(name, min=..., max=...) says that no other size is needed."
+            f"The model is right for {', '.join(a.text for a in found)}: a decision in Python "
+            f"depends on it{_places(a.place for a in found)}. torch.export.Dim(name, min=..., "
+            "max=...) says that no other size is needed."
         )
     return namer
+
+
+def _tell_constants(program: TorchProgram, named: Sequence[tuple[str, Any]], verbose: int) -> None:
+    """Warns of the dynamic dimensions that became constants, unless the model itself refuses any
+    other size."""
+    asked = dynamic_dimensions(named, program.specs)
+    constants = {dim: text for dim, text in asked.items() if text}
+    for text in constants.values() if verbose else ():
+        print(f"[to_onnx] a dynamic dimension became a constant: {text}")
+    failing = program.trial.fails_without(constants, asked) if program.trial and constants else []
+    if not failing:
+        return
+    sizes = [named[i][1].shape[axis] for i, axis in failing]
+    lines = (line for n in sizes for line in program.assumed.constants.get(int(n), ()))
+    warn_user(
+        f"The model is right for {', '.join(constants[dim] for dim in failing)} only: torch made "
+        f"a dynamic dimension a constant{_places(lines)}."
+    )
+
+
+def _places(lines: Iterable[str]) -> str:
+    """The lines of a model between parentheses, each once."""
+    listed = list(dict.fromkeys(line for line in lines if line))[:_LINES]
+    return f" ({'; '.join(listed)})" if listed else ""
 
 
 def _note_least_sizes(builder: GraphBuilder, program: TorchProgram, namer: DimensionNamer) -> None:

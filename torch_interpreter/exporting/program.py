@@ -17,6 +17,7 @@ from ..dispatch.convertible import has_converter
 from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
 from ..inputs.specifications import flat_specifications, torch_dynamic_shapes
+from ..patches.assumed_sizes import assumed_sizes
 from ..writing.fx_nodes import fake_value
 from .best_example import export_example
 from .decompositions import decompose, decompose_graph, trace_graph
@@ -74,11 +75,16 @@ def prepare(
 
     def export(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchProgram:
         shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
-        exported = export_program(mod, args, kwargs, options, shapes, specs, is_supported, verbose)
+        with assumed_sizes() as assumed:
+            exported = export_program(
+                mod, args, kwargs, options, shapes, specs, is_supported, verbose
+            )
         if options.validate_ep:
             tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
             validate_program(exported, mod, args, kwargs, tolerance)
-        return from_exported_program(exported, specs, options.fake)
+        program = from_exported_program(exported, specs, options.fake)
+        program.assumed = assumed
+        return program
 
     return export_example(export, mod, args, kwargs, specs, verbose)
 

@@ -14,7 +14,7 @@ from ..common.errors import ExportError, ValidationError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
 from ..patches.assignments import assign_at_expressions
-from ..patches.constant_sizes import constant_sizes
+from ..patches.assumed_sizes import assumed_sizes
 from ..patches.content_checks import skip_content_checks
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
@@ -101,11 +101,11 @@ def export_program(
     constants: dict[str, None] = {}
     for candidate in options.candidates():
         try:
-            with constant_sizes() as lines:
+            with assumed_sizes() as assumed:
                 program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))
-            constants.update(dict.fromkeys(lines))
+            constants.update(dict.fromkeys(assumed.texts()))
             if verbose:
                 print(f"[to_onnx] strategy {candidate.label} failed: {first_line(e)}")
             continue
@@ -213,7 +213,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
                 ),
             )
 
-        return export() if options.strict else keep_python_numbers(export)
+        return export() if options.strict else keep_python_numbers(export, mod)
 
 
 def _export_jit(request: _Request) -> torch.export.ExportedProgram:

@@ -13,6 +13,7 @@ from xbuilder.errors import OptionError
 
 from ..checking.trials import Trial
 from ..inputs.inputs import ModelInput
+from ..patches.assumed_sizes import AssumedSizes
 from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value
 
@@ -30,6 +31,7 @@ class TorchProgram:
     :param input_tree: structure of the arguments, None if it is not known
     :param output_tree: structure of the results, None if it is not known
     :param trial: compares the graph with the model, None if the model does not run
+    :param assumed: the lines of the model that made torch assume sizes
     """
 
     module: torch.fx.GraphModule
@@ -41,6 +43,7 @@ class TorchProgram:
     input_tree: TreeSpec | None = None
     output_tree: TreeSpec | None = None
     trial: Trial | None = None
+    assumed: AssumedSizes = field(default_factory=AssumedSizes)
 
 
 def from_exported_program(

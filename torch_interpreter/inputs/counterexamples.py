@@ -91,7 +91,7 @@ def _is_usual(expr: Any, different: bool) -> bool:
 
 def python_text(expr: Any) -> str:
     """An expression of torch as Python."""
-    return str(PythonPrinter().doprint(expr))
+    return str(PythonPrinter().doprint(expr)).replace("OpaqueUnaryFn_", "math.")
 
 
 def condition_check(expr: Any, hints: Mapping[str, int]) -> Check | None:

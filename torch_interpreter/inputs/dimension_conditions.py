@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -35,6 +36,7 @@ _ASSERTION = "aten._assert_scalar.default"
 _USUAL = 2
 #: largest number of sizes at which the longer conditions are tried
 _TRIED = 8
+_NOWHERE: Mapping[Any, str] = MappingProxyType({})
 
 
 class Assumption(NamedTuple):
@@ -42,10 +44,12 @@ class Assumption(NamedTuple):
 
     :param text: the condition with the names of the user
     :param sizes: several sizes that do not meet it, by symbol; None if they are not known
+    :param place: the line that depends on it, empty if it is not known
     """
 
     text: str
     sizes: Sequence[Mapping[str, int]] | None = None
+    place: str = ""
 
 
 def assumptions(
@@ -54,7 +58,8 @@ def assumptions(
     module: torch.fx.GraphModule,
     namer: DimensionNamer,
     fails_at: Callable[[Mapping[str, int]], bool] | None = None,
-) -> list[str]:
+    places: Mapping[Any, str] = _NOWHERE,
+) -> list[Assumption]:
     """The conditions that the dynamic dimensions must meet, except those the user asked for.
 
     torch.compile gives no specification: it makes another graph for the sizes out of the bounds.
@@ -65,8 +70,9 @@ def assumptions(
     :param namer: the names of the dimensions
     :param fails_at: whether the graph is wrong at some sizes, a condition is kept if it is; all
         of them are kept without it
-    :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the
-        longer ones with a size that breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
+    :param places: the line that gave a bound to a symbol, or that depends on a condition
+    :return: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the longer ones with a size that
+        breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
     """
     dims = _asked(placeholders, specs)
     sizes = [_sizes(*pair) for pair in dims]
@@ -74,20 +80,21 @@ def assumptions(
     remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
     least = {d.node.expr: _integer(getattr(asked, "min", None)) or 0 for d, asked in dims}
     found = [
-        *(a for dim, asked in dims for a in _bounds(dim, asked, namer, list(remainders))),
-        *(_broken_remainder(c, text, sizes) for c, text in remainders.items()),
+        *(a for dim, asked in dims for a in _bounds(dim, asked, namer, list(remainders), places)),
+        *(_broken_remainder(c, text, sizes, places) for c, text in remainders.items()),
         *_squeezes(module.graph, least, namer),
     ]
     kept = {a.text: a for a in found}.values()
     fails = fails_at or (lambda sizes: True)
-    texts = [a.text for a in kept if a.sizes is None or any(map(fails, a.sizes))]
+    failing = [a for a in kept if a.sizes is None or any(map(fails, a.sizes))]
     others = [c for c in conditions if c not in remainders]
     tried = find_counterexamples(others, list(remainders), sizes, fails_at is not None)
     refused = next((c for c in _distinct(tried) if fails({c.symbol: c.size})), None)
     if refused:
         name = namer.names.get(refused.symbol, refused.symbol)
-        texts.append(f"{_readable(refused.condition, namer)} (not {name}={refused.size})")
-    return texts
+        text = f"{_readable(refused.condition, namer)} (not {name}={refused.size})"
+        failing.append(Assumption(text, place=places.get(refused.condition, "")))
+    return failing
 
 
 def least_sizes(
@@ -136,7 +143,11 @@ def _sizes(dim: Any, asked: Any) -> DynamicSize:
 
 
 def _bounds(
-    dim: Any, asked: Any, namer: DimensionNamer, known: Sequence[Any]
+    dim: Any,
+    asked: Any,
+    namer: DimensionNamer,
+    known: Sequence[Any],
+    places: Mapping[Any, str],
 ) -> Iterator[Assumption]:
     """The bounds that torch found and the user did not give.
 
@@ -144,21 +155,31 @@ def _bounds(
     :param asked: its specification
     :param namer: the names of the dimensions
     :param known: conditions a size out of the bounds must meet, if there is one
+    :param places: the line that gave a bound to a symbol, or that depends on a condition
     """
     expr = dim.node.expr
-    found = dim.node.shape_env.var_to_range.get(expr)
+    ranges = dim.node.shape_env.var_to_range
+    found = ranges.get(expr)
     if found is None:
         return
     lower, most = _integer(found.lower) or 0, _integer(found.upper)
     least = max(_USUAL, _integer(getattr(asked, "min", None)) or 0)
+    allowed = _integer(getattr(asked, "max", None))
+    text, tried, bounds = namer.text(expr), [], []
     if lower > least:
         tried = _meeting(range(lower - 1, least - 1, -1), dim, known)
-        yield Assumption(f"{lower} <= {namer.text(expr)}", tried)
-    allowed = _integer(getattr(asked, "max", None))
+        bounds = [Assumption(f"{lower} <= {text}", tried, places.get((expr.name, lower), ""))]
     if most is not None and (allowed is None or most < allowed):
-        last = most + 65 if allowed is None else min(allowed, most + 65)
-        tried = _meeting(range(most + 1, last + 1), dim, known)
-        yield Assumption(f"{namer.text(expr)} <= {most}", tried)
+        end = most + 65 if allowed is None else min(allowed, most + 65)
+        larger = _meeting(range(most + 1, end + 1), dim, known)
+        place = places.get((expr.name, most), "")
+        if bounds and lower == most:
+            alike = [s.name for s, r in ranges.items() if r == found]
+            both = [dict.fromkeys(alike, n) for sizes in (tried, larger) for n in sizes[0].values()]
+            yield Assumption(f"{text} == {lower}", [*tried, *larger, *both], place)
+            return
+        bounds.append(Assumption(f"{text} <= {most}", larger, place))
+    yield from bounds
 
 
 def _distinct(found: Iterator[Counterexample]) -> Iterator[Counterexample]:
@@ -175,10 +196,12 @@ def _meeting(sizes: Sequence[int], dim: Any, known: Sequence[Any]) -> list[Mappi
     return [{name: n} for n in dict.fromkeys((meeting[0], meeting[-1]))]
 
 
-def _broken_remainder(expr: Any, text: str, sizes: Sequence[DynamicSize]) -> Assumption:
+def _broken_remainder(
+    expr: Any, text: str, sizes: Sequence[DynamicSize], places: Mapping[Any, str]
+) -> Assumption:
     """A divisibility condition and the nearest size that does not meet it."""
     found = next(find_counterexamples([expr], [], sizes), None)
-    return Assumption(text, [{found.symbol: found.size}] if found else None)
+    return Assumption(text, [{found.symbol: found.size}] if found else None, places.get(expr, ""))
 
 
 def _integer(bound: Any) -> int | None:

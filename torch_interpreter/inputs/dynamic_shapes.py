@@ -57,22 +57,23 @@ def _is_constant(dim: Any) -> bool:
     return isinstance(dim, int) or bool(dim.node.expr.is_number)
 
 
-def specialised_dimensions(
+def dynamic_dimensions(
     placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]
-) -> list[str]:
-    """The dimensions that the user asked to be dynamic (Dim.AUTO) and torch made constant.
+) -> dict[tuple[int, int], str]:
+    """The dimensions that the user asked to be dynamic, and those that torch made constant
+    (Dim.AUTO).
 
     :param placeholders: name and fake value of every input
     :param specs: specification of every input
-    :return: one text for each of them: ``"x.shape[0] = 4"``
+    :return: input and axis -> ``"x.shape[0] == 4"`` for a constant, an empty text otherwise
     """
-    return [
-        f"{name}.shape[{axis}] = {value.shape[axis]}"
-        for (name, value), spec in zip(placeholders, specs, strict=False)
-        if isinstance(value, torch.Tensor)
-        for axis, dim in spec_items(spec, value.ndim)
-        if is_dynamic(dim) and _is_constant(value.shape[axis])
-    ]
+    found = {}
+    for i, ((name, value), spec) in enumerate(zip(placeholders, specs, strict=False)):
+        for axis, dim in spec_items(spec, value.ndim) if isinstance(value, torch.Tensor) else ():
+            if is_dynamic(dim):
+                size = value.shape[axis]
+                found[i, axis] = f"{name}.shape[{axis}] == {size}" if _is_constant(size) else ""
+    return found
 
 
 def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:

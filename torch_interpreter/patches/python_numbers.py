@@ -4,7 +4,8 @@
 torch gives them the size of the arguments, which freezes that size. Here, they return an expression
 of torch. The functions of ``math`` are replaced for everybody, the names ``int``, ``float`` and
 ``len`` only in the modules that call them with such a number: the export starts again once the name
-is replaced.
+is replaced. ``isinstance`` and ``type`` are replaced in the packages of the model: a size is an
+``int`` for them, as when the model runs.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import contextlib
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import torch
 
 from .attributes import patched
+from .math_functions import symbolic_function
+from .number_classes import CLASS_NAMES, stand_in
 
 _T = TypeVar("_T")
 _UNTYPED: Any = torch
@@ -62,51 +65,13 @@ def _real(value: Any) -> Any:
     return _UNTYPED.sym_float(number) if _is_symbolic(number) else float(number)
 
 
-class _NumberType(type):
-    """Stands for ``int`` or ``float``: the same type, but a call accepts an expression of torch."""
-
-    real: type
-    convert: Callable[[Any], Any]
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Converts an expression of torch or a tensor, calls the type otherwise."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], _CONVERTED):
-            return cls.convert(args[0])
-        return cls.real(*args, **kwargs)
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        """Whether a value has the type it stands for."""
-        return isinstance(instance, cls.real)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        """Whether a class derives from the type it stands for."""
-        return issubclass(subclass, cls.real)
-
-    def __getattr__(cls, name: str) -> Any:
-        """An attribute of the type it stands for."""
-        return getattr(cls.real, name)
-
-    def __eq__(cls, other: object) -> bool:
-        """Equal to the type it stands for."""
-        return other is cls or other is cls.real
-
-    def __hash__(cls) -> int:
-        """The hash of the type it stands for."""
-        return hash(cls.real)
-
-
-def _number_type(real: type, convert: Callable[[Any], Any]) -> type:
-    return _NumberType(real.__name__, (), {"real": real, "convert": staticmethod(convert)})
-
-
 def _length(value: Any) -> Any:
     return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
 
 
 def _logarithm(x: Any, base: Any = math.e) -> Any:
-    if base == 2:
-        return _UNTYPED._sym_log2(x)
-    return _UNTYPED._sym_log2(x) / math.log2(base)
+    natural = _NATURAL(x)
+    return natural if base is math.e else natural / math.log(base)
 
 
 def _power_of_e(x: Any) -> Any:
@@ -121,11 +86,13 @@ def _absolute(x: Any) -> Any:
     return abs(_UNTYPED.sym_float(x))
 
 
+_NATURAL = symbolic_function("log")
 _NAMED = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 #: functions of ``math`` -> what computes them from an expression of torch
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, f"_sym_{name}") for name in _NAMED},
     "log": _logarithm,
+    "log10": symbolic_function("log10"),
     "exp": _power_of_e,
     "isqrt": _integer_root,
     "fabs": _absolute,
@@ -145,8 +112,8 @@ def _of_symbols(name: str) -> Callable[..., Any]:
 
 #: what is called by its name -> what replaces it
 _REPLACED: dict[Any, Any] = {
-    builtins.int: _number_type(int, _integer),
-    builtins.float: _number_type(float, _real),
+    builtins.int: stand_in(int, _CONVERTED, _integer),
+    builtins.float: stand_in(float, _CONVERTED, _real),
     builtins.len: _length,
     **{getattr(math, name): _of_symbols(name) for name in _FUNCTIONS},
 }
@@ -233,10 +200,11 @@ def _watching() -> Iterator[None]:
         yield
 
 
-def keep_python_numbers(export: Callable[[], _T]) -> _T:
+def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
     """Calls a function that exports a model, in which numbers computed from sizes stay symbolic.
 
     :param export: called again every time a module needs another ``int``, ``float`` or ``len``
+    :param mod: the model
     :return: what it returns
 
     >>> import torch
@@ -246,10 +214,12 @@ def keep_python_numbers(export: Callable[[], _T]) -> _T:
     >>> def export():
     ...     shapes = {"x": {0: torch.export.Dim.DYNAMIC}}
     ...     return torch.export.export(Half(), (torch.ones(8),), dynamic_shapes=shapes)
-    >>> keep_python_numbers(export).module()(torch.ones(12)).shape
+    >>> keep_python_numbers(export, Half()).module()(torch.ones(12)).shape
     torch.Size([6])
     """
     with contextlib.ExitStack() as replaced, _watching():
+        for names in _globals_of(mod):
+            replaced.enter_context(_patched_globals(names, CLASS_NAMES))
         while True:
             try:
                 return export()
@@ -258,8 +228,18 @@ def keep_python_numbers(export: Callable[[], _T]) -> _T:
                 replaced.enter_context(_patched_globals(e.names, known))
 
 
+def _globals_of(mod: torch.nn.Module) -> list[dict[str, Any]]:
+    """The globals of the script, and of the files of the packages that define the classes of a
+    model or the functions it holds, but torch."""
+    held = (v for m in mod.modules() for v in (type(m), *vars(m).values()))
+    files = {"__main__", *(v.__module__ for v in held if isinstance(v, type | FunctionType))}
+    packages = {name.partition(".")[0] for name in files} - {"torch", "torch_interpreter"}
+    known = [m for name, m in sys.modules.items() if name.partition(".")[0] in packages]
+    return [vars(m) for m in known if isinstance(m, ModuleType)]
+
+
 @contextlib.contextmanager
-def _patched_globals(names: dict[str, Any], changes: dict[str, Any]) -> Iterator[None]:
+def _patched_globals(names: dict[str, Any], changes: Mapping[str, Any]) -> Iterator[None]:
     """Sets globals of a module in this context."""
     before = {name: names.get(name, _MISSING) for name in changes}
     names.update(changes)

@@ -17,6 +17,7 @@ from ..nodes.functions import FunctionKey
 from ..options import InferShapesOptions, PassOptions
 from ..support.names import NameAllocator
 from ..support.user_warnings import warn_user
+from .notes import Notes
 
 
 @dataclass(slots=True)
@@ -26,11 +27,17 @@ class Totals:
     :param rewrites: number of rewrites applied
     :param growth: bytes constant folding adds to the model
     :param budget: cost of the constants that may still be computed
+    :param notes: state of the passes and of the engine during one optimization
     """
 
     rewrites: int = 0
     growth: GrowthBudget = field(default_factory=GrowthBudget)
     budget: Budget = field(default_factory=Budget)
+    notes: Notes = field(default_factory=Notes)
+
+    def begin(self) -> None:
+        """Another optimization begins."""
+        self.rewrites, self.notes = 0, Notes()
 
 
 @dataclass(slots=True)
@@ -86,13 +93,15 @@ class ModelScope:
 
         :param key: the function
         """
+        others = self.functions.copy()
+        others.pop(key, None)
         return replace(
             self,
             opsets={},
             is_function=True,
             ir_version=None,
             spells_main_domain=False,
-            functions={k: f for k, f in self.functions.items() if k != key},
+            functions=others,
             names=NameAllocator(),
             node_names=NameAllocator(),
             dimensions=DimensionNames(),
@@ -104,7 +113,8 @@ class ModelScope:
         )
 
     def for_call(self, key: FunctionKey, opsets: Mapping[str, int]) -> ModelScope:
-        """Scope of the body of one call: dimensions are those of the caller.
+        """Scope of the body of one call, whose facts alone are read: dimensions and functions are
+        those of the caller.
 
         :param key: the function that is called
         :param opsets: versions of its domains
@@ -113,7 +123,6 @@ class ModelScope:
             self,
             opsets=dict(opsets),
             is_function=False,
-            functions=dict(self.functions),
             names=NameAllocator(),
             node_names=NameAllocator(),
             warned=set(),

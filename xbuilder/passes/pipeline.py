@@ -23,7 +23,7 @@ def optimize_graph(graph: Graph, recursive: bool = True) -> list[Row]:
     :param recursive: optimizes bodies and local functions as well, if the options allow it
     :return: rows of statistics
     """
-    _count_again(graph)
+    _begin(graph)
     rows: list[Row] = []
     inside = recursive and graph.scope.options.recursive
     with attached(graph, graph.scope.options.features):
@@ -37,7 +37,7 @@ def optimize_graph(graph: Graph, recursive: bool = True) -> list[Row]:
 
 def run_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
     """Runs the patterns of the options and nothing else. Returns rows of statistics."""
-    _count_again(graph)
+    _begin(graph)
     rows: list[Row] = []
     if recursive and graph.scope.options.recursive:
         for record in owners(graph):
@@ -49,10 +49,10 @@ def run_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
     return rows
 
 
-def _count_again(graph: Graph) -> None:
-    """Resets the count of rewrites, unless this graph belongs to one that is being optimized."""
+def _begin(graph: Graph) -> None:
+    """Resets the totals, unless this graph belongs to one that is being optimized."""
     if graph.parent is None and not graph.scope.is_function:
-        graph.scope.totals.rewrites = 0
+        graph.scope.totals.begin()
 
 
 def _optimize_changed_children(graph: Graph, rows: list[Row]) -> bool:

@@ -36,6 +36,7 @@ from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..tensors.sizes import initializer_bytes, stored_bytes
 from .inline_external import PROTO_LIMIT, check_size, inline_external
+from .unknown_fields import copy_unknown_fields
 
 #: maximum number of elements in a byte
 _PACKED = 8
@@ -257,7 +258,7 @@ def _describes_initializer(graph: Graph, name: str, info: ValueInfoProto) -> boo
 
 def _copy_others(proto: Message, origin: Message, written: Collection[str]) -> None:
     """Copies the fields of the proto of a file that are not written from the graph, whatever they
-    are, so that nothing of the file is lost."""
+    are, even those of a newer version of onnx, so that nothing of the file is lost."""
     for field, value in origin.ListFields():
         if field.name in written:
             continue
@@ -268,6 +269,7 @@ def _copy_others(proto: Message, origin: Message, written: Collection[str]) -> N
         else:
             text = isinstance(value, (str, bytes)) and field.type == field.TYPE_STRING
             setattr(proto, field.name, readable(value) if text else value)
+    copy_unknown_fields(proto, origin)
 
 
 def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = None) -> ModelProto:

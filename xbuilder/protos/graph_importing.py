@@ -65,7 +65,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
         )
     for out in proto.output:
         graph.output_specs.append(IOSpec(out.name, out))
-        graph.store.add_outputs([out.name])
+    graph.store.add_outputs([out.name for out in proto.output])
     graph.declared.update((v.name, v) for v in proto.value_info)
     declarations = dict(graph.declared)
     declarations.update((v.name, v) for v in proto.output)

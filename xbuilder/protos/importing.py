@@ -179,7 +179,7 @@ def _import_function(graph: Graph, function: FunctionProto) -> None:
         graph.facts.refine(name, ResultFacts(), "an input")
     for name in function.output:
         graph.output_specs.append(IOSpec(name))
-        graph.store.add_outputs([name])
+    graph.store.add_outputs(function.output)
     declared = {v.name: v for v in getattr(function, "value_info", ())}
     graph.declared.update(declared)
     import_nodes(graph, function.node, declared, {})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
-#: packages of the project, whose lines say nothing to a user
-_PACKAGES = frozenset({"xbuilder", "xoptim", "torch_interpreter"})
+#: packages of the project, and modules whose decorators it uses: their lines say nothing to a user
+_PACKAGES = frozenset({"xbuilder", "xoptim", "torch_interpreter", "contextlib", "functools"})
 
 
 def warn_user(message: str) -> None:
@@ -19,10 +19,10 @@ def warn_user(message: str) -> None:
         warn_user("No fixed point after 3 iterations.")
     """
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and _is_skipped(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)
 
 
-def _is_ours(module: str) -> bool:
+def _is_skipped(module: str) -> bool:
     return module.partition(".")[0] in _PACKAGES

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ..catalogue.targets import TARGETS
 from ..tasks.batch import batch
 from ..tasks.batch_report import REPORTS
 from .options.bundles import bundled
@@ -106,6 +107,7 @@ model_options = several_options(
     patterns_option("Sets and names, or none."),
     load_option,
     click.option("--processor", default="CPU", show_default=True, help="CPU, CUDA or CPU,CUDA."),
+    click.option("--target", type=click.Choice(list(TARGETS)), help="What runs the models."),
     assumption_options,
     public_operators_option,
     keep_functions_option,
@@ -144,6 +146,7 @@ def batch_command(
     pages: bool,
     patterns: str,
     processor: str,
+    target: str | None,
     assumed: Assumptions,
     public_operators: bool,
     keep_functions: bool,
@@ -162,11 +165,13 @@ def batch_command(
     check_selection(patterns)
     options: dict[str, Any] = {
         "processor": processor,
+        "target": target,
         **vars(assumed),
         "public_operators": public_operators,
         "keep_functions": keep_functions,
         "data_roots": tuple(path.absolute() for path in data_roots),
         "signature": signature.changes,
+        "dynamic": dict(signature.dynamic),
         **vars(checks),
     }
     if checks.verify or checks.measure:

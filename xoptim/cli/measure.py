@@ -1,8 +1,8 @@
-"""``xoptim measure``: the time of models under onnxruntime, in turns."""
+"""``xoptim measure``: the time and the memory of models under onnxruntime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -13,6 +13,25 @@ from ..tasks.measure import measure_models, print_latency
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
+
+
+def _parse_series(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> dict[str, list[int]]:
+    """Reads ``batch=1,2,4``.
+
+    :raises click.BadParameter: if one of them is not written this way, or is given twice
+    """
+    found: dict[str, list[int]] = {}
+    for value in values:
+        name, _, sizes = value.rpartition("=")
+        words = [word.strip() for word in sizes.split(",")]
+        if not name or not all(word.isascii() and word.isdigit() for word in words):
+            raise click.BadParameter(f"{value!r} is not name=size,size, as batch=1,2", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name!r} has two series", ctx, param)
+        found[name] = [int(word) for word in words]
+    return found
 
 
 @click.command()
@@ -31,6 +50,26 @@ from .terminal.paths import InputModel
     show_default=True,
     help="Number of comparisons, the median of their ratios is kept.",
 )
+@click.option(
+    "--series",
+    multiple=True,
+    callback=_parse_series,
+    metavar="NAME=SIZE,SIZE",
+    help="Several sizes for a dynamic dimension, batch=1,2,4; every combination is measured.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of runs that are not measured, for each model and size.",
+)
+@click.option(
+    "--memory/--no-memory",
+    default=True,
+    show_default=True,
+    help="Measures the memory each model takes, in a process of its own.",
+)
 @click.option("--elapsed", is_flag=True, help="Measures the elapsed time, not the processor's.")
 @verify_options
 @common_options
@@ -38,12 +77,15 @@ def measure(
     models: Sequence[Path],
     threads: int,
     blocks: int,
+    series: Mapping[str, Sequence[int]],
+    warmup: int,
+    memory: bool,
     elapsed: bool,
     how: Comparison,
     as_json: bool,
     verbose: int,
 ) -> None:
-    """Measures the time of MODELS on the same inputs: the first one is the reference.
+    """Measures the time and memory of MODELS on the same inputs: the first one is the reference.
 
     Each runs in turns with the first one, with the optimizations of onnxruntime. The ratio is the
     median of several comparisons; the last column holds half of them.
@@ -57,6 +99,9 @@ def measure(
         seed=how.seed,
         threads=threads,
         blocks=blocks,
+        series=series,
+        warmup=warmup,
+        memory=memory,
         elapsed=elapsed,
     )
     if as_json:

@@ -11,6 +11,7 @@ import click
 from xbuilder.errors import LateCheckError, XoptimError
 from xbuilder.files.model_container import ModelContainer
 
+from ..catalogue.targets import TARGETS, target_options
 from ..tasks.optimization import Optimization
 from ..tasks.result import OptimizedModel
 from ..tasks.saving import data_files, save
@@ -83,6 +84,12 @@ def level(verbose: int) -> int:
 )
 @load_option
 @click.option(
+    "--target",
+    type=click.Choice(list(TARGETS)),
+    help="What runs the optimized model: chooses the sets in place of default, the processor, and "
+    "whether operators unknown to onnx, com.microsoft or not, may be written.",
+)
+@click.option(
     "--processor",
     default="CPU",
     show_default=True,
@@ -124,6 +131,7 @@ def optimize(
     force: bool,
     dry_run: bool,
     patterns: str,
+    target: str | None,
     processor: str,
     max_iter: int,
     assumed: Assumptions,
@@ -146,18 +154,19 @@ def optimize(
     """
     task = Optimization(
         model=model,
-        patterns=None if patterns.lower() == "none" else patterns,
-        processor=processor,
+        **target_options(
+            target, None if patterns.lower() == "none" else patterns, processor, public_operators
+        ),
         max_iter=max_iter,
         **vars(assumed),
-        public_operators=public_operators,
         keep_functions=keep_functions,
         data_roots=data_roots,
         saving=storage.read(ctx),
         target_opset=target_opset,
         signature=signature.changes,
+        dynamic=signature.dynamic,
         provenance=provenance,
-        other_set="onnxruntime" if patterns == "default" and not public_operators else "",
+        other_set="" if target or public_operators or patterns != "default" else "onnxruntime",
         late_checks=not dry_run,  # a weight is checked when it is written
         verbose=level(verbose),
     )
@@ -235,7 +244,7 @@ def run_each(
         if _run(request):
             ctx.exit(1)
         return
-    alone = {"output": "-o", "stats": "--stats", "html": "--html"}
+    alone = {"output": "-o", "stats": "--stats", "page": "--report"}
     alone["profile_output"] = "--profile-output"
     refuse_on_command_line(ctx, alone, "is for one model, not for --output-dir")
     models = [request.model, *(InputModel().convert(path, None, ctx) for path in others)]

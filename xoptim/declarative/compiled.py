@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
+from onnx import NodeProto
+
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..authoring.patterns import PatternOptimization
+from ..authoring.context import RewriteContext
+from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.queries import GraphQueries
 from .function_writer import Step, compiled
 from .matcher_writer import MatcherFactory, MatcherWriter
@@ -22,25 +25,27 @@ AFTER_SEARCH = 1_000_000
 class Reasons:
     """The reason of the attempt that went the furthest, when nothing matched.
 
-    Text is formatted only when it is asked for.
-
     Text is made only when it is asked for.
     """
 
-    __slots__ = ("_depth", "_row")
+    __slots__ = ("_depth", "_row", "nodes")
 
     def __init__(self) -> None:
         self._depth = -1.0
         self._row: tuple[object, ...] = ("the graph is not found",)
+        #: the nodes this attempt found, the root first
+        self.nodes: list[NodeRecord] = []
 
-    def say(self, depth: float, template: str, *args: object) -> None:
+    def say(self, depth: float, nodes: Iterable[NodeRecord], template: str, *args: object) -> None:
         """Adds a reason.
 
         :param depth: how far the attempt went
+        :param nodes: the nodes it found
         :param template: a text to format later with *args*
         """
         if depth > self._depth:
             self._depth, self._row = depth, (template, *args)
+            self.nodes = list(dict.fromkeys(nodes))
 
     @property
     def is_condition(self) -> bool:
@@ -53,12 +58,28 @@ class Reasons:
         return str(template).format(*args)
 
 
-def best_of(attempts: Iterable[Reasons]) -> str:
+def said(attempts: Iterable[Reasons]) -> list[Reasons]:
     """The reasons of several equations: those refused by a condition, all of them if there is
     none."""
     rows = list(attempts)
-    found = [r for r in rows if r.is_condition] or rows
-    return "; ".join(dict.fromkeys(r.best() for r in found))
+    return [r for r in rows if r.is_condition] or rows
+
+
+def best_of(attempts: Iterable[Reasons]) -> str:
+    """The reasons of several equations, as text."""
+    return "; ".join(dict.fromkeys(r.best() for r in said(attempts)))
+
+
+class SearchedPattern(PatternOptimization):
+    """A pattern that looks for graphs. Its :meth:`match` leaves the nodes of the attempt that went
+    the furthest in the context."""
+
+    def _trace(
+        self, g: GraphQueries, node: NodeProto
+    ) -> tuple[MatchResult | None, list[NodeRecord]]:
+        context = RewriteContext.of(g)
+        context.visited = [g.record(node)]
+        return self.match(g, node, []), context.visited
 
 
 class CompiledGraph:

@@ -12,10 +12,11 @@ from xbuilder.errors import OptionError
 from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.operators.opsets import newest_opset
 
-from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.context import RewriteContext
+from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from .attributes import same_attributes
-from .compiled import AFTER_SEARCH, PossibleRoots, Reasons, roots_and_filters
+from .compiled import AFTER_SEARCH, PossibleRoots, Reasons, SearchedPattern, roots_and_filters
 from .pattern_sources import check_same_inputs, input_types, matchability_error
 from .written_graphs import (
     CompiledTemplate,
@@ -25,7 +26,7 @@ from .written_graphs import (
 )
 
 
-class EasyPatternOptimization(PatternOptimization):
+class EasyPatternOptimization(SearchedPattern):
     """A pattern given by two graphs.
 
     A subclass defines :meth:`match_pattern` and :meth:`apply_pattern`, with the same results.
@@ -203,8 +204,11 @@ class EasyPatternOptimization(PatternOptimization):
             if not reason:
                 return self._result(g, pattern.graph, bound, nodes)
             if reasons is not None:
-                reasons.say(AFTER_SEARCH, "{}", reason)
-        return None if reasons is None else self.none(node, None, reasons.best)
+                reasons.say(AFTER_SEARCH, records, "{}", reason)
+        if reasons is None:
+            return None
+        RewriteContext.of(g).visited = reasons.nodes or [g.record(node)]
+        return self.none(node, None, reasons.best)
 
     def _refusal(
         self,

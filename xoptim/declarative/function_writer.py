@@ -116,6 +116,10 @@ class FunctionText:
         """The last line, which returns or yields a match."""
         self._emit(f"yield {what}" if self._loops else f"return (({what}),)")
 
+    def _nodes(self) -> list[str]:
+        """Expressions: the nodes found so far."""
+        return []
+
     def _refuse_if(self, condition: str, text: str, *arguments: str, less: str = "") -> None:
         """Emits one test, which ends the attempt if a condition holds.
 
@@ -130,5 +134,6 @@ class FunctionText:
             self._emit(f"if {condition}: {leave}")
             return
         self._emit(f"if {condition}:")
-        self._emit(f"    say({self._steps}{less}, {', '.join((repr(text), *arguments))})")
+        nodes = f"[{', '.join(self._nodes())}]"
+        self._emit(f"    say({self._steps}{less}, {', '.join((nodes, repr(text), *arguments))})")
         self._emit(f"    {leave}")

@@ -53,7 +53,7 @@ from .small_graph import (
 Found: TypeAlias = tuple[list[NodeRecord], dict[str, Any], int]
 #: finds the matches whose root is a record
 Search: TypeAlias = Callable[[NodeRecord], Iterable[Found]]
-#: makes a search for a graph; `say(step, text, *arguments)` receives the reasons of failure
+#: makes a search for a graph; `say(step, nodes, text, *arguments)` receives the reasons of failure
 MatcherFactory: TypeAlias = Callable[[GraphQueries, Callable[..., None]], Search]
 
 _COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
@@ -111,6 +111,9 @@ class MatcherWriter(FunctionText):
             records = ", ".join([*nodes, *(f"*{t}" for t in self._trees)])
             bound = ", ".join(f"{name!r}: {value}" for name, value in self._bound.items())
             self._found(f"[{records}], {{{bound}}}, {self._place}")
+
+    def _nodes(self) -> list[str]:
+        return [*self._records.values(), *(f"*{tree}" for tree in self._trees)]
 
     # -- operations
 

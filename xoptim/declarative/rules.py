@@ -31,7 +31,7 @@ from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext
 from ..authoring.deduction import Refusal
 from ..authoring.operator_names import check_operators
-from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from ..catalogue.database_query import as_words
 from ..catalogue.registry import register_pattern
@@ -40,10 +40,12 @@ from .compiled import (
     AFTER_SEARCH,
     CompiledGraph,
     Reasons,
+    SearchedPattern,
     best_of,
     matchers_of,
     quiet,
     roots_and_filters,
+    said,
 )
 from .matcher_writer import Search
 from .outlines import Outline, outline_of
@@ -75,7 +77,7 @@ class RuleSide:
 Searches: TypeAlias = list[tuple[tuple[str, ...], Search, list[RuleSide]]]
 
 
-class RulePattern(PatternOptimization):
+class RulePattern(SearchedPattern):
     """A rewrite made of equations; :func:`rule` makes subclasses.
 
     A match is refused if an inner result is used elsewhere and `sole_use` is true; otherwise the
@@ -189,7 +191,8 @@ class _RuleSearch:
                     found = refusal.reason
                 if not isinstance(found, str):
                     return found
-                best.say(AFTER_SEARCH, "{}", found)
+                best.say(AFTER_SEARCH, context.visited, "{}", found)
+        context.visited = max((r.nodes for r in said(reasons.values())), key=len) or [record]
         node = context.store.proto(record)
         return pattern.none(node, pattern.line, lambda: best_of(reasons.values()))
 
@@ -251,10 +254,11 @@ def rule(
     """Decorator: equations, with conditions, become a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and any name of the equations: a variable is
-    the name of a result, an attribute is its value, a variable annotated `float` is the value of a
-    scalar constant; one that a side does not have is None. It refuses (`g.require`), and may return
-    a dictionary with the values the right-hand side lacks. When a text has no arrow, the function
-    returns the right-hand side itself, as :meth:`Rewrite.rewrite` does.
+    the name of a result, an attribute is its value, a variable annotated `float` (or
+    `float | None`) is the value of a scalar constant; one that a side does not have is None. It
+    refuses (`g.require`), and may return a dictionary with the values the right-hand side lacks.
+    When a text has no arrow, the function returns the right-hand side itself, as
+    :meth:`Rewrite.rewrite` does.
 
     :param texts: sets it belongs to, and equations, tried in their order; without any set, the
         pattern is not registered
@@ -473,7 +477,8 @@ def variables_of(graph: SmallGraph) -> list[Variable]:
 def _values_asked_by(condition: Condition | None) -> list[str]:
     """Names of the arguments annotated as numbers, which receive values of scalar constants."""
     parameters = {} if condition is None else inspect.signature(condition).parameters
-    return [n for n, p in parameters.items() if p.annotation in (float, int, "float", "int")]
+    texts = {n: inspect.formatannotation(p.annotation) for n, p in parameters.items()}
+    return [n for n, t in texts.items() if t.strip("'").removesuffix(" | None") in ("float", "int")]
 
 
 def _arguments(name: str, condition: Condition, sides: Sequence[RuleSide]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from ..authoring.rewriters import Member
 from ..authoring.roots import Link, Roots, links_of, root_keys
 from ..catalogue.order import run_order
 from ..catalogue.registry import is_shipped
-from ..catalogue.selection import DECLARED, check_declarations
+from ..catalogue.selection import DECLARED, as_selection, check_declarations
 from .intermediate_functions import useful
 
 #: number of dispatches kept in the cache
@@ -143,6 +143,28 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
             _DISPATCHES.clear()
         dispatch = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
     return dispatch
+
+
+class Plan:
+    """A selection ready to run on the graphs of a model: its dispatch, its patterns, and the
+    others, in their order. It is true as long as neither the list nor what its instances declare
+    changes.
+
+    :param patterns: see :func:`.get_pattern_list`
+    :param opset: main opset of the graph
+    """
+
+    def __init__(self, patterns: Any, opset: int):
+        self._made_of = patterns
+        self.selection = as_selection(patterns)
+        self.dispatch = dispatch_of(self.selection, opset)
+        ordered = [self.selection[i] for i in self.dispatch.order]
+        self.patterns = [p for p in ordered if isinstance(p, PatternOptimization)]
+        self.others = [r for r in ordered if not isinstance(r, PatternOptimization)]
+
+    def is_for(self, patterns: Any, opset: int) -> bool:
+        """Whether it was made of these patterns, for this main opset."""
+        return self._made_of is patterns and self.dispatch.is_for(opset, False)
 
 
 def _declarations(member: Member) -> tuple[Any, ...]:

@@ -29,10 +29,10 @@ from xbuilder.support.user_warnings import warn_user
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Sweep
 from ..authoring.seed_queries import NodeFactory
-from ..catalogue.selection import as_selection, single_pattern
+from ..catalogue.selection import single_pattern
 from .applying import Applier
 from .cleaning import Cleaning
-from .dispatch import dispatch_of
+from .dispatch import Plan, dispatch_of
 from .endless import put_back_if_endless
 from .engine import Engine
 from .failures import OnFailure, failure_callback
@@ -73,7 +73,8 @@ class GraphBuilderPatternOptimization(Engine):
     number of iterations is bounded and an oscillation is detected.
 
     :param builder: holds the graph, or is the graph itself; it is changed in place
-    :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
+    :param patterns: a selection, see `get_pattern_list`, or its plan; those of the builder's
+        options if None
     :param recursive: rewrites subgraphs as well
     :param verifies: runs the nodes each rewrite removes and writes, checks every invariant after
         each iteration, and each call of a pattern
@@ -125,11 +126,10 @@ class GraphBuilderPatternOptimization(Engine):
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
         self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
-        selection = self._selection = as_selection(patterns)
-        dispatch = self._dispatch = dispatch_of(selection, graph.main_opset)
-        ordered = [selection[i] for i in dispatch.order]
-        self.patterns = [p for p in ordered if isinstance(p, PatternOptimization)]
-        self.rewriters = [r for r in ordered if isinstance(r, Rewriter)]
+        plan = patterns if isinstance(patterns, Plan) else Plan(patterns, graph.main_opset)
+        self._selection, self._dispatch = plan.selection, plan.dispatch
+        self.patterns = list(plan.patterns)
+        self.rewriters = [r for r in plan.others if isinstance(r, Rewriter)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
         self.left = -1

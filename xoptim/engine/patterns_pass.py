@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xbuilder.graph.graph import Graph
 from xbuilder.store.events import StoreEvent
 
+from .dispatch import Plan
 from .observers import Row
 from .optimizer import GraphBuilderPatternOptimization
 from .outcomes import count_instances, still_allowed
+
+
+@dataclass(slots=True)
+class CurrentPlan:
+    """The plan of the optimization that runs.
+
+    :param plan: the plan, None before the patterns of the first graph
+    """
+
+    plan: Plan | None = None
 
 
 def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
@@ -21,7 +33,7 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
     options = graph.scope.options
     optimizer = GraphBuilderPatternOptimization(
         graph,
-        options.patterns,
+        _plan(graph),
         verifies=options.verifies,
         checks=options.checks,
         verbose=max(options.verbose, graph.scope.verbose),
@@ -40,3 +52,14 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
     )
     graph.scope.totals.rewrites += count_instances(rows)
     return rows
+
+
+def _plan(graph: Graph) -> Plan:
+    """The plan of the options. A user may change what an instance declares between two
+    optimizations, not between two bodies."""
+    current = graph.scope.totals.notes[CurrentPlan]
+    patterns, opset = graph.scope.options.patterns, graph.main_opset
+    is_inner = graph.parent is not None or graph.is_function
+    if not is_inner or current.plan is None or not current.plan.is_for(patterns, opset):
+        current.plan = Plan(patterns, opset)
+    return current.plan

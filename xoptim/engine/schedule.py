@@ -40,7 +40,7 @@ class Schedule:
         self._levels = dispatch.levels or [(0, 0, 0)]
         self._whole: Sweep | None = None
         # patterns are listened to from the beginning, or not at all
-        self._every_reason = any(p.listener is not None for p in patterns)
+        self._every_reason = bool([p for p in patterns if p.listener is not None])
         self._only_near = self._from_fixed_point = near is not None
         #: patterns only looked near what something else changed since the last fixed point
         self._is_partial = False
@@ -95,7 +95,7 @@ class Schedule:
     def found_nothing(self) -> bool:
         """Whether something is left to look at: those of the next priority see the whole graph;
         after the last one, those that did not since the last change."""
-        self._settled.update(rank for rank in self._active if rank in self.sweep)
+        self._settled |= self.sweep.intersection(self._active)
         self.near = Candidates(self._store, [])
         if self._level + 1 < len(self._levels):
             self._level += 1

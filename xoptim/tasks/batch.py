@@ -19,7 +19,7 @@ from .batch_report import BatchReport
 from .many.places import Output, find_sources, in_memory, is_address
 from .many.processes import Outcome, default_memory, run_in_processes
 from .optimization import Optimization
-from .optimize import optimize
+from .optimize import COMPARISON, SIGNATURE, optimize
 
 #: arguments of :func:`xoptim.optimize` that are chosen for each model
 _OWN = {"model", "args", "kwargs", "dynamic_shapes", "output", "options", "folder"}
@@ -131,7 +131,7 @@ def _check(options: dict[str, Any], patterns: Any, load: Sequence[str | os.PathL
     :raises OptionError: an option or a pattern is unknown
     """
     known = {*inspect.signature(optimize).parameters, *Optimization.__dataclass_fields__}
-    known |= {"sizes", "rtol", "atol", "seed"}
+    known |= {*COMPARISON, *SIGNATURE}
     for name in options:
         if name not in known - _OWN:
             close = ", ".join(closest_names(name, known - _OWN))

@@ -107,7 +107,19 @@ def near_misses(
     if after is not None:
         builder.optimize()
     graph = builder.graph
-    wanted = _wanted(graph, node, op_type)
+    return near_misses_in(graph, patterns, _wanted(graph, node, op_type))
+
+
+def near_misses_in(
+    graph: Graph, patterns: Any, wanted: set[NodeRecord] | None = None
+) -> list[NearMiss]:
+    """Tries patterns on a graph, ranks those that decline by how far they went.
+
+    :param graph: the graph, which does not change
+    :param patterns: the patterns to try
+    :param wanted: the nodes that are asked about, None for all of them
+    :return: the patterns that went the farthest first
+    """
     engine = GraphBuilderPatternOptimization(graph, patterns)
     roots = graph.store.nodes if wanted is None else _around(graph, wanted)
     found: dict[tuple[str, str], NearMiss] = {}

@@ -1,11 +1,12 @@
-"""Measures the time models take under onnxruntime, in turns."""
+"""Measures the time and the memory models take under onnxruntime, in turns."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from xbuilder.errors import OptionError
 from ..reports.model_summary import count_ops
 from ..trust.inputs.draws import accepted_inputs
 from ..trust.latency import compare_sessions, fast_session
+from ..trust.peak_memory import peak_memory
 from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
-from .tables import print_table
+from ..trust.sessions.session_process import SessionError
+from .tables import human_bytes, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +37,8 @@ class ModelLatency:
     :param high: a quarter of the comparisons is above
     :param threads: number of threads
     :param sizes: sizes of the inputs, by name
+    :param series: the sizes of dimensions that vary, by name
+    :param memory: bytes it takes in a process of its own, None if it was not measured
     """
 
     model: str
@@ -45,85 +50,131 @@ class ModelLatency:
     high: float
     threads: int
     sizes: dict[str, list[int]]
+    series: dict[str, int] = field(default_factory=dict)
+    memory: int | None = None
 
     def to_row(self) -> dict[str, Any]:
         """A row for `pandas.DataFrame` or json."""
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model that is ready to run."""
+
+    name: str
+    nodes: int
+    source: bytes | str
+    session: Any
+    load: float
+
+
 def measure_models(
     *models: Model,
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     sizes: Mapping[str, int] | None = None,
+    series: Mapping[str, Sequence[int]] | None = None,
     threads: int = 1,
     blocks: int = 9,
     seconds: float = 0.1,
+    warmup: int = 1,
     elapsed: bool = False,
+    memory: bool = True,
     seed: int = 0,
     names: Sequence[str] = (),
 ) -> list[ModelLatency]:
     """Measures the time of models on the same inputs, with onnxruntime's own optimizations.
 
     Each model runs in turns with the first one, so that another process on the machine slows both.
-    Times are those of the processor, over all threads, unless *elapsed* is true.
+    Times are those of the processor, over all threads, unless *elapsed* is true. The memory is the
+    one of a process that loads the model and runs it, the libraries excepted.
 
     :param models: the models, their bytes or their files; the first one is the reference
     :param inputs: see :func:`xoptim.trust.verification.verify_models`; the first set is timed
     :param sizes: sizes for the dimensions the first model leaves open
+    :param series: several sizes for some of these dimensions: every combination is measured
     :param threads: number of threads of onnxruntime
     :param blocks: number of comparisons of two models
     :param seconds: time of one comparison for each model
+    :param warmup: number of runs that are not measured, for each model and size
     :param elapsed: measures the elapsed time
+    :param memory: measures the memory too
     :param seed: seed of the random inputs
     :param names: names of the models in the result, by default their files or their places
-    :return: one element by model; the ratios of the first one are 1
+    :return: for each combination of sizes, one element by model; the ratios of the first are 1
     :raises VerificationError: a model does not load, or does not run on these inputs
-    :raises OptionError: there is no model
+    :raises OptionError: there is no model, or nothing is left to vary
 
     .. code-block:: python
 
         before, after = measure_models("model.onnx", "optimized.onnx", sizes={"batch": 8})
         print(after.ratio)
+        for row in measure_models("model.onnx", series={"batch": [1, 2, 4]}):
+            print(row.series["batch"], row.milliseconds, row.memory)
     """
     if not models:
         raise OptionError("There is no model to measure, give at least one.")
+    series = series or {}
+    empty = [name for name, values in series.items() if not values]
+    if empty:
+        raise OptionError(f"The series of {empty[0]!r} has no size.")
     clock = time.perf_counter if elapsed else time.process_time
+    found: list[ModelLatency] = []
     with ExitStack() as files:
         opener = Opener(files)
-        sources = [opener.source(m, f"{i + 1}th") for i, m in enumerate(models)]
-        feeds = accepted_inputs(models[0], inputs, sizes, seed)[0]
-        shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
-        found: list[ModelLatency] = []
-        first, reference = None, 0.0
-        for i, (model, source) in enumerate(zip(models, sources, strict=True)):
-            name = names[i] if i < len(names) else _name(model, i)
-            session, load = _loaded(source, name, threads, feeds)
-            if first is None:
-                first = session
-                latency = compare_sessions(first, first, feeds, blocks, seconds, clock)
-                reference, ratios = latency.before, (1.0, 1.0, 1.0)
-            else:
-                latency = compare_sessions(first, session, feeds, blocks, seconds, clock)
-                ratios = latency.ratio, latency.low, latency.high
-            counts = count_ops(structure_of(model))
-            nodes = sum(counts.values()) - counts["Constant"]
-            once = reference * ratios[0] * 1e3
-            found.append(ModelLatency(name, nodes, load, once, *ratios, threads, shapes))
+        loaded = [
+            _load(opener, model, names[i] if i < len(names) else _name(model, i), i, threads)
+            for i, model in enumerate(models)
+        ]
+        for values in itertools.product(*series.values()):
+            chosen = dict(zip(series, values, strict=True))
+            feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
+            for one in loaded:
+                _warm_up(one, feeds, warmup)
+            shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
+            reference = 0.0
+            for i, one in enumerate(loaded):
+                first = loaded[0].session
+                latency = compare_sessions(first, one.session, feeds, blocks, seconds, clock)
+                reference = reference or latency.before
+                ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
+                once = reference * ratios[0] * 1e3
+                peak = _peak(one, feeds) if memory else None
+                found.append(
+                    ModelLatency(
+                        one.name, one.nodes, one.load, once, *ratios, threads, shapes, chosen, peak
+                    )
+                )
     return found
 
 
-def _loaded(
-    source: bytes | str, name: str, threads: int, feeds: Mapping[str, Any]
-) -> tuple[Any, float]:
-    """A session that ran once, and the time to load it."""
+def _load(opener: Opener, model: Model, name: str, position: int, threads: int) -> _Loaded:
+    """A session, and the time to load it."""
+    source = opener.source(model, f"{position + 1}th")
+    counts = count_ops(structure_of(model))
     begin = time.perf_counter()
     try:
         session = fast_session(source, threads)
-        load = time.perf_counter() - begin
-        session.run(None, dict(feeds))
     except Exception as e:
         raise VerificationError(f"{name} cannot be measured: {short(e)}") from e
-    return session, load
+    nodes = sum(counts.values()) - counts["Constant"]
+    return _Loaded(name, nodes, source, session, time.perf_counter() - begin)
+
+
+def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
+    """Runs a model before it is measured, once at least."""
+    try:
+        for _ in range(max(runs, 1)):
+            one.session.run(None, dict(feeds))
+    except Exception as e:
+        raise VerificationError(f"{one.name} cannot be measured: {short(e)}") from e
+
+
+def _peak(one: _Loaded, feeds: Mapping[str, Any]) -> int | None:
+    try:
+        return peak_memory(one.source, feeds)
+    except SessionError as e:
+        raise VerificationError(f"{one.name} cannot be measured: {e}") from e
 
 
 def _name(model: Model, position: int) -> str:
@@ -131,23 +182,34 @@ def _name(model: Model, position: int) -> str:
 
 
 def print_latency(found: Sequence[ModelLatency], out: Console) -> None:
-    """Prints one row by model.
+    """Prints one row by model, and by size if they vary.
 
     :param found: the measures
     :param out: destination
     """
-    rows = [
-        (
-            m.model,
-            m.nodes,
-            f"{m.load * 1e3:.0f}",
-            f"{m.milliseconds:.3g}",
-            f"{m.ratio:.3f}",
-            f"{m.low:.3f} - {m.high:.3f}" if i else "",
+    varying = list(found[0].series)
+    has_memory = any(m.memory is not None for m in found)
+    rows = []
+    for m in found:
+        is_first = m.ratio == m.low == m.high == 1
+        memory = [human_bytes(m.memory) if m.memory is not None else ""] if has_memory else []
+        rows.append(
+            (
+                *(m.series[name] for name in varying),
+                m.model,
+                m.nodes,
+                f"{m.load * 1e3:.0f}",
+                *memory,
+                f"{m.milliseconds:.3g}",
+                f"{m.ratio:.3f}",
+                "" if is_first else f"{m.low:.3f} - {m.high:.3f}",
+            )
         )
-        for i, m in enumerate(found)
-    ]
-    columns = ["model", "nodes", "ms to load", "ms to run", "ratio", "half of the ratios"]
+    peak = ["memory"] if has_memory else []
+    columns = ["model", "nodes", "ms to load", *peak, "ms to run", "ratio", "half of the ratios"]
     threads = "1 thread" if found[0].threads == 1 else f"{found[0].threads} threads"
     shapes = ", ".join(f"{n}{s}" for n, s in found[0].sizes.items())
-    print_table(out, f"latency: onnxruntime, {threads}, {shapes or 'no input'}", columns, rows)
+    if varying:
+        shapes = f"{len(rows)} measures, the first on {shapes}"
+    title = f"latency: onnxruntime, {threads}, {shapes or 'no input'}"
+    print_table(out, title, [*varying, *columns], rows, left=1 + len(varying))

@@ -18,9 +18,12 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
 
+from ..catalogue.targets import check_target
 from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..reports.page.applications import RewriteExamples
+from ..surgery.dynamic import make_dynamic
 from ..surgery.opset_conversion import convert_opset
-from ..surgery.signature import SignatureChanges, change_signature
+from ..surgery.signature import Shape, SignatureChanges, change_signature
 from ..trust.inputs.coverage import unverified
 from ..trust.rewrite_places import RewritePlaces
 from ..trust.verification import verify_models
@@ -29,6 +32,7 @@ from .measure import measure_models
 from .result import OptimizedModel
 from .saving import SavingFormat, data_files, stored
 from .steps import OnStep, Steps
+from .traces import Traces
 
 if TYPE_CHECKING:
     from ..toolkit.profiles import Profile
@@ -41,6 +45,7 @@ class Optimization:
     :param model: what :class:`xbuilder.GraphBuilder` reads: a path, a ModelProto...
     :param patterns: selection of patterns, None for none
     :param processor: processors the model is meant for, such as `CPU,CUDA`
+    :param target: what runs the model, see :mod:`xoptim.catalogue.targets`; None for no constraint
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param trust_shapes: the shapes the file declares for computed results are right
     :param positive_dims: dimensions of the inputs that are never 0, True for all of them
@@ -50,6 +55,8 @@ class Optimization:
     :param saving: where the weights go
     :param target_opset: opset the model is converted to first, None to keep its own
     :param signature: changes of the signature, made first
+    :param dynamic: shapes of inputs, with names in place of the sizes that become dynamic, see
+        :func:`xoptim.surgery.dynamic.make_dynamic`
     :param comparison: the results are compared before writing, with these arguments of
         :func:`xoptim.trust.verification.verify_models`; None does not
     :param measured: the time of both models is measured, with these arguments of
@@ -69,6 +76,7 @@ class Optimization:
     model: Any
     patterns: Any = "default"
     processor: str = "CPU"
+    target: str | None = None
     max_iter: int = -1
     trust_shapes: bool = False
     positive_dims: bool | Sequence[str] = False
@@ -78,6 +86,7 @@ class Optimization:
     saving: SavingFormat = field(default_factory=SavingFormat)
     target_opset: int | None = None
     signature: SignatureChanges = field(default_factory=SignatureChanges)
+    dynamic: Mapping[str, Shape] = field(default_factory=dict)
     comparison: Mapping[str, Any] | None = None
     measured: Mapping[str, Any] | None = None
     folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
@@ -94,16 +103,19 @@ class Optimization:
         """Reads, optimizes and verifies the model.
 
         :return: the optimized model and its statistics
+        :raises OptionError: if a pattern wrote an operator that the target does not run
         :raises XoptimError: if the model cannot be read, optimized, or does not run
         """
         from ..toolkit.features import Provenance
 
         begin = time.perf_counter()
-        provenance = Provenance() if self.provenance else None
+        provenance, examples = Provenance(), RewriteExamples()
         places = RewritePlaces() if self.comparison is not None else None
         steps = None if self.on_step is None else Steps(self.on_step)
-        observers = (self.validation, self.profile, provenance, places, steps, *self.features)
-        builder, before = self._read([f for f in observers if f is not None])
+        watching = (self.validation, self.profile, provenance, examples, places, steps)
+        observers = [f for f in (*watching, *self.features) if f is not None]
+        mended: list[str] = []
+        builder, before = self._read(observers, mended)
         # the container of a small model costs nothing, because its weights are still the builder's
         container, rows = builder.to_onnx(
             large_model=True,
@@ -113,8 +125,10 @@ class Optimization:
         )
         if isinstance(self.model, Path):
             container.protect(data_files(before, self.model))
-        if provenance is not None:
+        if self.provenance:
             provenance.annotate(container.proto)
+        if self.target is not None:
+            check_target(self.target, before, container.proto)
         seconds = time.perf_counter() - begin
         result = stored(container, before, self.saving)
         done = OptimizedModel(
@@ -125,9 +139,11 @@ class Optimization:
             seconds,
             name=str(self.model) if isinstance(self.model, Path) else before.graph.name,
             patterns=self.patterns,
+            mended=mended,
             saving=self.saving,
             profile=self.profile,
             validation=None if self.validation is None else self.validation.summary,
+            traces=Traces(builder, provenance, examples, self.model, self.data_roots),
         )
         if self.other_set:
             done.other_matches = _matches(builder, self.other_set, self.processor)
@@ -135,8 +151,9 @@ class Optimization:
             self._run_both(done, places)
         return done
 
-    def _read(self, features: list[Feature]) -> tuple[GraphBuilder, ModelProto]:
-        """The model, converted to another opset if asked, and as it was read."""
+    def _read(self, features: list[Feature], mended: list[str]) -> tuple[GraphBuilder, ModelProto]:
+        """The model, converted to another opset if asked, and as it was read. The nodes that no
+        longer fix a size are added to a list."""
         options = OptimizationOptions(
             patterns=self.patterns,
             max_iter=self.max_iter,
@@ -158,7 +175,7 @@ class Optimization:
                 base_dir=folder,
             )
 
-        if self.target_opset is None and not self.signature:
+        if self.target_opset is None and not self.signature and not self.dynamic:
             read = builder(self.model)
             return read, read.origin
         is_file = isinstance(self.model, Path)
@@ -166,11 +183,16 @@ class Optimization:
         proto = self.model if source is None else source.proto
         if self.signature:
             proto = change_signature(proto, self.signature, copy=not is_file)
+        folder = None if source is None else source.base_dir
         converted = proto
+        if self.dynamic:
+            made = make_dynamic(proto, self.dynamic, folder, self.data_roots)
+            converted = made.model
+            mended += made.mended
         if self.target_opset is not None:
             self._check_functions(proto)
-            converted = convert_opset(proto, self.target_opset)
-        return builder(converted, None if source is None else source.base_dir), proto
+            converted = convert_opset(converted, self.target_opset)
+        return builder(converted, folder), proto
 
     def _check_functions(self, proto: ModelProto) -> None:
         """Refuses to convert functions that are kept.
@@ -215,7 +237,9 @@ class Optimization:
             if self.measured is not None and not done.failure:
                 tell("measures both models", None)
                 names = ("before", "after")
-                done.latency = measure_models(before, after, names=names, **self.measured)
+                done.latency = measure_models(
+                    before, after, names=names, memory=False, **self.measured
+                )
 
 
 def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 
 from xbuilder.errors import OptionError
 
+from ..catalogue.targets import target_options
+from ..surgery.signature import SignatureChanges
 from ..trust.verification import VerificationError
 from ..trust.windows.validation import Validation
 from .optimization import Optimization
@@ -16,7 +18,17 @@ from .result import OptimizedModel
 from .sources import model_source
 
 #: arguments of the comparison of the results
-_COMPARISON = ("sizes", "rtol", "atol", "seed")
+COMPARISON = ("sizes", "rtol", "atol", "seed")
+#: arguments that change the signature -> their names in SignatureChanges
+SIGNATURE = {
+    "set_dims": "sizes",
+    "input_shapes": "shapes",
+    "rename_dims": "dims",
+    "rename": "names",
+    "keep_outputs": "outputs",
+    "inputs_order": "inputs",
+    "cast": "types",
+}
 
 
 def optimize(
@@ -28,6 +40,7 @@ def optimize(
     patterns: Any = "default",
     output: str | os.PathLike[str] | None = None,
     processor: str = "CPU",
+    target: str | None = None,
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     verify: bool = False,
     validate: bool = False,
@@ -45,12 +58,18 @@ def optimize(
         runs; instances of patterns; None for the passes alone
     :param output: where the model is written, if everything went well
     :param processor: the processors the model is meant for
+    :param target: what runs the model: `any`, `onnxruntime`, `onnxruntime-cuda`, `openvino`,
+        `tensorrt`. It chooses the sets in place of `default` and the operators that may be written
     :param inputs: inputs by name, or several sets; the others are drawn
     :param verify: runs both models and compares their outputs
     :param validate: checks each rewrite in its window
     :param measure: measures the time of both models
-    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; other ones of
-        :class:`xoptim.tasks.optimization.Optimization`
+    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes of the signature made
+        first, `set_dims={"batch": 1}`, `input_shapes={"x": (1, 3, 640, 640)}`, `rename_dims`,
+        `rename={"old": "new"}`, `keep_outputs=["y"]`, `inputs_order=["x"]`,
+        `cast={"x": "float16"}`, see :class:`xoptim.surgery.signature.SignatureChanges`;
+        `dynamic={"x": ("batch", 3, "h", "w")}`, see :func:`xoptim.surgery.dynamic.make_dynamic`;
+        other ones of :class:`xoptim.tasks.optimization.Optimization`
     :return: the model, its statistics and reports
     :raises VerificationError: the outputs differ, or the model does not run
     :raises WrongRewriteError: a rewrite is wrong, with *validate*
@@ -58,19 +77,22 @@ def optimize(
 
     ::
 
-        done = xoptim.optimize("model.onnx", patterns="default+onnxruntime", verify=True)
+        done = xoptim.optimize("model.onnx", target="onnxruntime", verify=True)
         print(done)
     """
     how = _comparison(options, verify or measure)
+    public = options.pop("public_operators", False)
+    changes = {field: options.pop(name) for name, field in SIGNATURE.items() if name in options}
+    if changes:
+        options["signature"] = SignatureChanges(**changes)
     source = model_source(model, args, kwargs, dynamic_shapes)
     done = _task(
         options,
         output,
         model=source,
-        patterns=_patterns(patterns),
-        processor=processor,
+        **target_options(target, _patterns(patterns), processor, public),
         comparison={"inputs": inputs, **how} if verify else None,
-        other_set="onnxruntime" if patterns == "default" else "",
+        other_set="onnxruntime" if patterns == "default" and target is None else "",
         measured=_measured({"inputs": inputs, **how}) if measure else None,
         validation=Validation() if validate else None,
     ).run()
@@ -91,7 +113,7 @@ def _comparison(options: dict[str, Any], runs: bool) -> dict[str, Any]:
 
     :raises OptionError: there are some, and nothing is run
     """
-    how = {name: options.pop(name) for name in _COMPARISON if name in options}
+    how = {name: options.pop(name) for name in COMPARISON if name in options}
     if how and not runs:
         raise OptionError(f"{', '.join(how)}: nothing is run without verify or measure.")
     return how
@@ -107,7 +129,9 @@ def _task(
     known = sorted(set(Optimization.__dataclass_fields__) - set(chosen))
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise OptionError(f"optimize has no option {unknown[0]!r}, it has {known}.")
+        raise OptionError(
+            f"optimize has no option {unknown[0]!r}, it has {sorted([*known, *SIGNATURE])}."
+        )
     if output is not None:
         options.setdefault("folder", Path(output).absolute().parent)
     return Optimization(**chosen, **options)

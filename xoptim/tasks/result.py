@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..toolkit.profiles import Profile
+    from .traces import Traces
 
 
 @dataclass
@@ -39,6 +40,7 @@ class OptimizedModel:
     :param seconds: time to read and optimize
     :param name: the file of the model, or the name of its graph
     :param patterns: the patterns that were asked for
+    :param mended: the nodes that fixed a size which is dynamic now
     :param saving: where :meth:`save` puts the weights
     :param verification: the comparison of the results, None if it was not asked for
     :param unverified: the bodies that never ran, with their rewrites
@@ -47,6 +49,7 @@ class OptimizedModel:
     :param profile: where the time went, None if it was not asked for
     :param other_matches: number of matches of another set of patterns, that was asked for
     :param files: the files written, rows with `path`, `bytes`
+    :param traces: what the page of the report shows of the optimization
     """
 
     before: ModelProto
@@ -56,6 +59,7 @@ class OptimizedModel:
     seconds: float
     name: str = ""
     patterns: Any = None
+    mended: list[str] = field(default_factory=list)
     saving: SavingFormat = field(default_factory=SavingFormat)
     verification: VerificationReport | None = None
     unverified: list[Unverified] = field(default_factory=list)
@@ -64,6 +68,7 @@ class OptimizedModel:
     profile: Profile | None = None
     other_matches: int = 0
     files: list[dict[str, Any]] = field(default_factory=list)
+    traces: Traces | None = None
 
     @property
     def model(self) -> ModelProto:
@@ -116,6 +121,7 @@ class OptimizedModel:
             "validation": None if self.validation is None else self.validation.to_dict(),
             "latency": None if self.latency is None else [m.to_row() for m in self.latency],
             "other_matches": self.other_matches,
+            "mended": self.mended,
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
@@ -125,6 +131,9 @@ class OptimizedModel:
         :param out: destination
         """
         print_changes(self.to_dict(), out)
+        if self.mended:
+            nodes = counted(len(self.mended), "node")
+            print_line(out, f"\ndynamic: sizes removed from {nodes}: {', '.join(self.mended)}")
         if self.latency is not None:
             print_latency(self.latency, out)
         if self.validation is not None:
@@ -142,13 +151,15 @@ class OptimizedModel:
             )
 
     def html(self) -> str:
-        """The report as a web page."""
+        """The report as a web page that needs no other file: what changed, both graphs, each
+        rewrite, what was not rewritten and why, checks, time.
 
-        def show(out: Console) -> None:
-            print_line(out, f"{self.name}, patterns: {self.patterns}")
-            self.print(out)
+        The graphs are drawn with igraph (`pip install "xoptim[report]"`), otherwise the page says
+        that they are not.
+        """
+        from .page import report_page
 
-        return as_html(show)
+        return report_page(self)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as a web page.

@@ -6,21 +6,13 @@ import os
 
 import torch
 from onnx import NodeProto
+from ut_torch_interpreter.export_checks import Mlp
 
 from torch_interpreter import ExportOptions, to_onnx
 from torch_interpreter.writing.sources import user_lines
 from xbuilder import GraphBuilder
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.sources import SCOPES, fused_labels, source_of
-
-
-class Mlp(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.down = torch.nn.Linear(4, 8), torch.nn.Linear(8, 4)
-
-    def forward(self, x):
-        return self.down(torch.relu(self.up(x)))
 
 
 class Layer(torch.nn.Module):
@@ -83,10 +75,10 @@ def test_names_and_metadata_after_the_optimization():
     source = source_of(by_name(onx.graph.node)["layers.1.mlp.Relu"])
     here = Model.__module__
     assert source.scopes == ("", "layers.1", "layers.1.mlp", "relu_1")
-    assert source.classes[:-1] == tuple(f"{here}.{c}" for c in ("Model", "Layer", "Mlp"))
+    assert source.classes[:-1] == (f"{here}.Model", f"{here}.Layer", f"{Mlp.__module__}.Mlp")
     assert source.classes[-1] == "aten.relu.default"
     last = source.trace.splitlines()[-2:]
-    assert os.path.basename(__file__) in last[0]
+    assert "export_checks.py" in last[0]
     assert last[1].strip() == "return self.down(torch.relu(self.up(x)))"
     assert "torch/nn" not in source_of(onx.graph.node[0]).trace  # nn.Linear is torch's
 

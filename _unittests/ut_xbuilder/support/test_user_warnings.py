@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import onnx.parser
 import pytest
 
@@ -12,6 +14,21 @@ from xbuilder.support.user_warnings import warn_user
 def test_the_line_is_the_user_s():
     with pytest.warns(UserWarning, match="hello") as found:
         warn_user("hello")
+    assert found[0].filename == __file__
+
+
+def test_decorators_are_no_user():
+    """A context manager that decorates a function of the project is between it and the user."""
+
+    @contextlib.contextmanager
+    def around():
+        yield
+
+    code = compile("def inside(warn):\n    warn('hello')", "inside.py", "exec")
+    names = {"__name__": "xoptim.inside"}
+    exec(code, names)
+    with pytest.warns(UserWarning, match="hello") as found:
+        around()(names["inside"])(warn_user)
     assert found[0].filename == __file__
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+from click.testing import CliRunner
 from ut_xoptim.cli.command_line import TRANSPOSES, run
+
+from xoptim.cli.main import main
 
 MODEL = TRANSPOSES
 
@@ -26,6 +30,29 @@ def test_measure_without_verification(model):
     )
     assert done["verification"] is None
     assert [row["model"] for row in done["latency"]] == ["before", "after"]
+
+
+def test_series(model):
+    options = ("--blocks", "1", "--series", "batch=1,2", "--series", "seq=3", "--no-memory")
+    rows = json.loads(run("measure", model, *options, "--warmup", "2", "--json").stdout)
+    assert [row["series"] for row in rows] == [{"batch": 1, "seq": 3}, {"batch": 2, "seq": 3}]
+    assert [row["memory"] for row in rows] == [None, None]
+    output = run("measure", model, "--blocks", "1").output
+    assert "memory" in output and "MB" in output.replace("KB", "MB").replace("bytes", "MB")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--series", "batch"], "is not name=size,size"),
+        (["--series", "batch=1,"], "is not name=size,size"),
+        (["--series", "batch=1", "--series", "batch=2"], "'batch' has two series"),
+        (["--series", "bacth=1"], "there is no dimension 'bacth'"),
+    ],
+)
+def test_wrong_series(model, options, message):
+    result = CliRunner().invoke(main, ["measure", str(model), *options])
+    assert result.exit_code and message in result.stderr
 
 
 def test_refusals(model, tmp_path):

@@ -135,7 +135,7 @@ BAD_USAGE = {
     "output twice": (["out.onnx", "-o", "out.onnx"], "given twice"),
     "three files": (["out.onnx", "other.onnx"], "MODEL and OUTPUT are expected, or several models"),
     "a batch and one output": (["--output-dir", ".", "-o", "out.onnx"], "is for one model"),
-    "a batch and one report": (["--output-dir", ".", "--html", "r.html"], "is for one model"),
+    "a batch and one report": (["--output-dir", ".", "--report", "r.html"], "is for one model"),
     "dimension without verify": (["-o", "out.onnx", "--dim", "batch=4"], "without --verify"),
     "tolerance without verify": (["-o", "out.onnx", "--rtol", "0.1"], "without --verify"),
     "unknown option": (["-o", "out.onnx", "--pattern", "default"], "--patterns"),
@@ -153,8 +153,8 @@ BAD_USAGE = {
     "tolerance": (["--dry-run", "--verify", "--rtol", "nan"], "nan is not a number"),
     "no pattern": (["--dry-run", "-p", " "], "'none' selects no pattern"),
     "iterations": (["--dry-run", "--max-iter", "many"], "--max-iter"),
-    "report is not a page": (["-o", "out.onnx", "--html", "out.onnx"], ".html, .htm"),
-    "report is the output": (["-o", "out.html", "--html", "./out.html"], "written twice"),
+    "report is not a page": (["-o", "out.onnx", "--report", "out.onnx"], ".html, .htm"),
+    "report is the output": (["-o", "out.html", "--report", "./out.html"], "written twice"),
     "statistics are the output": (["-o", "o.json", "--stats", "o.json"], "written twice"),
     "profile": (["--dry-run", "--profile-output", "p.xls"], ".svg"),
     "profile is the output": (["-o", "o.json", "--profile-output", "o.json"], "written twice"),
@@ -359,10 +359,15 @@ def test_public_operators(tmp_path):
     onnx.save(parse('<ir_version: 8, opset_import: ["" : 18]>' + text), path)
     args = ("optimize", path, out, "-p", "default+onnxruntime")
     printed = run(*args).stdout
-    assert f"{private}: onnxruntime alone knows it" in printed and "--public-operators" in printed
+    assert printed.count("onnx.checker refuses this model") == 1
+    assert f"opset 18 has no {private}; --public-operators writes none" in printed
     assert json.loads(run(*args, "--json").stdout)["private_operators"] == [private]
-    assert "onnxruntime alone" not in run(*args, "--public-operators").stdout
-    onnx.checker.check_model(onnx.load(out))
+    for options in (["-p", "default+onnxruntime", "--public-operators"], ["--target", "any"]):
+        assert "refuses" not in run("optimize", path, out, *options).stdout
+        onnx.checker.check_model(onnx.load(out))
+    run("optimize", path, out, "--target", "onnxruntime")
+    assert private in ops(out)
+    assert "'onnxruntime-cuda'" in run("optimize", path, out, "--target", "ort", code=2).stderr
 
 
 def test_provenance(model, tmp_path):

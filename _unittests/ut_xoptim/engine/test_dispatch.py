@@ -9,7 +9,7 @@ import pytest
 from onnx import NodeProto
 from ut_xoptim.toy_patterns import NegNeg, Silent, toy_optimizer
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import get_pattern_list
 from xoptim.authoring.roots import Candidates, Roots, Sweep
@@ -212,3 +212,34 @@ def test_opset_and_preparation() -> None:
 
     assert running(14, False) == {"NegNeg"}, "nothing starts from what FunctionAttention prepares"
     assert running(18, True) == {"NegNeg", "Silent", "FunctionAttention"}
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A line for each selection that is made ready."""
+    made: list[str] = []
+
+    def noted(selection: Any, *args: Any) -> Dispatch:
+        made.append(",".join(p.name for p in selection))
+        return dispatch_of(selection, *args)
+
+    monkeypatch.setattr("xoptim.engine.dispatch.dispatch_of", noted)
+    return made
+
+
+def test_bodies_share_a_plan(plans: list[str]) -> None:
+    branches = """
+        r = If (c) <
+            then_branch = t () => (float[2] u) { a = Neg(X) b = Neg(a) u = Abs(b) },
+            else_branch = e () => (float[2] v) { d = Neg(X) f = Neg(d) v = Exp(f) }
+        >"""
+    model = model_from_text(f"main (bool c, float[2] X) => (float[2] r) {{ {branches} }}")
+    pattern = NegNeg()
+    options = OptimizationOptions(patterns=[pattern])
+    builder = GraphBuilder(model, optimization_options=options)
+    rows = builder.optimize()
+    assert sum(row["pattern"] == "apply_NegNeg" for row in rows) == 2
+    assert plans == ["NegNeg", "NegNeg"], "one for the two bodies, one for the model"
+    pattern.priority = 5
+    builder.optimize()
+    assert len(plans) == 4, "it may declare something else"

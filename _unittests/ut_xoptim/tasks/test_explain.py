@@ -8,7 +8,7 @@ import pytest
 
 import xoptim
 from xbuilder.errors import OptionError
-from xoptim import rewrite
+from xoptim import EasyPatternOptimization, rewrite, rule
 from xoptim.tasks.explain import NearMiss
 
 #: nearly Gelu: the last factor is not a half
@@ -23,6 +23,32 @@ def nearly(g, node):
     add = g.before(g.before(node, "Mul"), "Add", index=1)
     g.before(g.before(add, "Erf"), "Div")
     g.require(False, "the last factor is not a half")
+
+
+@rule("Mul(Mul(x, Add(Erf(Div(Abs(z), r)), one)), k) -> x")
+def nearly_rule(g, x):
+    """Nearly the graph: there is no Abs."""
+
+
+@rule("Add(Erf(Div(x, r)), one) -> x")
+def declining_rule(g, x):
+    """Finds the graph, then declines."""
+    g.refuse("never")
+
+
+@rule("Add(Erf(product(x, 3)), one) -> x")
+def nearly_product(g, x):
+    """Another factor is found."""
+
+
+class NearlyEasy(EasyPatternOptimization):
+    """Nearly the graph: Div is found where Mul is expected."""
+
+    def match_pattern(self, g, x, r, one):
+        return g.op.Add(g.op.Erf(g.op.Mul(x, r)), one)
+
+    def apply_pattern(self, g, x, r, one):
+        return g.op.Add(x, one)
 
 
 NEARLY = nearly()
@@ -55,6 +81,22 @@ def test_near_a_node(name):
     assert first.reason.startswith("the last factor is not a half (test_explain.py:")
     depths = [m.visited for m in found]
     assert depths == sorted(depths, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "pattern, depth, reason",
+    [
+        (nearly_rule(), 5, "no Abs before Div"),
+        (declining_rule(), 3, "never"),
+        (nearly_product(), 3, "the factor 3 is missing"),
+        (NearlyEasy(), 2, "no Mul before Erf, Div was found"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_equations_and_graphs(pattern, depth, reason):
+    """Those that are declared tell how far they went as well."""
+    found = misses(node="a", patterns=[pattern]) if depth > 2 else misses(patterns=[pattern])
+    assert [m.visited for m in found] == [depth] and reason in found[0].reason
 
 
 def test_near_an_operator():

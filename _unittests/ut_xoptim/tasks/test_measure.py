@@ -34,6 +34,30 @@ def test_rows():
     assert first.sizes == {"x": [200, 200]} and first.to_row()["threads"] == 1
 
 
+def test_series():
+    found = xoptim.measure(
+        *models(), series={"n": [8, 120]}, blocks=1, seconds=0.001, warmup=2, memory=False
+    )
+    assert [(m.series["n"], m.nodes) for m in found] == [(8, 5), (8, 1), (120, 5), (120, 1)]
+    assert [m.sizes["x"] for m in found] == [[8, 8]] * 2 + [[120, 120]] * 2
+    assert found[2].milliseconds > found[0].milliseconds and found[0].memory is None
+    out = Console(width=120, file=io.StringIO())
+    print_latency(found, out)
+    assert "4 measures, the first on x[8, 8]" in out.file.getvalue()
+    with pytest.raises(OptionError, match="series of 'n' has no size"):
+        xoptim.measure(*models(), series={"n": []})
+
+
+def test_memory():
+    """The first one holds three results of 16 MB and its input at the same time."""
+    wide = SLOW[: SLOW.index("a =")] + "a = Neg(x) b = Abs(x) c = Mul(a, b) y = Sub(c, a) }"
+    first, second = xoptim.measure(
+        onnx.parser.parse_model(wide), models()[1], sizes={"n": 2**11}, blocks=1, seconds=0.001
+    )
+    assert first.memory is not None and second.memory is not None
+    assert 4**12 < second.memory < first.memory < 8 * 4**12
+
+
 def test_files(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(models()[1], path)

@@ -14,12 +14,13 @@ from ...authoring.right_side import NewNode, NewResult, Operand, Replacement
 from ..axes import axes_of, axis_of
 from ..constants import scalar_value
 from ..neighbours import consumers_of, depends_on
-from ..shapes import dims_are_equal, proven_equal
+from ..shapes import dims_are_equal, padded, proven_equal
 from ..values.repeated import repetition
 from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
 from .rotary import is_turned
 
-#: local functions of domain `intermediate`: the keys are transposed, or heads are shared
+#: local functions of domain `intermediate`: the keys are transposed, or heads are shared and the
+#: keys are not
 LOCAL = "LocalAttention"
 GROUPED = "LocalAttentionGQA"
 
@@ -137,14 +138,15 @@ class Attention(NamedTuple):
         :param g: the rewrite
         :param row: the mask, or the operand it is made of
         """
-        shape = g.shape_of(self.mask)
-        square = len(shape) == 4 and proven_equal(g, (self.steps,), (self.total,))
+        rank = len(g.shape_of(self.mask))
+        shape = padded(g.shape_of(self.mask), 4)
+        square = rank <= 4 and proven_equal(g, (self.steps,), (self.total,))
         is_row = square and shape[2] == 1 and proven_equal(g, shape[3:], (self.total,))
         is_column = square and not is_row and proven_equal(g, shape[2:3], (self.steps,))
         g.require(is_row or is_column, "the mask is broadcast in another way")
         if isinstance(self.steps, int):
             return g.op.Expand(row, [1, 1, self.steps, 1] if is_row else [1, 1, 1, self.steps])
-        axis = 3 if is_row else 2
+        axis = rank - 1 if is_row else rank - 2
         if g.main_opset >= 15:
             size = g.op.Shape(self.mask, start=axis, end=axis + 1)
         else:
@@ -156,7 +158,7 @@ class Attention(NamedTuple):
 def read_attention(g: RewriteContext, call: NodeProto) -> Attention:
     """Reads a call to one of the functions; refuses when the heads are not known."""
     options = options_of(call)
-    transposed_keys = call.op_type == LOCAL
+    transposed_keys = call.op_type == LOCAL and not options.get("straight")
     queries, keys, values = call.input[:3]
     mask = call.input[3] if options["masked"] else ""
     shape = g.shape_of(keys)
@@ -174,7 +176,8 @@ def read_attention(g: RewriteContext, call: NodeProto) -> Attention:
 
 
 def options_of(call: NodeProto) -> dict[str, Any]:
-    """Attributes of a call to one of the functions: scale, masked, guarded."""
+    """Attributes of a call to one of the functions: scale, masked, guarded; straight if the keys of
+    LocalAttention are not transposed."""
     return attributes_of(call)
 
 

@@ -15,6 +15,7 @@ from ..constants import is_number, scalar_constant, scalar_index, scalar_value
 from ..scaling import scaled_operand
 from ..shapes import padded
 from .positions import positions_of
+from .uniform import is_always
 
 #: a mask hides a score when it adds this number or a lower one
 HIDDEN = np.float32(np.finfo(np.float32).min)
@@ -26,38 +27,61 @@ _UNDERFLOWS = -1000.0
 _STEPS = 6
 
 
-def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
-    """`(condition, c)` if a mask is Where(condition, 0, c), in float, None otherwise."""
+def boolean_mask(g: RewriteContext, mask: str, hides: bool = False) -> tuple[str, float] | None:
+    """`(condition, c)` if a mask is Where(condition, 0, c), in float, None otherwise.
+
+    :param g: the rewrite
+    :param mask: the mask
+    :param hides: the mask is Where(condition, c, 0)
+    """
     node = g.producer_or_none(mask, "Where")
-    if node is None or not is_number(g, node.input[1], 0.0, g.rank_of(mask)):
+    seen, hidden = (2, 1) if hides else (1, 2)
+    if node is None or not _adds_zeros(g, node, seen):
         return None
-    value = scalar_value(g, node.input[2])
+    value = scalar_value(g, node.input[hidden])
     if value is None or value.dtype != np.float32:
         return None
     return node.input[0], float(value.item())
 
 
+def _adds_zeros(g: RewriteContext, where: NodeProto, seen: int) -> bool:
+    """Whether an operand of a Where is 0, or zeros that do not make the result broader than the
+    condition."""
+    name, mask = where.input[seen], where.output[0]
+    if is_number(g, name, 0.0, g.rank_of(mask)):
+        return True
+    return g.same_shape(where.input[0], mask) and is_always(g, name, 0)
+
+
 def attention_operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
     """The mask to pass to the operator Attention, which hides a score whose mask is the lowest
-    float, and returns zeros for a query whose keys are all hidden. Refuses if the result could
-    differ.
+    float, or an infinity, and returns zeros for a query whose keys are all hidden. Refuses a mask
+    that is not Where(condition, 0, c) or Where(condition, c, 0).
 
-    1. every query sees a key: the condition of the mask;
-    2. the mask is -inf and the weights that are NaN become 0: the condition of the mask;
-    3. the mask is the lowest float, the weights are equal then: half of it, which is absorbed
-       the same way and is not the lowest float.
+    1. c is higher than the lowest float, -1e9 for instance: the operator adds the mask;
+    2. every query sees a key: the condition of the mask;
+    3. c is -inf and the weights that are NaN become 0: the condition of the mask;
+    4. c is -inf: the mask minus its largest number, NaN for a query whose keys are all hidden;
+    5. c is the lowest float, the weights are equal then: half of it, which is absorbed the same way
+       and is not the lowest float.
 
     :param g: the rewrite
     :param mask: mask added to the scores
     :param guarded: the weights that are NaN become 0
     """
-    condition, hidden = g.known(boolean_mask(g, mask), "the mask may hide everything from a query")
-    if np.float32(hidden) > HIDDEN:
-        g.refuse("the mask may not hide what it lowers")
-    if sees_a_key(g, condition) or (guarded and np.isneginf(hidden)):
-        return condition
-    g.require(np.isfinite(hidden), "the weights of a query that sees nothing are NaN")
-    return g.op.Where(condition, np.float32(0), HIDDEN / np.float32(2))
+    found = boolean_mask(g, mask)
+    hides = found is None
+    found = found or boolean_mask(g, mask, hides=True)
+    condition, hidden = g.known(found, "the mask may hide everything from a query")
+    if np.isfinite(hidden) and hidden > HIDDEN:
+        return mask
+    g.require(hidden <= HIDDEN, "the mask may not hide what it lowers")
+    if (not hides and sees_a_key(g, condition)) or (guarded and np.isneginf(hidden)):
+        return g.op.Not(condition) if hides else condition
+    if np.isneginf(hidden):
+        return g.op.Sub(mask, g.op.ReduceMax(mask, [-1], keepdims=1))
+    numbers = (np.float32(0), HIDDEN / np.float32(2))
+    return g.op.Where(condition, *(reversed(numbers) if hides else numbers))
 
 
 def sees_a_key(g: RewriteContext, condition: str) -> bool:
@@ -222,12 +246,6 @@ def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
         return None
     along = (keys.axis, queries.axis) == (len(shapes[0]) - 1, len(shapes[1]) - 2)
     return queries.first if along else None
-
-
-def first_position(g: RewriteContext, name: str) -> Dim | None:
-    """The number *n* if a result is n, n + 1, n + 2, ... along any axis; None if unknown."""
-    found = positions_of(g, name)
-    return None if found is None else found.first
 
 
 def is_range(g: RewriteContext, name: str) -> bool:

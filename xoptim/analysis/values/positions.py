@@ -167,3 +167,9 @@ _RULES: dict[str, Callable[[RewriteContext, NodeProto, int], Positions | None]] 
     "Sub": _shifted,
     "Concat": _concat,
 }
+
+
+def first_position(g: RewriteContext, name: str) -> Dim | None:
+    """The number *n* if a result is n, n + 1, n + 2, ... along any axis; None if unknown."""
+    found = positions_of(g, name)
+    return None if found is None else found.first

@@ -13,8 +13,7 @@ from xbuilder.operators.op_traits import CARRIERS
 
 from ...authoring.context import RewriteContext
 from ..constants import is_filled_with, scalar_value
-from .masks import first_position
-from .positions import constant_difference
+from .positions import constant_difference, first_position
 
 #: operators whose result holds elements of the first input, and no other
 _MOVES = CARRIERS | {"Cast"}

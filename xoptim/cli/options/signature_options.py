@@ -21,25 +21,40 @@ class SignatureOptions:
     rename_dims: Mapping[str, str]
     renamed: Mapping[str, str]
     keep_outputs: Sequence[str]
+    inputs_order: Sequence[str]
+    cast: Mapping[str, str]
+    dynamic: Mapping[str, Sequence[int | str]]
 
     @property
     def changes(self) -> SignatureChanges:
         """The changes."""
         return SignatureChanges(
-            self.set_dims, self.input_shapes, self.rename_dims, self.renamed, self.keep_outputs
+            self.set_dims,
+            self.input_shapes,
+            self.rename_dims,
+            self.renamed,
+            self.keep_outputs,
+            self.inputs_order,
+            self.cast,
         )
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something is asked for."""
+        return any(vars(self).values())
 
     @property
     def words(self) -> list[str]:
         """The options of the command line that say the same."""
         found = [w for n, s in self.set_dims.items() for w in ("--set-dim", f"{n}={s}")]
-        for name, shape in self.input_shapes.items():
-            found += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
+        for option, shapes in (("--input-shape", self.input_shapes), ("--dynamic", self.dynamic)):
+            for name, shape in shapes.items():
+                found += [option, f"{name}:{','.join(map(str, shape))}"]
         found += [w for n, s in self.rename_dims.items() for w in ("--rename-dim", f"{n}={s}")]
         found += [w for n, s in self.renamed.items() for w in ("--rename", f"{n}={s}")]
-        return found + (
-            ["--keep-outputs", ",".join(self.keep_outputs)] if self.keep_outputs else []
-        )
+        found += ["--keep-outputs", ",".join(self.keep_outputs)] if self.keep_outputs else []
+        found += ["--inputs-order", ",".join(self.inputs_order)] if self.inputs_order else []
+        return found + [w for n, t in self.cast.items() for w in ("--cast", f"{n}={t}")]
 
 
 def _parse_shapes(
@@ -72,9 +87,10 @@ def _parse_names(
     for value in values:
         old, _, new = value.partition("=")
         if not old or not new:
-            raise click.BadParameter(f"{value!r} is not old=new", ctx, param)
+            raise click.BadParameter(f"{value!r} is not {str(param.metavar).lower()}", ctx, param)
         if found.setdefault(old, new) != new:
-            raise click.BadParameter(f"{old!r} has two new names", ctx, param)
+            what = str(param.metavar).rpartition("=")[2].lower().replace("new", "new name")
+            raise click.BadParameter(f"{old!r} has two {what}s", ctx, param)
     return found
 
 
@@ -124,5 +140,25 @@ signature_options = bundled(
         callback=parse_list,
         metavar="A,B",
         help="The outputs to keep, in this order; what only the others need is removed.",
+    ),
+    click.option(
+        "--inputs-order",
+        callback=parse_list,
+        metavar="A,B",
+        help="The first inputs, in this order; the others follow.",
+    ),
+    click.option(
+        "--cast",
+        multiple=True,
+        callback=_parse_names,
+        metavar="NAME=TYPE",
+        help="Another type for an input or an output, with a Cast: x=float16.",
+    ),
+    click.option(
+        "--dynamic",
+        multiple=True,
+        callback=_parse_shapes,
+        metavar="INPUT:SHAPE",
+        help="Makes sizes of an input dynamic, if no node depends on them: x:batch,3,h,w.",
     ),
 )

@@ -58,7 +58,9 @@ def next_commands(request: Request, done: OptimizedModel) -> list[str]:
     options += request.assumed.words
     options += ["--keep-functions"] if task.keep_functions else []
     words = ["xoptim", "bisect", str(request.model), *options, *how.options]
-    if task.target_opset is not None or task.signature:  # the converter may be to blame
+    if (
+        task.target_opset is not None or request.signature.is_changed
+    ):  # the converter may be to blame
         words[1:3] = ["optimize", str(request.model), "--dry-run", "--verify"]
         words += request.signature.words
     lines = [shlex.join(words)]

@@ -22,25 +22,25 @@ class ReportFiles:
     """The reports that are asked for.
 
     :param stats: file for the rows of the engine
-    :param html: file for the report
+    :param page: file for the report
     :param profile: prints a profile of the time
     :param profile_output: file for the profile
     """
 
     stats: Path | None
-    html: Path | None
+    page: Path | None
     profile: bool
     profile_output: Path | None
 
     @property
     def paths(self) -> list[Path | None]:
         """The files to write."""
-        return [self.stats, self.html, self.profile_output]
+        return [self.stats, self.page, self.profile_output]
 
     @property
     def profiles(self) -> bool:
         """Whether the time is measured."""
-        return self.profile or self.profile_output is not None
+        return self.profile or self.profile_output is not None or self.page is not None
 
     @contextmanager
     def staged(self, done: OptimizedModel) -> Iterator[None]:
@@ -51,14 +51,14 @@ class ReportFiles:
         with ExitStack() as files:
             for path, text in (
                 (self.stats, statistics_text(done.rows, self.stats)),
-                (self.html, done.html() if self.html else ""),
+                (self.page, done.html() if self.page else ""),
                 (self.profile_output, profile_file_text(done.profile, self.profile_output)),
             ):
                 files.enter_context(staged_text(path, text))
             yield
 
 
-#: adds ``--stats``, ``--profile``, ``--profile-output``, ``--html`` to a command, as `reports`
+#: adds ``--stats``, ``--profile``, ``--profile-output``, ``--report`` to a command, as `reports`
 report_options = bundled(
     ReportFiles,
     "reports",
@@ -78,6 +78,9 @@ report_options = bundled(
         help="Writes the profile: a drawing (.svg), a page (.html), a text, or rows.",
     ),
     click.option(
-        "--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page."
+        "--report",
+        "page",
+        type=OutputFile([".html", ".htm"]),
+        help="Writes a web page: what changed, the graphs, the rewrites, what was not rewritten.",
     ),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...surgery.signature import cast_inputs
 from ...tasks.optimization import Optimization
 from ...trust.windows.validation import Validation
 from ..options.checks import Checks
@@ -72,7 +73,8 @@ class Request:
         if "inputs" in arguments:  # they have the names of the first model
             new = self.signature.renamed
             sets = arguments["inputs"]
-            arguments["inputs"] = [{new.get(n, n): v for n, v in one.items()} for one in sets]
+            sets = [{new.get(n, n): v for n, v in one.items()} for one in sets]
+            arguments["inputs"] = [cast_inputs(one, self.signature.cast) for one in sets]
         measured = {name: arguments.get(name) for name in ("inputs", "sizes", "seed")}
         if self.output is not None:
             changes["folder"] = target_of(self.output).absolute().parent

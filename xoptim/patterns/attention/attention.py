@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.operators.domains import MICROSOFT
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import other_input
@@ -31,6 +32,10 @@ from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
+#: products of queries and keys
+_PRODUCTS = ("MatMul", f"{MICROSOFT}::FusedMatMul")
+#: what a FusedMatMul does to its operands
+_PLAIN = {"transA": 0, "transB": 0, "transBatchA": 0, "transBatchB": 0}
 #: the scale is an attribute, a float
 _SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
@@ -45,7 +50,8 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     2. the scale is a constant, a factor or a divisor, or there is none; it is positive: operators
        refuse the others, or take a null one for none;
     3. there may be no mask, or one that adds zeros; zeros may replace NaN in the weights:
-       Where(IsNaN(w), 0, w).
+       Where(IsNaN(w), 0, w);
+    4. the product may be a com.microsoft.FusedMatMul that transposes the keys, or scales.
     """
     scores = softmax.input[0]
     shape = g.shape_of(scores)
@@ -53,17 +59,24 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     axis = g.get_attribute_with_default(softmax, "axis", -1)
     g.require(axis in (-1, 3), "the axis is not the last one")
     product, scale, mask = scaled_scores(g, scores)
+    fused = g.get_attributes_with_default(product, **_PLAIN)
+    straight = fused.pop("transB")
+    g.require(not any(fused.values()), "another operand than the keys is transposed")
     g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)
     queries, keys = product.input
     guarded, weighted = weighted_product(g, softmax.output[0])
     values = weighted.input[1]
     shapes = [g.shape_of(name) for name in (queries, keys, values)]
+    if straight:
+        shapes[1] = tuple(shapes[1][axis] for axis in KEYS) if len(shapes[1]) == 4 else ()
     g.require(have_same_heads(g, *shapes), "the products are not those of the same heads")
     g.require(all(map(all, shapes)), "a dimension is null, runtimes refuse it")
     g.require(proven_equal(g, g.shape_of(product.output[0]), shape), "the mask may be broader")
     masks = [mask] if mask and not useless else []
     options = {"scale": scale, "masked": len(masks), "guarded": int(guarded)}
+    if straight:
+        options["straight"] = 1
     inputs = [queries, keys, values, *masks]
     return g.outline(LOCAL, inputs, [weighted.output[0]], **options)
 
@@ -83,17 +96,22 @@ def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str
 
 
 def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
-    """The MatMul producing a result, and the constant that multiplies it."""
-    node = g.producer_or_none(name, "MatMul", "Mul", "Div")
-    if node is None or node.op_type == "MatMul":
+    """The MatMul or FusedMatMul producing a result, and the constant that multiplies it."""
+    node = g.producer_or_none(name, *_PRODUCTS, "Mul", "Div")
+    if node is None or node.op_type in ("MatMul", "FusedMatMul"):
         g.look_at(node)
-        return None if node is None else (node, 1.0)
+        return None if node is None else (node, _alpha(g, node))
     scaled = scaled_operand(g, node)
-    product = None if scaled is None else g.producer_or_none(scaled.data, "MatMul")
+    product = None if scaled is None else g.producer_or_none(scaled.data, *_PRODUCTS)
     if scaled is None or product is None:
         return None
     g.look_at(node, product)
-    return product, scaled.factor
+    return product, scaled.factor * _alpha(g, product)
+
+
+def _alpha(g: RewriteContext, product: NodeProto) -> float:
+    """The factor of a FusedMatMul, 1 for a MatMul."""
+    return float(g.get_attribute_with_default(product, "alpha", 1.0))
 
 
 @rewrite(
@@ -109,11 +127,13 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
        Expand, Reshape; the number of heads is known before and after.
     """
     queries, keys, values = call.input[:3]
-    moved = g.known(transposed(g, keys, KEYS), "the keys are not transposed")
+    options = options_of(call)
+    straight = options.pop("straight", 0)
+    moved = keys if straight else transposed(g, keys, KEYS)
+    moved = g.known(moved, "the keys are not transposed")
     sources = [g.known(repeated(g, n), "a head is not repeated") for n in (moved, values)]
     heads = [g.shape_of(name)[1] for name in sources]
     g.require(heads[0] == heads[1], "keys and values do not have as many heads")
-    options = options_of(call)
     masks = call.input[3 : 3 + options["masked"]]
     g.look_at(call)
     return g.outline(GROUPED, [queries, *sources, *masks], [call.output[0]], **options)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.constants import scalar_value
-from ...analysis.values.masks import causal_positions, first_position
+from ...analysis.values.masks import causal_positions
+from ...analysis.values.positions import first_position
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
 

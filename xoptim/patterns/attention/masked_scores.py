@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from ...analysis.attention.attention import weighted_product
@@ -14,6 +17,11 @@ from ...analysis.values.masks import HIDDEN
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
+#: what replaces a score to hide it, at most
+_HIDES = -1000.0
+#: the exponential of a score lower than another one by this number is 0
+_MARGIN = 1000.0
+
 
 @rewrite("default", root="Where", read_by=("Add", "Softmax"), min_opset=13, name="MaskedScores")
 def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
@@ -21,38 +29,101 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
 
     1. low is the lowest float or an infinity, it absorbs s, which has the shape of the result;
        another term may be added before Softmax. An Expand of c is removed;
-    2. V holds the heads of x @ W + b, x is a normalized sequence, W and b are constants; s is
+    2. or low is a number, -1e9 for instance, whose half is lower than any score, and Softmax reads
+       the result: the lowest float hides as much, the weights are equal where no key is seen;
+    3. V holds the heads of x @ W + b, x is a normalized sequence, W and b are constants; s is
        computed from x, by operations that keep it finite when x is, see
        :mod:`xoptim.analysis.attention.magnitudes`: where x is not finite, the result is NaN anyway.
 
     Attention adds its mask, which is smaller than the scores.
     """
-    result = where.output[0]
-    shape = g.shape_of(result)
-    g.require(len(shape) == 4, "the scores do not have four dimensions")
-    g.require(g.type_of(result) == TensorProto.FLOAT, "the type is not float")
-    side, low = _hidden(g, where)
-    scores = where.input[side]
-    g.require(g.same_shape(scores, result), "the condition may be broader")
-    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
-    largest = Magnitudes(g, projected_sequence_of(g, result)).largest(scores)
+    masked = _read(g, where)
+    largest = Magnitudes(g, projected_sequence_of(g, where.output[0])).largest(masked.scores)
     absorbed = largest is not None and largest <= ABSORBED
     g.require(absorbed, "a score may not be finite where the values are")
+    if masked.low <= HIDDEN:
+        return masked.added(g, masked.low)
+    alone = g.reader_or_none(where.output[0], "Softmax") is not None
+    g.require(alone, "another number is added, which may hide more")
+    lowest = largest is not None and masked.low <= -2 * largest - _MARGIN
+    g.require(lowest, "a score may be as low as what hides others")
+    return masked.added(g, float(HIDDEN))
+
+
+@rewrite(
+    "approximate",
+    root="Where",
+    read_by="Softmax",
+    min_opset=13,
+    precision="approximate",
+    name="FiniteScores",
+)
+def finite_scores(g: RewriteContext, where: NodeProto) -> NewNode:
+    """Softmax(Where(c, s, low)) -> Softmax(s + Where(c, 0, low)), also Where(c, low, s).
+
+    1. low is an infinity, or a number, at most -1000, which half of the lowest one replaces; s has
+       four dimensions, the shape of the result, it is float or float16. An Expand of c is removed;
+    2. scores are taken for finite, and smaller than low: a NaN or an infinity that was hidden makes
+       a NaN of its row; in float16, the weights of a query that sees no key may not be equal.
+
+    It is MaskedScores where nothing says how large the scores are.
+    """
+    masked = _read(g, where, (TensorProto.FLOAT, TensorProto.FLOAT16))
+    softmax = g.reader_or_none(where.output[0], "Softmax")
+    rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3
+    g.require(rows, "it is not a Softmax of rows")
+    lowest = float(np.finfo(masked.dtype(g)).min) / 2
+    return masked.added(g, masked.low if np.isneginf(masked.low) else lowest)
+
+
+class _Masked(NamedTuple):
+    """Scores of which a Where hides some.
+
+    :param condition: true where they are seen, or where they are hidden
+    :param scores: the scores
+    :param low: what replaces those that are hidden
+    :param hides: the condition is true where they are hidden
+    """
+
+    condition: str
+    scores: str
+    low: float
+    hides: bool
+
+    def dtype(self, g: RewriteContext) -> np.dtype:
+        """The type of the scores."""
+        return oh.tensor_dtype_to_np_dtype(g.type_of(self.scores))
+
+    def added(self, g: RewriteContext, low: float) -> NewNode:
+        """The scores, plus a number where they are hidden."""
+        zero, lowest = (np.array(v, dtype=self.dtype(g)) for v in (0, low))
+        numbers = (lowest, zero) if self.hides else (zero, lowest)
+        return g.op.Add(self.scores, g.op.Where(self.condition, *numbers))
+
+
+def _read(
+    g: RewriteContext, where: NodeProto, types: tuple[int, ...] = (TensorProto.FLOAT,)
+) -> _Masked:
+    """Reads a Where that replaces scores, of one of some types, by a negative number."""
+    result = where.output[0]
+    g.require(len(g.shape_of(result)) == 4, "the scores do not have four dimensions")
+    g.require(g.type_of(result) in types, "the type is not float")
+    side, low = _hidden(g, where)
+    g.require(g.same_shape(where.input[side], result), "the condition may be broader")
+    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
     condition = where.input[0]
     expand = g.producer_or_none(condition, "Expand")
     if expand is not None:
         g.look_at(expand)
         condition = expand.input[0]
-    zero, lowest = np.float32(0), np.float32(low)
-    mask = g.op.Where(condition, *((zero, lowest) if side == 1 else (lowest, zero)))
-    return g.op.Add(scores, mask)
+    return _Masked(condition, where.input[side], low, side == 2)
 
 
 def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
     """The index of the scores in a Where that hides them, and the number that hides them."""
     for side in (1, 2):
         value = scalar_constant(g, where.input[3 - side], 4)
-        if value is not None and value.item() <= HIDDEN:
+        if value is not None and value.item() <= _HIDES:
             return side, float(value.item())
     return g.refuse("no score is hidden")
 

@@ -21,20 +21,6 @@ from ...catalogue import rewrite
 _TO_SOFTMAX = 3
 
 
-@rewrite("default", root="Expand", priority="first", min_opset=8)
-def expand(g: RewriteContext, node: NodeProto) -> str:
-    """Expand(x, shape) -> x when x already has the shape of the result.
-
-    1. Both shapes are static and equal.
-    2. Their dimensions, symbols included, are proven equal.
-    """
-    x, y = g.inputs(node)[0], node.output[0]
-    g.known(moved_shape(g, x), "a shape is not known")
-    g.shape_of(y, "a shape is not known")
-    g.require(g.same_shape(x, y), "the shape may change")
-    return x
-
-
 def shapes_of_one_rank(g: RewriteContext, node: NodeProto) -> tuple[Shape, Shape]:
     """Shapes of the operand and of the result of an Expand that adds no dimension."""
     before = g.known(moved_shape(g, node.input[0]), "a shape is not known")
@@ -43,41 +29,32 @@ def shapes_of_one_rank(g: RewriteContext, node: NodeProto) -> tuple[Shape, Shape
     return before, after
 
 
-@rewrite("default", root="Expand", priority="first", min_opset=8)
+@rewrite("default", root="Expand", priority="first", min_opset=8, aliases="ShapeBasedConcatExpand")
 def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(x, shape) -> Expand(x, constant) when the dimensions of the result tell it.
 
     1. A known dimension is written as it is.
     2. A dimension that does not change is written 1.
+    3. Exactly one dimension changes into an unknown one: Expand(x, Concat(1, d1, 1, ...)), where d1
+       is its piece of the Concat, of pieces of one element, that makes the shape of this node only.
     """
     g.require(not g.is_constant(node.input[1]), "the shape is already constant")
     before, after = shapes_of_one_rank(g, node)
-    same = dims_are_equal(g)
-    target = [1 if same(a, b) else b for a, b in zip(before, after, strict=True)]
-    static = [d for d in target if isinstance(d, int)]
-    g.require(static == target, "a dimension changes into an unknown one")
-    return g.op.Expand(node.input[0], static)
-
-
-@rewrite("default", root="Expand", min_opset=8)
-def shape_based_concat_expand(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Expand(x, Concat(d0, d1, ...)) -> Expand(x, Concat(1, d1, 1, ...)).
-
-    Each piece has one element and exactly one dimension is not proven to stay the same: its piece
-    is the only one that matters. Nothing else reads the shape.
-    """
+    stays = list(map(dims_are_equal(g), before, after))
+    target = [1 if same else dim for same, dim in zip(stays, after, strict=True)]
+    static = [dim for dim in target if isinstance(dim, int)]
+    if static == target:
+        return g.op.Expand(node.input[0], static)
     concat = g.known(g.before_or_none(node, "Concat", index=1), "no Concat makes the shape")
     g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
     single = all(g.shape_or_none(name) == (1,) for name in concat.input)
     g.require(single, "a piece may not have one element")
-    before, after = shapes_of_one_rank(g, node)
     g.require(len(after) == len(concat.input), "the rank changes")
-    stays = list(map(dims_are_equal(g), before, after))
     g.require(stays.count(False) == 1, "not one dimension changes")
-    pieces = list(zip(concat.input, stays, strict=True))
-    others = (name for name, same in pieces if same)
+    others = [name for name, same in zip(concat.input, stays, strict=True) if same]
     g.require(any(int_values(g, name) != (1,) for name in others), "the others are already 1")
-    return g.op.Expand(node.input[0], g.op.Concat(*([1] if s else n for n, s in pieces), axis=0))
+    pieces = [[1] if same else n for n, same in zip(concat.input, stays, strict=True)]
+    return g.op.Expand(node.input[0], g.op.Concat(*pieces, axis=0))
 
 
 @rewrite(

@@ -7,11 +7,10 @@ from onnx import NodeProto, TensorProto
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.operators.domains import CUDA_DOMAIN
 from xbuilder.operators.op_traits import ARITHMETIC, is_float_of
-from xbuilder.tensors.bits import is_packed
 
 from ...analysis.kernels import require_cpu_kernel
 from ...analysis.values.infinities import may_hold_infinities
-from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
 
@@ -89,17 +88,6 @@ def target_type(node: NodeProto) -> int:
         name = att.s.decode("utf-8", errors="replace").upper()
         return int(dict(TensorProto.DataType.items()).get(name, 0))
     return int(att.i)
-
-
-@rule("default", "y = Cast(x, **_); y -> x", priority="first")
-def cast(g: RewriteContext, x: str, y: str) -> Refusal | None:
-    """Cast(X, T) -> Identity(X) when the type of X is T."""
-    known = g.type_or_none(x)
-    g.require(known, "the type of the input is not known")
-    if known != target_type(g.before(y)):
-        return g.no("the type changes")
-    g.require(not (g.is_output(y) and is_packed(known)), "no runtime has Identity for this type")
-    return None
 
 
 @rule(

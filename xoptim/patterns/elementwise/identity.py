@@ -9,14 +9,16 @@ from onnx import NodeProto
 
 from xbuilder.dims import normalize_axis, prove_ge
 from xbuilder.operators.op_traits import ARITHMETIC
+from xbuilder.tensors.bits import is_packed
 
-from ...analysis.arguments import optional_input
+from ...analysis.arguments import int_attribute, optional_input
 from ...analysis.constants import Ints, int_values, is_filled_with
 from ...analysis.permutations import is_identity, perm_of
+from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.values.signed_zeros import SEEN, is_negative_zero, sees_sign_of_zero
 from ...authoring import Refusal, RewriteContext
-from ...catalogue import rewrite
 from ...declarative import rule
+from .cast import target_type
 
 #: scale, bias, mean, variance of a normalization that does nothing
 UNIT_NORMALIZATION = (1, 0, 0, 1)
@@ -42,8 +44,27 @@ def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
     return None if is_identity(perm) else g.no("the permutation moves axes")
 
 
+def _casts_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
+    known = g.type_or_none(node.input[0])
+    g.require(known, "the type of the input is not known")
+    if known != target_type(node):
+        return g.no("the type changes")
+    packed = g.is_output(node.output[0]) and is_packed(known)
+    return g.no("no runtime has Identity for this type") if packed else None
+
+
+def _drops_nothing(g: RewriteContext, node: NodeProto) -> None:
+    training = optional_input(node, 2)
+    g.require(not training or is_filled_with(g, training, False), "it may be training")
+    tested = g.main_opset >= 7 or g.get_attribute_with_default(node, "is_test", 0)
+    g.require(tested, "it is training")
+
+
 def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
-    x = g.inputs(node)[0]
+    x, given = g.inputs(node)[0], optional_input(node, 4)
+    one = not given or set(int_values(g, given) or (0,)) == {1}
+    if one and g.same_shape(x, node.output[0]):
+        return
     starts, ends, axes, steps, last = _bounds(g, node)
     g.require(all(s == 1 for s in steps), "a step is not 1")
     axes = axes or tuple(range(len(starts)))
@@ -85,11 +106,35 @@ def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
 
 def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:
     x, shape = g.inputs(node)
-    dims = g.known(int_values(g, shape), "the shape is not known")
-    g.require(all(d == 1 for d in dims), "a dimension may be expanded")
-    rank = g.rank_or_none(x)
-    same = not dims or (rank is not None and rank >= len(dims))
-    g.require(same, "the rank may change")
+    dims, rank = int_values(g, shape), g.rank_or_none(x)
+    if dims is not None and set(dims) <= {1} and len(dims) <= (rank or 0):
+        return
+    g.known(moved_shape(g, x), "a shape is not known")
+    g.shape_of(node.output[0], "a shape is not known")
+    g.require(g.same_shape(x, node.output[0]), "the shape may change")
+
+
+def _reshapes_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
+    g.require(g.main_opset >= 5, "the opset is too old")
+    data, result = node.input[0], node.output[0]
+    rank = g.rank_of(data)
+    if g.rank_or_none(result) not in (rank, None):
+        return g.no("the rank changes")
+    same = g.same_shape(data, result) and reshaped(g, node) is not None
+    g.require(same or _copies_every_dimension(g, node, rank), "the shape may change")
+    return None
+
+
+def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
+    """Whether a Reshape copies every dimension, except at most one deduced from the others."""
+    target = int_values(g, node.input[1])
+    if target is None or len(target) != rank:
+        return False
+    if target == (-1,):
+        return True
+    if int_attribute(node, "allowzero", 0) != 0:
+        return False
+    return all(d in (0, -1) for d in target) and target.count(-1) <= 1
 
 
 def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
@@ -133,6 +178,9 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
     "Transpose": _moves_nothing,
     "Slice": _cuts_nothing,
     "Expand": _expands_nothing,
+    "Reshape": _reshapes_nothing,
+    "Cast": _casts_nothing,
+    "Dropout": _drops_nothing,
     "BatchNormalization": _normalizes_nothing,
     "Pad": _pads_nothing,
     "Resize": _resizes_nothing,
@@ -145,7 +193,10 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
     "y = x + 0 | x - 0; y -> x",
     *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS if op_type not in ARITHMETIC),
     priority="first",
-    aliases="BatchNormalization",
+    aliases=(
+        *("BatchNormalization", "Cast", "Dropout", "Expand"),
+        *("Reshape", "ShapeBasedIdentity", "ShapedBasedReshape"),
+    ),
 )
 def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     """op(X, neutral) -> Identity(X).
@@ -155,24 +206,21 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
        rank of X, each of its dimensions is 1 or the one of X. `X + 0.0` turns -0.0 into 0.0, as
        `X - -0.0` does: nothing after it may tell one from the other.
     2. `Transpose(X)` with an identity permutation, or of rank 0 or 1 without permutation.
-    3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1.
-    4. `Expand(X)` to a shape made of ones, not longer than the rank of X.
+    3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1; or steps 1 and
+       a result proven to have the shape of X.
+    4. `Expand(X)` to a shape made of ones, not longer than the rank of X, or to the shape of X:
+       dimensions, symbols included, are proven equal.
     5. `BatchNormalization(X)` in inference, with unit scale and variance, null bias, mean and
        epsilon. The default epsilon, 1e-5, is not null, even for float16. It turns -0.0 into 0.0.
     6. `Pad(X)` whose pads are all null.
     7. `Resize(X)` whose scales are all 1, or whose sizes are those of X, and which does not crop.
+    8. `Reshape(X)` to (0, ..., -1, ..., 0), of the rank of X, at most one -1, without `allowzero`,
+       or to dimensions, symbols included, proven equal to those of X.
+    9. `Cast(X)` to the type of X.
+    10. `Dropout(X)` when nothing reads the mask and nothing is dropped: `training_mode` is missing
+        or is a constant equal to False, the opset is 7 to 11, or `is_test` is 1 before.
 
     Cost: O(1), or O(n) when a constant of n elements (2^18 at most) is read.
     """
     node = None if y is None else g.producer_or_none(y)
     return None if node is None else _CONDITIONS[node.op_type](g, node)
-
-
-@rewrite("default", root="Slice", priority="first")
-def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
-    """Slice(X) -> X when every step is 1 and the result is proven to have the shape of X."""
-    x, steps = g.inputs(node)[0], optional_input(node, 4)
-    ones = not steps or set(int_values(g, steps) or (0,)) == {1}
-    g.require(ones, "a step is not 1")
-    g.require(g.same_shape(x, node.output[0]), "the shape may change")
-    return x

@@ -13,14 +13,18 @@ from ...catalogue import rewrite
 from ...declarative import rule
 
 
-@rule("default", "Not(Not(x)) -> x", sole_use=False)
+@rule(
+    "default",
+    "Not(Not(x)) -> x",
+    "Where(Not(c), x, y) -> Where(c, y, x)",
+    sole_use=False,
+    aliases="NotWhere",
+)
 def not_not(g: RewriteContext) -> None:
-    """Not(Not(X)) -> X. The inner Not is kept if something else reads it."""
+    """Not(Not(X)) -> X, Where(Not(C), X, Y) -> Where(C, Y, X).
 
-
-@rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9, sole_use=False)
-def not_where(g: RewriteContext) -> None:
-    """Where(Not(C), X, Y) -> Where(C, Y, X). Not is kept if something else reads it."""
+    The inner Not is kept if something else reads it.
+    """
 
 
 @rewrite("default", root=("And", "Or"), min_opset=7)

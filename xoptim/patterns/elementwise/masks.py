@@ -59,14 +59,18 @@ def where_cast(g: RewriteContext, y: str) -> dict[str, int]:
     "Equal(Cast(b, **_), 0) -> Not(b)",
     "Less(Cast(b, **_), 1) -> Not(b)",
     "LessOrEqual(Cast(b, **_), 0) -> Not(b)",
+    "y = Cast(1 - Cast(b, **_), **_); y -> Not(b)",
     sole_use=False,
+    aliases="CastComplement",
 )
-def cast_compare(g: RewriteContext, b: str) -> None:
+def cast_compare(g: RewriteContext, b: str, y: str | None) -> None:
     """Cast(B) == 1 -> B, Cast(B) == 0 -> Not(B), for a boolean B.
 
     1. The comparison may be `> 0`, `>= 1`, `< 1`, `<= 0`.
-    2. The number is a constant that keeps the shape of B; Cast is kept if something else reads it.
+    2. Cast(1 - Cast(B)) to a boolean -> Not(B).
+    3. The number is a constant that keeps the shape of B; Cast is kept if something else reads it.
     """
+    g.require(y is None or g.type_or_none(y) == TensorProto.BOOL, "the result is not a boolean")
     g.require(g.type_or_none(b) == TensorProto.BOOL, "what is cast is not a boolean")
 
 
@@ -116,13 +120,6 @@ def sub_cast_mul(g: RewriteContext, b: str, y: str, value: float) -> dict[str, N
     known = g.type_or_none(y) in _MASKS
     g.require(known, "the type is not float, double, int32 nor int64")
     return {y: g.op.Where(b, g.scalar(0, y), g.scalar(value, y))}
-
-
-@rule("default", "y = Cast(1 - Cast(b, **_), **_); y -> Not(b)")
-def cast_complement(g: RewriteContext, b: str, y: str) -> None:
-    """Cast(1 - Cast(B)) to a boolean -> Not(B), for a boolean B."""
-    g.require(g.type_or_none(y) == TensorProto.BOOL, "the result is not a boolean")
-    g.require(g.type_or_none(b) == TensorProto.BOOL, "what is cast is not a boolean")
 
 
 @rule("default", "s = 1 - m; y = Where(Cast(s, **_), value, s); y", min_opset=11)

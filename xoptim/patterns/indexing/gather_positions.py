@@ -8,16 +8,19 @@ from math import prod
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, is_static
+from xbuilder.dims import Dim, Shape, is_static, prove_ge
 
 from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axis_of, moved_axes
-from ...analysis.constants import Ints, int_values, scalar_dim
+from ...analysis.constants import Ints, int_values, scalar_dim, scalar_index
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.counted_positions import require_plain_range
 from ...analysis.values.masks import is_range
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
+
+#: reason of a refusal
+OUTSIDE = "a position may be out of bounds, where the original reads no element"
 
 
 @rewrite("default", root="GatherND", reads="Concat", min_opset=13, name="GatherNDPositions")
@@ -25,7 +28,7 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """GatherND(x, rows and positions) -> Unsqueeze(Gather(Gather(x, rows), positions, axis=1)).
 
     1. x is a matrix; the coordinates are two vectors, each along its own axis, expanded; the axis
-       of the first one is before the other one;
+       of the first one is before the other one; both have elements, or none is out of bounds;
     2. a vector is 0, 1, 2, ..., for every row or column of x: they are all read, Unsqueeze(x).
     """
     x, indices = g.inputs(node)
@@ -48,6 +51,7 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     for axis, vector in enumerate((rows, positions)):
         if not _is_every(g, vector, shape[axis]):
             require_plain_range(g, x, axis, vector)
+            _require_no_error(g, vector, shape[axis], counts[1 - axis])
             read = g.op.Gather(read, vector, axis=axis)
     axes = [axis for axis in range(rank - 1) if axis not in lengths]
     return g.op.Unsqueeze(read, axes=axes) if axes else read
@@ -81,6 +85,7 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     every = _is_every(g, rows, shape[0])
     if not every:
         require_plain_range(g, x, 0, rows)
+        _require_no_error(g, rows, shape[0], shape[1])
     read = x if every else g.op.Gather(x, rows, axis=0)
     axes = [axis for axis in range(rank) if axis not in lengths]
     end = _reshaped(g, node, expected)
@@ -123,6 +128,32 @@ def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
 def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
     """Whether a vector is 0, 1, 2, ..., as long as a dimension."""
     return is_range(g, vector) and dims_are_equal(g)(g.shape_of(vector)[0], dim)
+
+
+def _require_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) -> None:
+    """Refuses positions that may be out of bounds if no element is read: the original does not look
+    at them.
+
+    :param g: the optimizer
+    :param vector: the positions
+    :param length: the dimension they are in
+    :param others: the number of elements that are read at each of them
+    """
+    constraints = g.get_registered_constraints()
+    if prove_ge(others, 1, constraints) is True:
+        return
+    run = g.producer_or_none(vector, "Range")
+    if run is None:
+        g.refuse(OUTSIDE)
+    start, limit = (scalar_dim(g, name) for name in run.input[:2])
+    inside = (
+        start is not None
+        and limit is not None
+        and (scalar_index(g, run.input[2]) or 0) > 0
+        and prove_ge(start, 0, constraints) is True
+        and prove_ge(length, limit, constraints) is True
+    )
+    g.require(inside, OUTSIDE)
 
 
 def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:

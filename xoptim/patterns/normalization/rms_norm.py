@@ -12,26 +12,37 @@ from ...catalogue import rewrite
 from ...declarative import rule
 from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
 
+_MEAN = "v = ReduceMean(x ** 2 | x * x, *_, **_)"
 #: x / sqrt(mean(x^2) + epsilon)
-RMS = f"v = ReduceMean(x ** 2 | x * x, *_, **_); {over_root('x')}"
+RMS = f"{_MEAN}; {over_root('x')}"
 #: the same, and the inverse of the deviation, that something else reads
-RMS_AND_INVERSE = """v = ReduceMean(x ** 2 | x * x, *_, **_); e = v + epsilon;
+RMS_AND_INVERSE = f"""{_MEAN}; e = v + epsilon;
     s = Sqrt(e) | e ** 0.5; i = Reciprocal(s) | 1 / s | e ** -0.5; y = x * i; (y, i)"""
+#: x / sqrt(mean(x^2)), alone and with the inverse of the deviation
+BARE = f"""{_MEAN}; s = Sqrt(v) | v ** 0.5;
+    y = x / s | x * (Reciprocal(s) | 1 / s) | x * v ** -0.5; y"""
+BARE_AND_INVERSE = f"""{_MEAN};
+    s = Sqrt(v) | v ** 0.5; i = Reciprocal(s) | 1 / s | v ** -0.5; y = x * i; (y, i)"""
 
 
 def rms_operator(
-    g: RewriteContext, op_type: str, x: str, v: str, y: str, epsilon: float
+    g: RewriteContext, op_type: str, x: str, v: str, y: str, epsilon: float | None
 ) -> dict[str, NewNode]:
-    """The operator that computes :data:`RMS`, and the results it replaces.
+    """The operator that computes :data:`RMS` or :data:`BARE`, and the results it replaces.
+
+    Without epsilon, or if it is null, the operands have to be in float: the operator computes in
+    float, a small number of float16 has a square that is 0 there.
 
     :param g: the rewrite
     :param op_type: the operator to write
     :param x: the operand
     :param v: mean of the squares
     :param y: the result
-    :param epsilon: its value
+    :param epsilon: its value, None without epsilon
     """
-    shape = normalized_operand(g, x, epsilon)
+    epsilon = epsilon or 0.0
+    in_float = g.type_or_none(x) == TensorProto.FLOAT
+    shape = normalized_operand(g, x, 1.0 if in_float and epsilon == 0 else epsilon)
     axis = trailing_axis(g, v, len(shape))
     g.require(axis == -1, "the axis is not the last one only")
     x, y = _without_casts(g, x, y)
@@ -54,6 +65,7 @@ def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
 @rule(
     "default",
     RMS,
+    BARE,
     root="v",
     behind="LayerNormalization",
     min_opset=23,
@@ -61,14 +73,15 @@ def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
     name="RMSNormalization",
 )
 def rms_normalization(
-    g: RewriteContext, x: str, v: str, y: str, epsilon: float
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float | None
 ) -> dict[str, NewNode]:
     """x / sqrt(mean(x^2) + epsilon) -> RMSNormalization(x, ones).
 
     1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, keepdims=1, whose length
        is known, or proven not to be null;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
-    3. x is cast to float and the result is cast back: the operator does both by itself.
+    3. x is cast to float and the result is cast back: the operator does both by itself;
+    4. there may be no epsilon, or 0, in float: a row of zeros gives NaN in both cases.
     """
     return rms_operator(g, "RMSNormalization", x, v, y, epsilon)
 

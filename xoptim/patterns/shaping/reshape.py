@@ -7,59 +7,34 @@ Two rules of Reshape decide everything here: without `allowzero`, 0 copies the d
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import prod
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, is_static
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints, int_values
 from ...analysis.reshapes import moved_shape, reshaped, squeeze_or_unsqueeze
-from ...analysis.shapes import dims_are_equal, positive
-from ...authoring import NewNode, Refusal, RewriteContext
+from ...analysis.shapes import dims_are_equal, ones_difference, positive
+from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 #: operators that change the shape only
 _BEFORE = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
 
-def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
-    """Whether a Reshape copies every dimension, except at most one deduced from the others."""
-    target = int_values(g, node.input[1])
-    if target is None or len(target) != rank:
-        return False
-    if target == (-1,):
-        return True
-    if int_attribute(node, "allowzero", 0) != 0:
-        return False
-    return all(d in (0, -1) for d in target) and target.count(-1) <= 1
-
-
-@rewrite("default", root="Reshape", priority="first", min_opset=5, aliases="Reshape")
-def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
-    """Reshape(x, shape) -> x when the shape cannot change.
-
-    1. The shape is (0, ..., -1, ..., 0), of the rank of x, at most one -1, `allowzero` is not set.
-    2. The dimensions before and after, symbols included, are proven equal.
-    """
-    record = g.record(node)
-    data, result = record.inputs[0], record.outputs[0]
-    rank = g.rank_of(data)
-    if g.rank_or_none(result) not in (rank, None):
-        return g.no("the rank changes")
-    same = g.same_shape(data, result) and reshaped(g, node) is not None
-    g.require(same or _copies_every_dimension(g, node, rank), "the shape may change")
-    return data
-
-
 @rewrite(
     "default",
-    root="Reshape",
+    root=("Flatten", "Reshape"),
     after=_BEFORE,
     priority="first",
     min_opset=5,
-    aliases=("FlattenReshape", "UnsqueezeOrSqueezeReshape"),
+    aliases=(
+        *("FlattenReshape", "SqueezeFlatten"),
+        *("UnsqueezeOrSqueezeReshape", "UnsqueezeReshape"),
+    ),
 )
 def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Reshape(move(x), t) -> Reshape(x, t), move is Reshape, Flatten, Squeeze or Unsqueeze.
@@ -69,14 +44,38 @@ def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     3. It copies a known dimension: it is replaced by it.
     4. It copies an unknown dimension and all the others are positive integers: it becomes -1.
     5. The result has the shape of x: it is x.
-    6. If the inner result is used elsewhere, the first node is kept for the others.
+    6. A 0 of t copies another dimension, and the result is x with more dimensions 1, or fewer:
+       Unsqueeze(x, axes) or Squeeze(x, axes), from opset 13.
+    7. Flatten(move(x)) -> Reshape(x, (-1, n)) or Reshape(x, (n, -1)), n being the product of the
+       dimensions after the axis or before it, if they are known and not null.
+    8. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, *_BEFORE)
     x = g.record(first).inputs[0]
     if g.same_shape(x, second.output[0]):
         return x
+    if second.op_type == "Flatten":
+        return g.op.Reshape(x, _flat_target(g, second))
+    if g.main_opset >= 13 and 0 in (int_values(g, second.input[1]) or ()):
+        before, after = moved_shape(g, x), reshaped(g, second)
+        change = ones_difference(before or (), after or (), dims_are_equal(g))
+        if before and after and change:
+            moved: NewNode = getattr(g.op, change[0])(x, axes=change[1])
+            return moved
     target = _target_elsewhere(g, first, second)
     return g.like(second, x, second.input[1]) if target is None else g.op.Reshape(x, target)
+
+
+def _flat_target(g: RewriteContext, flatten: NodeProto) -> Ints:
+    """The rows and the columns of a Flatten, one of them deduced; refuses if both are unknown."""
+    dims = g.shape_of(flatten.input[0])
+    axis = int_attribute(flatten, "axis", 1)
+    if axis is None or not -len(dims) <= axis <= len(dims):
+        g.refuse("no axis")
+    axis = axis + len(dims) if axis < 0 else axis
+    rows, columns = (prod(d) if is_static(d) else 0 for d in (dims[:axis], dims[axis:]))
+    g.require(rows or columns, "the dimensions are not known, or may be null")
+    return (-1, columns) if columns else (rows, -1)
 
 
 def _target_elsewhere(g: RewriteContext, first: NodeProto, second: NodeProto) -> Ints | None:
@@ -135,21 +134,6 @@ def _without_wrong_zeros(
         return None
     new[holes[0]] = -1
     return tuple(new)
-
-
-@rewrite("default", root="Reshape", after="Unsqueeze", priority="first", min_opset=13)
-def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
-    """Reshape(Unsqueeze(x, 2), (0, 1, -1, 0)) -> Unsqueeze(x, 1), x has three dimensions.
-
-    If the inner result is used elsewhere, the first Unsqueeze is kept for the others.
-    """
-    first = g.before(second, "Unsqueeze")
-    shape = int_values(g, second.input[1])
-    g.require(shape == (0, 1, -1, 0), "the shape is not (0, 1, -1, 0)")
-    g.require(int_attribute(second, "allowzero", 0) == 0, "allowzero is set")
-    g.require(g.rank_or_none(first.input[0]) == 3, "the rank is not 3")
-    g.require(moved_axes(g, first) == (2,), "the axis is not 2")
-    return g.op.Unsqueeze(first.input[0], axes=[1])
 
 
 @rewrite("default", root=("Reshape", "Expand"), priority="first", min_opset=18)

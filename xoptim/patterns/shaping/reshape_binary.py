@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, normalize_axes
+from xbuilder.dims import normalize_axes
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
-from ...analysis.constants import Ints, int_values
+from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
@@ -62,76 +62,47 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
     return g.like(first, g.like(node, *sources), first.input[1])
 
 
-def _shape_without(g: RewriteContext, reshape: NodeProto, target: Ints, axes: Ints) -> Ints | None:
-    """The shape without some axes, None if a 0 would copy another dimension."""
-    if int_attribute(reshape, "allowzero", 0) != 0 and 0 in target:
-        return None
-    shape = moved_shape(g, reshape.output[0])
-    new: list[int] = []
-    for i, value in enumerate(target):
-        if i in axes:
-            continue
-        dim: Dim = value
-        if value == 0 and i > min(axes):
-            dim = shape[i] if shape is not None else 0
-            if not isinstance(dim, int) or dim == 0:
-                return None
-        new.append(int(dim))
-    return tuple(new)
-
-
-@rewrite("default", root="Squeeze", after="Reshape", min_opset=5)
-def reshape_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
+@rewrite(
+    "default",
+    root=("Squeeze", "Unsqueeze"),
+    after="Reshape",
+    min_opset=5,
+    aliases="ReshapeUnsqueeze",
+)
+def reshape_squeeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Squeeze(Reshape(x, shape), axes) -> Reshape(x, shape without the axes).
 
-    1. Every removed dimension is written 1 in the constant shape.
-    2. A 0 before the first axis still copies the same dimension, one after it must be known.
-    3. If the inner result is used elsewhere, the first Reshape is kept for the others.
+    1. The shape is constant, every dimension that is removed is written 1 in it.
+    2. Unsqueeze(Reshape(x, shape), axes) -> Reshape(x, shape with 1 at the axes). Several Unsqueeze
+       read the inner result: each becomes a Reshape, nothing else reads it.
+    3. A 0 before the first axis still copies the same dimension, one after it must be known.
+    4. If something else reads what is squeezed, the first Reshape is kept for it.
     """
     reshape = g.before(node, "Reshape")
+    x, result = reshape.input[0], reshape.output[0]
+    readers = [node]
+    if node.op_type == "Unsqueeze":
+        readers = [*g.next_nodes(result)]
+        alone = all(n.op_type == "Unsqueeze" and not n.domain for n in readers)
+        g.require(alone and g.is_used_only_by(result, *readers), "the result is used elsewhere")
+        g.look_at(*readers)
+    return {n.output[0]: g.op.Reshape(x, _target_after(g, reshape, n)) for n in readers}
+
+
+def _target_after(g: RewriteContext, reshape: NodeProto, node: NodeProto) -> list[int]:
+    """The target of a Reshape, with the dimensions 1 the next node removes, or adds."""
     target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
-    axes = normalize_axes(axes_of(g, node) or (), len(target))
-    if not axes or any(target[a] != 1 for a in axes):
-        g.refuse("the axes are not known, or not 1 in the shape")
-    new = _shape_without(g, reshape, target, axes)
-    return g.op.Reshape(
-        reshape.input[0], g.known(new, "a 0 copies an unknown dimension after the axes")
-    )
-
-
-@rewrite("default", root="Reshape", read_by="Unsqueeze", min_opset=5)
-def reshape_unsqueeze(g: RewriteContext, reshape: NodeProto) -> dict[str, NewNode]:
-    """Unsqueeze(Reshape(x, shape), axes) -> Reshape(x, shape with 1 at the axes).
-
-    1. The shape is a constant, a 0 copies a dimension before the first axis.
-    2. Several Unsqueeze read the inner result: each becomes a Reshape, nothing else reads it.
-    """
-    result = reshape.output[0]
-    target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
-    readers = g.next_nodes(result)
-    alone = g.is_used_only_by(result, *readers) and all(
-        n.op_type == "Unsqueeze" and not n.domain for n in readers
-    )
-    g.require(alone, "the inner result is used elsewhere")
-    g.look_at(*readers)
-    return {
-        node.output[0]: g.op.Reshape(reshape.input[0], _shape_with(g, reshape, target, node))
-        for node in readers
-    }
-
-
-def _shape_with(
-    g: RewriteContext, reshape: NodeProto, target: Ints, unsqueeze: NodeProto
-) -> list[int]:
-    """A target shape, with the dimensions an Unsqueeze adds."""
-    added = axes_of(g, unsqueeze) or ()
-    axes = normalize_axes(added, len(target) + len(added)) or ()
+    adds, written = node.op_type == "Unsqueeze", axes_of(g, node) or ()
+    axes = normalize_axes(written, len(target) + len(written) * adds) or ()
     g.require(axes, "the axes are not known")
-    copies = 0 in target[min(axes) :] or (
-        0 in target and int_attribute(reshape, "allowzero", 0) != 0
-    )
-    g.require(not copies, "a 0 would copy another dimension")
-    new = list(target)
+    g.require(adds or all(target[a] == 1 for a in axes), "a dimension is not 1 in the shape")
+    copied = 0 not in target or int_attribute(reshape, "allowzero", 0) == 0
+    shape, first = moved_shape(g, reshape.output[0]) or target, min(axes)
+    new = [shape[i] if d == 0 and i >= first else d for i, d in enumerate(target)]
+    known = [d for i, d in enumerate(new) if isinstance(d, int) and (d or i < first)]
+    g.require(copied and len(known) == len(new), "a 0 would copy another dimension")
+    if not adds:
+        return [d for i, d in enumerate(known) if i not in axes]
     for axis in sorted(axes):
-        new.insert(axis, 1)
-    return new
+        known.insert(axis, 1)
+    return known

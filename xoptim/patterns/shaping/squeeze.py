@@ -1,14 +1,11 @@
-"""Merges Squeeze and Unsqueeze with each other, and with a Flatten."""
+"""Merges Squeeze and Unsqueeze with each other."""
 
 from __future__ import annotations
 
-from math import prod
-
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, is_static, normalize_axes
+from xbuilder.dims import normalize_axes
 
-from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import Ints
 from ...analysis.shapes import ones_difference
@@ -80,27 +77,3 @@ def squeeze_unsqueeze(g: RewriteContext, second: NodeProto) -> str | NewNode:
     op_type, axes = g.known(step, "both nodes are needed, or the rank is not known")
     new: str | NewNode = x if op_type == "Identity" else getattr(g.op, op_type)(x, axes=axes)
     return new
-
-
-@rewrite("default", root="Flatten", after=("Reshape", "Squeeze", "Unsqueeze"), min_opset=5)
-def squeeze_flatten(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Flatten(Squeeze(x)) -> Reshape(x, (-1, n)), the same after an Unsqueeze or a Reshape.
-
-    1. The dimensions after the axis are known and not null: n is their product.
-    2. Those before it are: Reshape(x, (n, -1)).
-    """
-    before = g.before(node, "Reshape", "Squeeze", "Unsqueeze")
-    dims = g.shape_of(node.input[0])
-    axis = int_attribute(node, "axis", 1)
-    axis = g.known(
-        axis if axis is not None and -len(dims) <= axis <= len(dims) else None, "no axis"
-    )
-    axis = axis + len(dims) if axis < 0 else axis
-    rows, columns = _elements(dims[:axis]), _elements(dims[axis:])
-    g.require(rows or columns, "the dimensions are not known, or may be null")
-    return g.op.Reshape(before.input[0], [-1, columns] if columns else [rows, -1])
-
-
-def _elements(dims: Shape) -> int:
-    """Product of known dimensions, 0 if one is not known."""
-    return prod(dims) if is_static(dims) else 0

@@ -31,14 +31,16 @@ _LENGTHS = 8
 
 
 def added_mask(g: RewriteContext, found: Attention) -> Operand:
-    """The mask, added to the scores. The operators only broadcast its first two dimensions, so one
-    row for every query, or one column for every key, is repeated where there are as many keys as
-    queries; the layers of a model share it."""
+    """The mask, added to the scores, with four dimensions. The operators only broadcast its first
+    two, so one row for every query, or one column for every key, is repeated where there are as
+    many keys as queries; the layers of a model share it."""
     if not found.mask:
         return None
-    if found.masks_each_score(g, (4,)):
-        return found.mask
-    return found.for_each_query(g, found.mask)
+    missing = list(range(4 - len(g.shape_of(found.mask))))
+    mask = g.op.Unsqueeze(found.mask, missing) if missing else found.mask
+    if found.masks_each_score(g, (2, 3, 4)):
+        return mask
+    return found.for_each_query(g, mask)
 
 
 @register_pattern(

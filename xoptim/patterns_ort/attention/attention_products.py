@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from ...analysis.attention.attention import GROUPED, LOCAL, Attention, read_attention
+from ...analysis.attention.attention import GROUPED, LOCAL, Attention, options_of, read_attention
 from ...analysis.attention.heads import KEYS, repeated, transposed
 from ...analysis.values.masks import is_causal
 from ...analysis.values.tiny_weights import has_subnormal_weights
@@ -180,10 +180,12 @@ def products_of(g: RewriteContext, call: NodeProto, found: Attention) -> Product
     keys, values = call.input[1:3]
     if call.op_type == GROUPED:
         return Products(found, g.op.Transpose(keys, perm=list(KEYS)), values, found.keys.count)
-    moved = transposed(g, keys, KEYS)
+    straight = bool(options_of(call).get("straight"))
+    moved = keys if straight else transposed(g, keys, KEYS)
     sources = [repeated(g, name) for name in (moved, values)] if moved else [None]
     shapes = [g.shape_of(name) for name in sources if name is not None]
     if len(shapes) < 2 or shapes[0][1] != shapes[1][1]:
-        return Products(found, keys, values, found.queries.count)
+        turned = g.op.Transpose(keys, perm=list(KEYS)) if straight else keys
+        return Products(found, turned, values, found.queries.count)
     heads = int(shapes[0][1])
     return Products(found, g.op.Transpose(sources[0], perm=list(KEYS)), sources[1], heads)

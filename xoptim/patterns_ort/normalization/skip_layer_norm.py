@@ -17,7 +17,13 @@ from ...catalogue import register_pattern, rewrite
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
-from ...patterns.normalization.rms_norm import RMS, RMS_AND_INVERSE, rms_operator
+from ...patterns.normalization.rms_norm import (
+    BARE,
+    BARE_AND_INVERSE,
+    RMS,
+    RMS_AND_INVERSE,
+    rms_operator,
+)
 from ..kernels import require_kernel, runtime_has_kernel
 
 
@@ -197,12 +203,14 @@ def ort_layer_normalization(
     "onnxruntime",
     RMS,
     RMS_AND_INVERSE,
+    BARE,
+    BARE_AND_INVERSE,
     root="v",
     behind=("LayerNormalization", "RMSNormalization"),
     precision="rounding",
 )
 def simplified_layer_normalization(
-    g: RewriteContext, x: str, v: str, y: str, epsilon: float, i: str | None
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float | None, i: str | None
 ) -> dict[str, NewResult | NewNode]:
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 

@@ -43,40 +43,24 @@ def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
     "uncanonicalize",
     root="Gemm",
     after="Reshape",
-    read_by="Reshape",
     priority="later",
     precision="rounding",
+    aliases="ReshapeGemmReshape",
 )
-def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """Reshape(Gemm(Reshape(x, (-1, k)), b)) -> FusedMatMul(x, b).
-
-    1. the last dimension of x is k, the last Reshape restores the others;
-    2. transB and alpha are kept; there is no bias.
-    """
-    product, expected = read_gemm(g, node)
-    last = g.after(node, "Reshape")
-    result = g.shape_or_none(last.output[0])
-    restored = result is not None and proven_equal(g, result, expected)
-    g.require(restored, "the last Reshape does not restore the first dimensions")
-    return {last.output[0]: product.node(g)}
-
-
-@rewrite(
-    "onnxruntime",
-    "uncanonicalize",
-    root="Gemm",
-    after="Reshape",
-    behind="ReshapeGemmReshape",
-    priority="later",
-    precision="rounding",
-)
-def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
+def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
     """Gemm(Reshape(x, (-1, k)), b) -> Reshape(FusedMatMul(x, b), (-1, n)).
 
     1. the last dimension of x is k, the one of b is known;
-    2. transB and alpha are kept; there is no bias.
+    2. a Reshape of the result restores the other dimensions of x: it is FusedMatMul(x, b), n may be
+       unknown;
+    3. transB and alpha are kept; there is no bias.
     """
     product, shape = read_gemm(g, node)
+    last = g.reader_or_none(node.output[0], "Reshape")
+    result = None if last is None else g.shape_or_none(last.output[0])
+    if last is not None and result is not None and proven_equal(g, result, shape):
+        g.look_at(last)
+        return {last.output[0]: product.node(g)}
     width = shape[-1]
     if not isinstance(width, int) or width == 0:
         g.refuse("the last dimension of the result is not a known integer")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from xbuilder.errors import XoptimError
@@ -78,6 +80,18 @@ class SessionProcess:
         """
         path: str = self._ask(self._process or self._start(), (None, None))
         return path
+
+    def peak_memory(self) -> int | None:
+        """The largest resident memory of the process so far, in bytes; None where the system does
+        not tell, which is anywhere but Linux."""
+        if self._process is None:
+            return None
+        try:
+            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
+        return None if found is None else int(found[1]) * 1024
 
     def _ask(self, process: subprocess.Popen[bytes], *requests: Any) -> Any:
         assert process.stdin is not None and process.stdout is not None

@@ -61,11 +61,19 @@ def difference(name: str, a: Any, b: Any, rtol: float) -> Difference:
         return _absolute(name, f"type {a.dtype} became {b.dtype}")
     if a.shape != b.shape:
         return _absolute(name, f"shape {list(a.shape)} became {list(b.shape)}")
-    if not a.size:
+    if not a.size or _has_same_bits(a, b):
         return Difference(name)
     if a.dtype.kind not in "fc" and not a.dtype.name.startswith(("float", "bfloat")):
         return _of_exact_values(name, a, b)
     return _of_floats(name, a, b, rtol)
+
+
+def _has_same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of one type and shape are equal to the last bit: a shortcut."""
+    if a.dtype.hasobject:
+        return False
+    first, second = (np.ascontiguousarray(v).reshape(-1).view(np.uint8) for v in (a, b))
+    return bool((first == second).all())
 
 
 def _absolute(name: str, reason: str) -> Difference:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -31,12 +32,13 @@ class _Names:
         return self.known.setdefault(name, f"n{len(self.known)}") if name else ""
 
 
-def key_of(window: Window, member: Member, settings: object = None) -> bytes:
+def key_of(window: Window, member: Member, settings: object = None, weights: bool = True) -> bytes:
     """The key of a window. Cost: its nodes and its constants, the weights both sides read excepted.
 
     :param window: a window
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
+    :param weights: whether the values of the weights that one side reads are part of it
     """
     names, dims = _Names(), _Names()
     digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
@@ -51,7 +53,7 @@ def key_of(window: Window, member: Member, settings: object = None) -> bytes:
         facts = window.facts_of(name)
         digest.update(_facts_text(facts, dims, constraints).encode())
         if value is not None:
-            digest.update(_value_digest(value, _is_shared(window, name)))
+            digest.update(_value_digest(value, _free_size(window, name) if weights else 2))
     for name in window.results:
         digest.update(names(name).encode())
         digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
@@ -72,21 +74,22 @@ def _content(node: NodeProto, names: Callable[[str], str]) -> bytes:
     return found
 
 
-def _is_shared(window: Window, name: str) -> bool:
-    """Whether both sides read a constant, or the nodes around them alone do."""
+def _free_size(window: Window, name: str) -> float:
+    """The number of elements from which the values of a constant do not count: both sides read it,
+    or the nodes around them alone do."""
     read = [_reads(side, name) for side in (window.before, window.after)]
-    return read[0] == read[1]
+    return _WEIGHT if read[0] == read[1] else math.inf
 
 
 def _reads(nodes: Iterable[NodeProto], name: str) -> bool:
     return any(n == name for n in names_read(nodes))
 
 
-def _value_digest(value: np.ndarray, is_shared: bool) -> bytes:
+def _value_digest(value: np.ndarray, free_size: float) -> bytes:
     head = f"{value.dtype} {value.shape}".encode()
     if value.dtype.kind in "OUS":
         return head + repr(value.tolist()).encode()
-    if is_shared and value.dtype.kind == "f" and value.size >= _WEIGHT:
+    if value.dtype.kind == "f" and value.size >= free_size:
         return head
     return head + hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
 

@@ -22,6 +22,7 @@ from ...engine.outcomes import Application
 from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
 from .keys import key_of
+from .narrowing import narrow_window
 from .window import Window, window_of
 
 #: number of times producers are added before the next check, the expensive ones last
@@ -52,7 +53,8 @@ class Validation(Observer):
     Their free results are inputs, with several sizes and several kinds of values. If the sides
     differ, or do not run, the producers of these inputs are added, until they agree: a rewrite may
     rely on what is known of its inputs. A rewrite that still differs raises an error, is undone,
-    and goes to `on_failure`. Two windows that are equal but for the names are checked once.
+    and goes to `on_failure`. Two windows that are equal but for the names are checked once, those
+    that only have other weights are run on fewer values.
 
     :param folder: receives the two models of a wrong rewrite and the inputs that show it
 
@@ -68,6 +70,8 @@ class Validation(Observer):
         self.folder = None if folder is None else Path(folder)
         self.summary = Summary()
         self._known: dict[bytes, Outcome] = {}
+        #: keys of the windows that are right, without the values of their weights
+        self._right: set[bytes] = set()
 
     def replaced(self, engine: Engine, done: Application) -> None:
         """Checks a rewrite.
@@ -170,13 +174,34 @@ class Validation(Observer):
         return last
 
     def _at_level(self, window: Window, member: Member, certificate: Certificate) -> Outcome:
-        """Checks a window as it is, or remembers an equal one."""
+        """Checks a window as it is. The rows of large weights and inputs are sampled, all of them
+        are taken if the samples differ or do not run."""
+        narrow = narrow_window(window)
+        if narrow is not None:
+            outcome = self._remembered(narrow, window, member, certificate)
+            if outcome.status in (RIGHT, ROUNDS):
+                return outcome
+        return self._remembered(window, window, member, certificate)
+
+    def _remembered(
+        self, window: Window, whole: Window, member: Member, certificate: Certificate
+    ) -> Outcome:
+        """Checks a window, or remembers an equal one.
+
+        :param window: a window
+        :param whole: the window it is a sample of, itself if it is none
+        """
         large = not window.inputs() or bool(window.around)
         key = key_of(window, member, large)
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
-            known = check_window(window, member, large)
+            family = key_of(window, member, large, weights=False)
+            known = check_window(window, member, large, family in self._right)
+            if known.status in (RIGHT, ROUNDS):
+                self._right.add(family)
+            if window is not whole:
+                known.methods["rows"] = None
             drawn = {n: v for n, v in known.feeds.items() if n not in window.constants}
             sizes = (v.nbytes for v in drawn.values() if isinstance(v, np.ndarray))
             if sum(sizes) < _KEPT_BYTES:

@@ -32,7 +32,7 @@ def test_moved_constants_are_no_gain(tmp_path):
 
 def test_html_report(model, tmp_path):
     page = tmp_path / "report.html"
-    run("optimize", model, "--dry-run", "--verify", "--html", page)
+    run("optimize", model, "--dry-run", "--verify", "--report", page)
     text = page.read_text(encoding="utf-8")
     assert "<html" in text and "TransposeTranspose" in text and "-75.0%" in text
 

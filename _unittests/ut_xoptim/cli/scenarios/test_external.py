@@ -329,13 +329,13 @@ def test_the_data_of_the_input_is_not_overwritten(tmp_path, exists):
     assert files(tmp_path) == {"m.onnx", "o.onnx.data", "o.onnx", "o.onnx.1.data"}
 
 
-@pytest.mark.parametrize("option", ["-o", "--html"])
+@pytest.mark.parametrize("option", ["-o", "--report"])
 @pytest.mark.parametrize("external", ["one-file", "embed"])
 def test_the_data_file_is_refused_as_output(model, option, external):
     before = contents(model.parent)
     data = model.with_name("m.bin")
     args = [option, data, "--external", external]
-    if option == "--html":  # the page is a link to the data
+    if option == "--report":  # the page is a link to the data
         args[1] = model.with_name("page.html")
         args[1].symlink_to(data)
         args.append("--dry-run")

@@ -72,7 +72,7 @@ COMMANDS = {
     "json": (["optimize", "m.onnx", "--json", "-o"], "out.json"),
     "stats": (["optimize", "m.onnx", "--dry-run", "--stats"], "out.csv"),
     "profile": (["optimize", "m.onnx", "--dry-run", "--profile-output"], "out.svg"),
-    "html": (["optimize", "m.onnx", "--dry-run", "--html"], "out.html"),
+    "html": (["optimize", "m.onnx", "--dry-run", "--report"], "out.html"),
     "print": (["print", "m.onnx", "-o"], "out.txt"),
     "dot": (["dot", "m.onnx", "-o"], "out.dot"),
 }
@@ -145,14 +145,14 @@ def test_a_link_is_followed(command, exists, model, tmp_path):
 def test_a_link_to_the_input(model, tmp_path):
     (tmp_path / "page.html").symlink_to("m.onnx")
     before = snapshot(tmp_path)
-    result = run("optimize", model, "--dry-run", "--html", "page.html", code=2)
+    result = run("optimize", model, "--dry-run", "--report", "page.html", code=2)
     assert "is the input model" in told(result)
     assert snapshot(tmp_path) == before
 
 
 def test_two_names_of_one_file(model, tmp_path):
     (tmp_path / "a.html").symlink_to("out.onnx")
-    result = run("optimize", model, "-o", "out.onnx", "--html", "a.html", code=2)
+    result = run("optimize", model, "-o", "out.onnx", "--report", "a.html", code=2)
     assert "written twice" in told(result)
 
 
@@ -179,7 +179,7 @@ def test_interrupted(model, tmp_path, monkeypatch):
 
     before = snapshot(tmp_path)
     monkeypatch.setattr("xbuilder.files.model_files.os.fsync", interrupt)
-    run("optimize", model, "-o", "out.onnx", "--stats", "s.csv", "--html", "r.html", code=1)
+    run("optimize", model, "-o", "out.onnx", "--stats", "s.csv", "--report", "r.html", code=1)
     assert snapshot(tmp_path) == before
 
 

@@ -11,6 +11,7 @@ from xbuilder import GraphBuilder
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_no_match, check_pattern, model_from_text
 
+FUSED = "m = com.microsoft.FusedMatMul<alpha = 0.5, transB = 1>(Q, K) "
 KEYS = "kt = Transpose<perm = [0, 1, 3, 2]>(K) "
 SCORES = "m = MatMul(Q, kt) s = Mul(m, scale) "
 VALUES = "w = Softmax<axis = -1>(z) y = MatMul(w, V)"
@@ -34,7 +35,7 @@ def attention(
     """An attention whose heads are inputs."""
     inputs = ", ".join([f"float[{q}] Q, float[{k}] K, float[{v}] V", *([mask] if mask else [])])
     return f"""agraph ({inputs}) => (float[{out}] y{outputs}) <
-    float scale = {{0.25}}, float zero = {{0}}, float hidden = {{{hidden}}}, float[1, 1, 1, 1, 1]
+    float scale = {{0.25}}, float zero = {{0}}, float four4 = {{4}}, float hidden = {{{hidden}}}, float[1, 1, 1, 1, 1]
     wide = {{2}}, int64[1] two = {{2}}, int64[5] spread = {{1, 1, 2, 1, 1}},
     int64[4] four = {{0, 4, -1, 8}}, int64 start = {{0}}, int64 step = {{1}}
 > {{
@@ -116,6 +117,7 @@ def feeds(batch: int, steps: int, total: int, heads: int = 4, values: int = 6) -
     return {**rows, "c": hidden_rows(batch, steps, total)}
 
 
+ZEROS_OF_MASK = "shape = Shape(c) zeros = ConstantOfShape<value = float[1] {0}>(shape) "
 SIZES = [(2, 3, 5), (1, 1, 4), (3, 7, 7)]
 #: name -> model whose inputs are Q, K, V, c
 FORMS = {
@@ -126,6 +128,25 @@ FORMS = {
     "factor first": attention(BODY.replace("Mul(m, scale)", "Mul(scale, m)")),
     "mask first": attention(BODY.replace("Add(s, b)", "Add(b, s)")),
     "no scale": attention(BODY.replace("s = Mul(m, scale) ", "").replace("(s, b)", "(m, b)")),
+    "what is hidden": attention(BODY.replace("zero, hidden)", "hidden, zero)")),
+    "what is hidden, guarded infinity": attention(
+        KEYS + SCORES + MASKED.replace("zero, hidden)", "hidden, zero)") + GUARD, hidden="-inf"
+    ),
+    "what is hidden, infinity": attention(
+        BODY.replace("zero, hidden)", "hidden, zero)"), hidden="-inf"
+    ),
+    "infinity": attention(hidden="-inf"),
+    "another number": attention(hidden="-1e9"),
+    "fused product": attention(FUSED + MASKED.replace("Add(s", "Add(m") + VALUES),
+    "fused product that is scaled": attention(FUSED + "s = Div(m, four4) " + MASKED + VALUES),
+    "fused product of transposed keys": attention(
+        KEYS
+        + FUSED.replace(", transB = 1>(Q, K)", ">(Q, kt)")
+        + MASKED.replace("Add(s", "Add(m")
+        + VALUES
+    ),
+    "another number, guarded": attention(KEYS + SCORES + MASKED + GUARD, hidden="-10000"),
+    "zeros of the shape of the mask": attention(ZEROS_OF_MASK + BODY.replace("zero,", "zeros,")),
 }
 
 
@@ -133,17 +154,36 @@ FORMS = {
 def test_rows_that_see_nothing(name: str) -> None:
     """The result of a query everything is hidden from stays what it was, under both runtimes."""
     rows = [feeds(*sizes) for sizes in SIZES]
-    text = FORMS[name].replace("{-inf}", "{-3e38}")
-    model = model_from_text(text, 23)
-    if "infinity" in name:
-        for tensor in model.graph.initializer:
-            if tensor.name == "hidden":
-                tensor.ClearField("float_data")
-                tensor.raw_data = np.float32(-np.inf).tobytes()
+    model = model_of(FORMS[name])
     found = check_pattern(model, None, ALL, feeds=rows, atol=1e-5, rtol=1e-5)
     assert [n.op_type for n in found.graph.node].count("Attention") == 1
     types = {n.op_type for n in found.graph.node}
     assert "Softmax" not in types and ({"MatMul", "IsNaN"} <= types) is ("guarded" in name)
+    assert ({"ReduceMax", "Sub"} <= types) is (name.endswith("infinity") and "guarded" not in name)
+
+
+def model_of(text: str, opset: int = 23) -> ModelProto:
+    """A model, of which the number that hides may be an infinity, which no text says."""
+    model = model_from_text(text.replace("{-inf}", "{-3e38}"), opset)
+    for tensor in model.graph.initializer:
+        if tensor.name == "hidden" and "{-inf}" in text:
+            tensor.ClearField("float_data")
+            tensor.raw_data = np.float32(-np.inf).tobytes()
+    return model
+
+
+@pytest.mark.parametrize("mask", ["s, t", "1, s, t", "4, s, t", "1, 1, s, t"])
+@pytest.mark.parametrize("hidden", ["-inf", "-1e9", LOWEST])
+def test_masks_of_any_rank(mask: str, hidden: str) -> None:
+    """The operator broadcasts them as the sum does."""
+    given = feeds(2, 3, 5)
+    rows = given["c"][:1, 0] if len(mask) > 4 else given["c"][0, 0]
+    given["c"] = np.broadcast_to(
+        rows, [{"s": 3, "t": 5}.get(d) or int(d) for d in mask.split(", ")]
+    )
+    model = model_of(attention(mask=f"bool[{mask}] c", hidden=hidden))
+    found = check_pattern(model, None, ALL, feeds=[given], atol=1e-5, rtol=1e-5)
+    assert "Softmax" not in {n.op_type for n in found.graph.node}
 
 
 @pytest.mark.parametrize("length", ["s", "5"])
@@ -163,6 +203,16 @@ def test_shared_heads() -> None:
     found = check_pattern(
         attention(GROUPED, **SHARED), None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5
     )
+    assert [n.op_type for n in found.graph.node] == ["Where", "Attention"]
+    assert list(found.graph.node[1].input[:3]) == ["Q", "K", "V"]
+
+
+def test_shared_heads_of_a_fused_product() -> None:
+    body = GROUPED.replace(KEYS.replace("(K)", "(rK)") + SCORES, FUSED.replace("K)", "rK) "))
+    assert "FusedMatMul" in body
+    rows = [feeds(*sizes, 2, 8) for sizes in SIZES]
+    text = attention(body.replace("Add(s", "Add(m"), **SHARED)
+    found = check_pattern(text, None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5)
     assert [n.op_type for n in found.graph.node] == ["Where", "Attention"]
     assert list(found.graph.node[1].input[:3]) == ["Q", "K", "V"]
 
@@ -298,6 +348,13 @@ REFUSED = {
     "inverse": (
         attention(BODY.replace("Mul(m, scale)", "Div(scale, m)")), "FunctionAttention", "not a product",
     ),
+    "transposed queries": (
+        attention(FUSED.replace("transB", "transA") + MASKED.replace("Add(s", "Add(m") + VALUES, "b, 4, 8, s", "b, 4, 8, t"),
+        "FunctionAttention", "another operand than the keys is transposed",
+    ),
+    "keys without heads": (
+        attention(FUSED + MASKED.replace("Add(s", "Add(m") + VALUES, k="t, 8"), "FunctionAttention", "same heads",
+    ),
     "broadcast heads": (
         attention(k="b, 1, t, 8"), "FunctionAttention", "same heads",
     ),
@@ -348,9 +405,12 @@ STAYS = {
     "a mask that is given": attention(
         KEYS + SCORES + "z = Add(s, b) " + VALUES, mask="float[b, 1, s, t] b"
     ),
-    "a mask that is not low enough": attention(hidden="-10000"),
     "a mask broadcast along the queries": attention(mask="bool[b, 1, 1, t] c"),
-    "a condition that is reversed": attention(BODY.replace("zero, hidden)", "hidden, zero)")),
+    "a number that is added to what is seen": attention(BODY.replace("zero, hidden)", "scale, hidden)")),
+    "zeros that make the mask broader": attention(
+        ZEROS_OF_MASK.replace("Shape(c)", "Shape(M)") + BODY.replace("zero,", "zeros,"),
+        mask="bool[1, t] c, float[s, t] M",
+    ),
     "double": attention().replace("float", "double").replace(LOWEST, "-1e300"),
     "double without mask": attention(PLAIN, mask="").replace("float", "double"),
     "heads that are not known": attention(q="b, h, s, 8", k="b, h, t, 8", v="b, h, t, 6", out="b, h, s, 6"),
@@ -385,18 +445,6 @@ def test_nan_under_a_guard(name: str, operand: str) -> None:
     given = {i.name: given[i.name] for i in model.graph.input}
     found = check_pattern(model, None, ALL, feeds=[given], atol=1e-5, rtol=1e-5)
     assert "Softmax" not in {n.op_type for n in found.graph.node}
-
-
-def test_infinities_without_guard_stay() -> None:
-    """The results of a query that sees nothing are NaN, the operator gives zeros."""
-    model = model_from_text(attention(), 23)
-    for tensor in model.graph.initializer:
-        if tensor.name == "hidden":
-            tensor.ClearField("float_data")
-            tensor.raw_data = np.float32(-np.inf).tobytes()
-    builder = GraphBuilder(model, infer_shapes_options=True)
-    GraphBuilderPatternOptimization(builder, ALL).optimize()
-    assert "Softmax" in [n.op_type for n in builder.graph.nodes]
 
 
 def test_a_mask_that_hides_nothing() -> None:

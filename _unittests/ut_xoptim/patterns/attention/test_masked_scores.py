@@ -16,7 +16,9 @@ from ut_xoptim.patterns.normalization.normalized_texts import (
     model,
 )
 
-from xoptim.testing import check_no_match, check_pattern, make_feeds
+from xoptim.catalogue.registry import all_patterns
+from xoptim.testing import check_no_match, check_pattern, make_feeds, model_from_text
+from xoptim.testing.running import run_onnxruntime
 
 NAME = "MaskedScores"
 HEADS = NORM + PROJECTED + MOVED
@@ -52,6 +54,16 @@ FORMS = {
         model(HEADS + DIVIDED + SEEN + END), model(HEADS + DIVIDED + SEEN_AFTER + END),
     ),
 }  # fmt: skip
+#: what replaces a score is -1e9, lower than twice the scores
+NUMBERED = {
+    form: (model((BEFORE + before + END).replace("low", "far")), FORMS[form][1])
+    for form, before in {
+        "what is seen": SEEN,
+        "what is hidden": FILLED,
+        "expanded": EXPANDED,
+    }.items()
+}
+FORMS.update({f"another number, {form}": pair for form, pair in NUMBERED.items()})
 MODELS = {NAME: FORMS["what is seen"]}
 #: what an element of the sequence is
 NUMBERS = [0.5, np.nan, np.inf, -np.inf, 1e30, 3e38]
@@ -98,7 +110,13 @@ REFUSED = {
     "a condition that is broader": (
         SEEN.replace("seen", "wide"), "the condition may be broader", ", bool[2, 1, 1, s] wide",
     ),
-    "a number that is not absorbed": (SEEN.replace("low", "scale"), "no score is hidden", ""),
+    "a number that hides nothing": (SEEN.replace("low", "scale"), "no score is hidden", ""),
+    "a number that is not low enough": (
+        SEEN.replace("low", "near"), "a score may be as low as what hides others", "",
+    ),
+    "a number, and another one is added": (
+        TWO.replace("low", "far"), "another number is added, which may hide more", ROW,
+    ),
     "a mask": (SEEN.replace("low", "bias"), "no score is hidden", ROW),
     "read elsewhere": (SEEN + "again = Identity(z) ", "the scores are used elsewhere", ""),
     "not a Softmax": (SEEN.replace("z =", "s =") + "z = Tanh(s) ", "", ""),
@@ -138,3 +156,72 @@ def test_sequence_that_is_multiplied() -> None:
 def test_axis() -> None:
     body = SEEN + SOFTMAX.replace("axis = -1", "axis = 2") + BACK
     check_no_match(model(BEFORE + body), NAME, "it is not a Softmax of rows")
+
+
+RAW = "x = Relu(h) " + PROJECTED + MOVED + SCORES
+#: nothing says how large the scores are
+UNPROVEN = {
+    "a number": (
+        model((RAW + SEEN + END).replace("low", "far")),
+        model((RAW + SEEN_AFTER + END).replace("low", "lower")),
+    ),
+    "minus infinity, what is hidden": (
+        model((RAW + FILLED + END).replace("low", "minus")),
+        model((RAW + FILLED_AFTER + END).replace("low", "minus")),
+    ),
+    "the lowest float, expanded": (
+        model(RAW + EXPANDED + END),
+        model((RAW + SEEN_AFTER + END).replace("low", "lower")),
+    ),
+}  # fmt: skip
+APPROXIMATE = {"FiniteScores": UNPROVEN["a number"]}
+
+
+@pytest.mark.parametrize("form", UNPROVEN)
+def test_finite_scores(form: str) -> None:
+    """The results are the same for finite scores, for a query that sees nothing as well."""
+    before, after = UNPROVEN[form]
+    check_pattern(before, after, "FiniteScores", feeds=[feeds_of(before, 0.5)], reference=False)
+
+
+def test_finite_scores_are_approximate() -> None:
+    """An infinity that was hidden makes a NaN of what it was hidden from."""
+    before, after = UNPROVEN["minus infinity, what is hidden"]
+    feeds = feeds_of(before, 1e20)
+    feeds["seen"][0] = np.arange(5) != 2
+    results = [run_onnxruntime(proto, feeds)[0] for proto in (before, after)]
+    assert [bool(np.isnan(result[0, 2]).any()) for result in results] == [False, True]
+    assert all_patterns()["FiniteScores"].tags == ("approximate",)
+
+
+FINITE_REFUSED = {
+    "not a Softmax": ("s = Where(seen, n, far) z = Tanh(s) ", "", ""),
+    "a number that hides nothing": (SEEN.replace("low", "zero"), "no score is hidden", ""),
+    "a condition that is broader": REFUSED["a condition that is broader"],
+    "read elsewhere": REFUSED["read elsewhere"],
+}
+
+
+@pytest.mark.parametrize("case", FINITE_REFUSED)
+def test_finite_scores_refuses(case: str) -> None:
+    body, reason, more = FINITE_REFUSED[case]
+    check_no_match(model(RAW + body + END, more=more), "FiniteScores", reason)
+
+
+def test_finite_scores_along_another_axis() -> None:
+    body = SEEN + SOFTMAX.replace("axis = -1", "axis = 2") + BACK
+    check_no_match(model(RAW + body), "FiniteScores", "it is not a Softmax of rows")
+
+
+def test_finite_scores_of_halves() -> None:
+    """In float16, half of the lowest number does not overflow: -10000 becomes -32752. The text has
+    their bits."""
+    text = """g (float16[2, 4, 3, 3] s, bool[2, 1, 3, 3] seen) => (float16[2, 4, 3, 3] w)
+    <float16 low = {{{0}}}, float16 zero = {{0}}> {{ {1} w = Softmax<axis = -1>(z) }}"""
+    before = text.format("61666", "z = Where(seen, s, low)")
+    after = text.format("63487", "mask = Where(seen, zero, low) z = Add(s, mask)")
+    seen = np.broadcast_to(np.tri(3, dtype=bool), (2, 1, 3, 3))
+    feeds = make_feeds(model_from_text(before, 18), {})
+    check_pattern(before, after, "FiniteScores", feeds=[{**feeds, "seen": seen}], opset=18)
+    other = before.replace("float16", "double")
+    check_no_match(other, "FiniteScores", "the type is not float", opset=18)

@@ -234,7 +234,7 @@ REFUSED = {
         ),
         (
             "agraph (float[1] x, float[b] z) => (float[b] y) { s = Shape(z) y = Expand(x, s) }",
-            "a dimension changes into an unknown one",
+            "no Concat makes the shape",
         ),
     ],
     "ShapeBasedConcatExpand": [
@@ -434,7 +434,7 @@ OTHER = """agraph (float[a,1] x, float[c] z) => (float[a,c] y) {
     ("pattern", "text", "reason"),
     [
         ("Expand", OTHER, "the shape may change"),
-        ("ShapeBasedStaticExpand", OTHER, "a dimension changes into an unknown one"),
+        ("ShapeBasedStaticExpand", OTHER, "the shape is used elsewhere"),
         ("Expand", RESHAPED.replace("NEW", "one"), "a shape is not known"),
         ("ShapeBasedStaticExpand", RESHAPED.replace("NEW", "four"), "a shape is not known"),
         ("ShapeBasedConcatExpand", RESHAPED.replace("NEW", "four"), "a shape is not known"),

@@ -123,6 +123,16 @@ MODELS = {
             "g (float[a, 2, b] x) => (float[a, 2, b] y) { y = Relu(x) }",
         ),
     },
+    "Dropout": {
+        "no training mode": (f"{X} {{ d = Dropout(x) y = Relu(d) }}", RELU),
+        "ratio": (f"{X} <float r = {{0.5}}> {{ d = Dropout(x, r) y = Relu(d) }}", RELU),
+        "training mode is false": (
+            f"{X} <float r = {{0.5}}, bool t = {{0}}> {{ d = Dropout(x, r, t) y = Relu(d) }}",
+            RELU,
+        ),
+        "no ratio": (f"{X} <bool t = {{0}}> {{ d = Dropout(x, , t) y = Relu(d) }}", RELU),
+        "unused mask": (f"{X} {{ d, m = Dropout(x) y = Relu(d) }}", RELU),
+    },
     "ShapeBasedIdentity": {
         "the end is the dimension": (
             "g (float[a, 3] x) => (float[a, 3] y) <int64[1] s = {0}, int64[1] i = {0}>"
@@ -250,15 +260,15 @@ NEAR_MISSES = {
     ),
     "expand": (
         _op("Expand(x, c)", "int64[2] c = {2, 1}", "g (float[1, 3] x) => (float[2, 3] y)"),
-        "may be expanded",
+        "the shape may change",
     ),
     "expand, unknown shape": (
         "g (float[a] x, int64[1] s) => (float[b] y) { y = Expand(x, s) }",
-        "the shape is not known",
+        "the shape may change",
     ),
     "expand to a higher rank": (
         "g (float[a] x) => (float[1, a] y) <int64[2] s = {1, 1}> { y = Expand(x, s) }",
-        "the rank may change",
+        "the shape may change",
     ),
     "a pad": (
         "g (float[a] x) => (float[b] y) <int64[2] c = {0, 1}> { y = Pad(x, c) }",
@@ -308,25 +318,51 @@ SLICES = {
     "a step": (
         "g (float[a] x) => (float[a] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775807},"
         "int64[1] i = {0}> { y = Slice(x, s, e, i, s) }",
-        "a step is not 1",
+        "a start is not 0",
     ),
     "an unknown step": (
         "g (float[a] x, int64[1] t) => (float[b] y) <int64[1] s = {0}, int64[1] i = {0}>"
         "{ e = Shape(x) y = Slice(x, s, e, i, t) }",
-        "a step is not 1",
+        "the bounds are not constant",
     ),
     "another dimension": (
         "g (float[a] x, float[b] u) => (float[c] y) <int64[1] s = {0}>"
         "{ e = Shape(u) y = Slice(x, s, e) }",
-        "the shape may change",
+        "the bounds are not constant",
     ),
     "the first ones": (
         "g (float[3] x) => (float[2] y) <int64[1] s = {0}, int64[1] e = {2}>{ y = Slice(x, s, e) }",
-        "the shape may change",
+        "an end may cut",
     ),
 }
 
-test_refuses = refusal_tests({"Identity": NEAR_MISSES, "ShapeBasedIdentity": SLICES})
+DROPOUTS = {
+    "training": (
+        f"{X} <float r = {{0.5}}, bool t = {{1}}> {{ y = Dropout(x, r, t) }}",
+        "it may be training",
+    ),
+    "training mode is an input": (
+        "g (float[a] x, bool t) => (float[a] y) <float r = {0.5}> { y = Dropout(x, r, t) }",
+        "it may be training",
+    ),
+    "training mode may be overridden": (
+        "g (float[a] x, bool t) => (float[a] y) <float r = {0.5}, bool t = {0}>"
+        "{ y = Dropout(x, r, t) }",
+        "it may be training",
+    ),
+    "the mask is an output": (
+        "g (float[a] x) => (float[a] y, bool[a] m) { y, m = Dropout(x) }",
+        "another result of Dropout is used",
+    ),
+    "the mask is read": (
+        "g (float[a] x) => (float[a] y, bool[a] z) { y, m = Dropout(x) z = Not(m) }",
+        "another result of Dropout is used",
+    ),
+}
+
+test_refuses = refusal_tests(
+    {"Identity": NEAR_MISSES, "ShapeBasedIdentity": SLICES, "Dropout": DROPOUTS}
+)
 
 
 SHORT = "the bounds do not have the same length"
@@ -466,3 +502,18 @@ def test_the_engine_terminates_on_outputs():
     )
     result, _, _ = optimize_with(model, "Identity")
     assert [n.op_type for n in result.graph.node] == ["Identity", "Identity"]
+
+
+@pytest.mark.parametrize("opset", [7, 10, 12, 13, 22])
+def test_dropout_of_any_opset(opset: int):
+    text, after = MODELS["Dropout"]["no training mode"]
+    check_pattern(text, after, "Dropout", opset=opset)
+    check_pattern(text.replace("d =", "d, m ="), after, "Dropout", opset=opset)
+
+
+def test_dropout_of_opset_6():
+    text = f"{X} {{ d = Dropout(x) y = Relu(d) }}"
+    check_no_match(text, "Dropout", "it is training", opset=6)
+    model = model_from_text(text.replace("Dropout(x)", "Dropout<is_test=1>(x)"), opset=6)
+    result, _, _ = optimize_with(model, "Dropout")
+    assert [n.op_type for n in result.graph.node] == ["Relu"]

@@ -146,6 +146,15 @@ MODELS["CastComplement"] = {
         model("f = Cast<to = 7>(c) s = Sub(o, f) y = Cast<to = 9>(s)", B, "int64[1] o = {1}"),
         f"{B} {{ y = Not(c) }}",
     ),
+    "the difference is an output": (
+        model(
+            "f = Cast<to = 1>(c) s = Sub(one, f) y = Cast<to = 9>(s)",
+            B.replace("] y", "] y, float[a, b] s"),
+        ),
+        model(
+            "f = Cast<to = 1>(c) s = Sub(one, f) y = Not(c)", B.replace("] y", "] y, float[a, b] s")
+        ),
+    ),
 }
 MODELS["ComplementWhere"] = {
     "boolean": (model(f"f = Cast<to = 1>(c) {FILLED}"), model("y = Where(c, zero, big)")),
@@ -217,13 +226,6 @@ REFUSED = {
         "two minus": (
             model("f = Cast<to = 1>(c) s = Sub(two, f) y = Cast<to = 9>(s)", B),
             "cannot be the constant 1",
-        ),
-        "the difference is an output": (
-            model(
-                "f = Cast<to = 1>(c) s = Sub(one, f) y = Cast<to = 9>(s)",
-                B.replace("] y", "] y, float[a, b] s"),
-            ),
-            "used elsewhere",
         ),
     },
     "ComplementWhere": {

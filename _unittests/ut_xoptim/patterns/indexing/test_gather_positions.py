@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from xoptim.testing import refusal_tests, rewrite_tests
@@ -87,6 +89,11 @@ def flat(
     }}"""
 
 
+def fixed(text: str, dim: str = "T") -> str:
+    """A model with 5 for one of its dimensions: at least one element is read at each position."""
+    return re.sub(rf"(?<=[\[ ]){dim}(?=[],])", "5", text)
+
+
 RESHAPED = "h = Gather(f, i) k = Reshape(h, v) y = Reshape(k, n)"
 
 
@@ -153,8 +160,12 @@ MODELS = {
             feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
         ),
         "as many rows as another input has": (
-            flat(rows="Range(zero, l, one)", factor="ts", axes=("1", "0"), result="bool[S, T, 1]"),
-            """g (bool[B, T] x, int64[S] q) => (bool[S, T, 1] y)
+            fixed(
+                flat(
+                    rows="Range(zero, l, one)", factor="ts", axes=("1", "0"), result="bool[S, T, 1]"
+                )
+            ),
+            """g (bool[B, 5] x, int64[S] q) => (bool[S, 5, 1] y)
             <int64 zero = {0}, int64 one = {1}, int64[1] s = {0}, int64[1] a = {2}> {
                 qs = Shape(q)
                 l = Squeeze(qs, s)
@@ -162,7 +173,7 @@ MODELS = {
                 h = Gather<axis = 0>(x, r)
                 y = Unsqueeze(h, a)
             }""",
-            feeds((2, 5, 1), (3, 2, 3), (1, 4, 1)),
+            feeds((2, 5, 1), (3, 5, 3), (1, 5, 1)),
         ),
     },
     "GatherNDPositions": {
@@ -174,8 +185,8 @@ MODELS = {
             feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
         ),
         "some columns": (
-            model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]"),
-            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, S] y)
+            fixed(model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]"), "B"),
+            """g (bool[5, T] x, int64[S] q) => (bool[5, 1, 1, S] y)
             <int64 zero = {0}, int64 one = {1}, int64[1] s = {0}, int64[2] a = {1, 2}> {
                 qs = Shape(q)
                 l = Squeeze(qs, s)
@@ -183,12 +194,28 @@ MODELS = {
                 r = Gather<axis = 1>(x, p)
                 y = Unsqueeze(r, a)
             }""",
-            feeds((2, 5, 3), (3, 4, 4), (1, 4, 1)),
+            feeds((5, 5, 3), (5, 4, 4), (5, 4, 1)),
+        ),
+        "the first columns": (
+            fixed(
+                model(positions="Range(zero, l, one)", result="bool[B, 1, 1, 3]").replace(
+                    "int64[S] q", "int64[3] q"
+                )
+            ),
+            """g (bool[B, 5] x, int64[3] q) => (bool[B, 1, 1, 3] y)
+            <int64 zero = {0}, int64 one = {1}, int64[1] s = {0}, int64[2] a = {1, 2}> {
+                qs = Shape(q)
+                l = Squeeze(qs, s)
+                p = Range(zero, l, one)
+                r = Gather<axis = 1>(x, p)
+                y = Unsqueeze(r, a)
+            }""",
+            feeds((2, 5, 3), (0, 5, 3)),
         ),
         "any columns, rank 2": (
-            model(positions="Identity(q)", axes=("1", "0"), result="bool[B, S]"),
-            """g (bool[B, T] x, int64[S] q) => (bool[B, S] y) { y = Gather<axis = 1>(x, q) }""",
-            feeds((2, 5, 3), (3, 4, 4)),
+            fixed(model(positions="Identity(q)", axes=("1", "0"), result="bool[B, S]"), "B"),
+            """g (bool[5, T] x, int64[S] q) => (bool[5, S] y) { y = Gather<axis = 1>(x, q) }""",
+            feeds((5, 5, 3), (5, 4, 4)),
         ),
         "one row out of two": (
             model(rows="int64 b0 = {0}, int64 bd = {2}", result="bool[R, 1, 1, T]"),
@@ -203,10 +230,10 @@ MODELS = {
             feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
         ),
         "as many rows as another input has": (
-            model(rows="int64 b0 = {0}, int64 bd = {1}", result="bool[S, 1, 1, T]").replace(
-                "Range(b0, b,", "Range(b0, l,"
+            fixed(
+                model(result="bool[S, 1, 1, T]").replace("Range(b0, b,", "Range(b0, l,"),
             ),
-            """g (bool[B, T] x, int64[S] q) => (bool[S, 1, 1, T] y)
+            """g (bool[B, 5] x, int64[S] q) => (bool[S, 1, 1, 5] y)
             <int64 b0 = {0}, int64 bd = {1}, int64[1] s = {0}, int64[2] a = {1, 2}> {
                 qs = Shape(q)
                 l = Squeeze(qs, s)
@@ -214,7 +241,7 @@ MODELS = {
                 r = Gather<axis = 0>(x, p)
                 y = Unsqueeze(r, a)
             }""",
-            feeds((2, 5, 1), (3, 2, 3), (1, 4, 1)),
+            feeds((2, 5, 1), (3, 5, 3), (1, 5, 1)),
         ),
     },
 }
@@ -304,12 +331,28 @@ REFUSED = {
             flat(rows="Identity(q)", result="bool[S, 1, 1, T, 1]"),
             "the positions may not be those of the elements of a row",
         ),
+        "rows that may be out of bounds": (
+            flat(rows="Range(zero, l, one)", factor="ts", axes=("1", "0"), result="bool[S, T, 1]"),
+            "a position may be out of bounds, where the original reads no element",
+        ),
         "several rows at once": (
             flat(rows="Expand(q, ts)", axes=("1", "0"), result="bool[T, T, 1]"),
             "the positions may not be",
         ),
     },
     "GatherNDPositions": {
+        "columns that may be out of bounds": (
+            model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]"),
+            "a position may be out of bounds, where the original reads no element",
+        ),
+        "any columns": (
+            model(positions="Identity(q)", axes=("1", "0"), result="bool[B, S]"),
+            "a position may be out of bounds, where the original reads no element",
+        ),
+        "rows that may be out of bounds": (
+            model(result="bool[S, 1, 1, T]").replace("Range(b0, b,", "Range(b0, l,"),
+            "a position may be out of bounds, where the original reads no element",
+        ),
         "columns first": (model(order="v, u"), "the axis of the rows is not the first one"),
         "axes exchanged": (
             model(axes=("0, 1, 2", "1, 2, 3"), result="bool[T, 1, 1, B]"),

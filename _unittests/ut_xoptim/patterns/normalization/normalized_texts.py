@@ -69,11 +69,12 @@ def model(body: str, sequence: str = "float[b, s, 32] h", more: str = "") -> onn
         int64 first = {{0}}, int64 step = {{1}}, int64 step3 = {{3}}, int64[3] before = {{0, 1, 2}},
         int64[1] c0 = {{0}}, int64[1] c32 = {{32}}, int64[1] c64 = {{64}}, int64[1] c96 = {{96}},
         int64[6] pads = {{0, 0, 0, 0, 1, 0}}, int64[1] col = {{-1}}, int64[1] step1 = {{1}}, int64[1] step2 = {{2}}, int64[4] beside = {{0, 0, 4, 24}},
-        int64[3] around = {{0, 1, 3}}, float minus = {{-1}},
-        float scale = {{0.35}}, float zero = {{0}}, float low = {{-1}}
+        int64[3] around = {{0, 1, 3}}, float minus = {{-1}}, float far = {{-1e9}}, float near = {{-2000}},
+        float scale = {{0.35}}, float zero = {{0}}, float low = {{-1}}, float lower = {{-1}}
         > {{ {body} }}""", 18,
     )  # fmt: skip
-    lowest = {"low": np.finfo(np.float32).min, "minus": np.array(-np.inf, np.float32)}
+    low = np.finfo(np.float32).min
+    lowest = {"low": low, "minus": np.array(-np.inf, np.float32), "lower": low / np.float32(2)}
     for initializer in made.graph.initializer:
         if initializer.name in lowest:
             value = lowest[initializer.name]

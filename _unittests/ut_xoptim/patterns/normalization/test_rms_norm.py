@@ -129,6 +129,40 @@ def test_other_cast_stays() -> None:
     check_pattern(before, after, "RMSNormalization", opset=23, atol=1e-5)
 
 
+BARE = """agraph (float[a, 4] X) => (float[a, 4] Y) <
+    float two = {2}, float half = {0.5}, float minus = {-0.5}, float one = {1}, float zero = {0},
+    int64[1] axes = {-1}> {
+    q = Pow(X, two)
+    v = ReduceMean<keepdims = 1>(q, axes)
+    s = Sqrt(v)
+    r = Reciprocal(s)
+    Y = Mul(X, r)
+}"""
+BARE_AFTER = """agraph (float[a, 4] X) => (float[a, 4] Y) <float[4] scale = {1, 1, 1, 1}> {
+    Y = RMSNormalization<axis = -1, epsilon = 0.0, stash_type = 1>(X, scale)
+}"""
+BARE_FORMS = {
+    "Reciprocal": BARE,
+    "division": BARE.replace("r = Reciprocal(s)\n", "").replace("Mul(X, r)", "Div(X, s)"),
+    "power": BARE.replace("s = Sqrt(v)\n", "").replace("Reciprocal(s)", "Pow(v, minus)"),
+    "1 / root": BARE.replace("Sqrt(v)", "Pow(v, half)").replace("Reciprocal(s)", "Div(one, s)"),
+    "null epsilon": BARE.replace("s = Sqrt(v)", "w = Add(v, zero) s = Sqrt(w)"),
+}
+
+
+@pytest.mark.parametrize("form", BARE_FORMS)
+def test_no_epsilon(form: str) -> None:
+    """Rows of zeros give NaN, rows whose squares are 0 infinities, as they did."""
+    rows = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
+    rows[0] = 0
+    rows[1:4] *= np.array([1e-30, 1e-22, 1e25], dtype=np.float32)[:, None]
+    rows[4:7, 2] = np.inf, -np.inf, np.nan
+    check_pattern(
+        BARE_FORMS[form], BARE_AFTER, "RMSNormalization", opset=23,
+        feeds=[{"X": rows}, {"X": rows[:0]}], atol=1e-5, rtol=1e-5,
+    )  # fmt: skip
+
+
 REFUSED = {
     "middle axis": (rms().replace("(q, axes)", "(q, middle)"), "axes are not the last"),
     "two axes": (rms().replace("(q, axes)", "(q, both)"), "not the last one only"),
@@ -136,11 +170,15 @@ REFUSED = {
         rms(dims="4").replace("keepdims = 1", "keepdims = 0"),
         "keepdims is 0",
     ),
-    "no epsilon": (
-        rms().replace("w = Add(v, eps)\n", "").replace("Sqrt(w)", "Sqrt(v)"),
-        "Add was expected, Sqrt was found",
+    "no epsilon, float16": (
+        BARE.replace("float[", "float16[").replace("float two = {2}", "float16 two = {16384}"),
+        "not a positive constant",
     ),
-    "null epsilon": (rms(epsilon="0"), "not a positive constant"),
+    "null epsilon, float16": (
+        rms(epsilon="0", elem_type="float16").replace("two = {2}", "two = {16384}"),
+        "not a positive constant",
+    ),
+    "negative epsilon": (rms(epsilon="-0.001"), "not a positive constant"),
     "dynamic": (rms(dims="a, b, c"), "not known integers"),
     "double": (rms(elem_type="double"), "type is not float"),
     "graph input": (

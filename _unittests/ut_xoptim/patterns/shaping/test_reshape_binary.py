@@ -318,21 +318,21 @@ REFUSED = {
                 r = Reshape(x, s)
                 y = Squeeze(r, k)
             }""",
-            "not 1 in the shape",
+            "a dimension is not 1 in the shape",
         ),
         (
             """agraph (float[a,b] x) => (float[b,a] y) <int64[3] s = {1, 0, -1}, int64[1] k = {0}> {
                 r = Reshape(x, s)
                 y = Squeeze(r, k)
             }""",
-            "a 0 copies an unknown dimension",
+            "a 0 would copy",
         ),
         (
             """agraph (float[0,3] x) => (float[0] y) <int64[2] s = {0, 1}, int64[1] k = {1}> {
                 r = Reshape <allowzero = 1> (x, s)
                 y = Squeeze(r, k)
             }""",
-            "a 0 copies an unknown dimension",
+            "a 0 would copy",
         ),
     ],
 }

@@ -112,7 +112,8 @@ def hidden_rows(text: str, low: float) -> dict[str, np.ndarray]:
         feeds[i.name] = rng.standard_normal(dims).astype(np.float32)
     feeds["c"][feeds["c"] < -0.5] = low
     feeds["c"][..., 0] = 0
-    feeds["c"][:1, :, 0] = low
+    first = feeds["c"][:1] if feeds["c"].ndim > 2 else feeds["c"]
+    first[..., 0, :] = low
     return feeds
 
 
@@ -125,6 +126,29 @@ def test_masks(low: np.float32) -> None:
         feeds=feeds, atol=1e-5, rtol=1e-5,
     )  # fmt: skip
     assert "MultiHeadAttention" in {n.op_type for n in found.graph.node}
+
+
+@pytest.mark.parametrize("mask", ["s, t", "4, s, t", "1, s, t", "b, 4, s, t"])
+def test_masks_of_any_rank(mask: str) -> None:
+    """The first query sees nothing; a mask of fewer dimensions is the same for each sequence."""
+    text = MASKED.replace("[b, 1, s, t] c", f"[{mask}] c")
+    found = check_pattern(
+        text, None, PREPARED + "MultiHeadAttention3D(with_mask=True)",
+        feeds=[hidden_rows(text, np.float32(-np.inf))], atol=1e-5, rtol=1e-5,
+    )  # fmt: skip
+    types = {n.op_type for n in found.graph.node}
+    assert "MultiHeadAttention" in types and ("Unsqueeze" in types) is (mask[0] != "b")
+
+
+@pytest.mark.parametrize("mask", ["s", "1, s", "1, 1, s", "s, 1", "1, 1, 1, s"])
+def test_a_row_or_a_column_of_any_rank(mask: str) -> None:
+    """It is repeated where there are as many keys as queries."""
+    text = MASKED.replace("[b, 1, s, t] c", f"[{mask}] c").replace(", t,", ", s,")
+    found = check_pattern(
+        text, None, PREPARED + "MultiHeadAttention3D(with_mask=True)",
+        sizes=[{"b": 2, "s": 3}, {"b": 1, "s": 1}], atol=1e-5, rtol=1e-5,
+    )  # fmt: skip
+    assert {"MultiHeadAttention", "Expand"} <= {n.op_type for n in found.graph.node}
 
 
 @pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
@@ -169,9 +193,6 @@ def test_cache_sizes(batch: int, steps: int, past: int, guarded: bool, low: np.f
 #: name -> (model, pattern): the graph is put back
 STAYS = {
     "a mask": (MASKED, "MultiHeadAttention3D"),
-    "a mask of rank 2": (
-        MASKED.replace("[b, 1, s, t] c", "[s, t] c"), "MultiHeadAttention3D(with_mask=True)",
-    ),
     "a mask without queries": (
         MASKED.replace("[b, 1, s, t] c", "[b, 1, 1, t] c"), "MultiHeadAttention3D(with_mask=True)",
     ),

@@ -88,6 +88,17 @@ def test_nodes(name: str) -> None:
     check_pattern(*MODELS[name], PREPARED + name, atol=1e-5, rtol=1e-5)
 
 
+def test_fused_product() -> None:
+    """The product transposes the keys by itself, or scales."""
+    fused = "m = com.microsoft.FusedMatMul<transB = 1, alpha = 0.25>(Q, K) z = Add(m, c) "
+    dims = "b, 4, s, 8;b, 4, s, 8"
+    before = model(CAUSAL + SEEN + fused + WEIGHTS + "y = MatMul(w, V)", dims)
+    check_pattern(before, CAUSAL_AFTER, PREPARED + "CausalAttention", atol=1e-5, rtol=1e-5)
+    shared = (SHARED.split("kt =")[0] + fused).replace("(Q, K)", "(Q, rK)")
+    before = model(shared + VALUES, inputs=", float[b, 1, s, s] c")
+    check_pattern(before, GROUPED_AFTER, PREPARED + "GroupedAttention", atol=1e-5, rtol=1e-5)
+
+
 def feeds(proto: Any, batch: int, steps: int, scale: float = 1.0) -> dict[str, np.ndarray]:
     """Random inputs; the first keys of the first sequence are hidden: so is every key, from the
     first queries."""

@@ -255,6 +255,33 @@ def test_the_inverse_of_the_deviation_is_read_elsewhere(inverse: str) -> None:
         Z = Neg(r)
     }"""
     check_pattern(before, after, "SimplifiedLayerNormalization", atol=1e-5, reference=False)
+    bare = before.replace("w = Add(v, eps)", "").replace("(w", "(v")
+    after = after.replace("0.00001", "0.0")
+    rows = np.random.default_rng(0).standard_normal((1, 3, 4)).astype(np.float32)
+    rows[0, 0] = 0
+    check_pattern(
+        bare, after, "SimplifiedLayerNormalization", atol=1e-5, reference=False, feeds=[{"X": rows}]
+    )
+
+
+def test_the_inverse_of_the_deviation_at_opset_23() -> None:
+    """RMSNormalization does not give it."""
+    before = rms(RMS + " Z = Neg(r)", outputs=", float[a, b, 1] Z")
+    names = ["RMSNormalization", "SimplifiedLayerNormalization"]
+    found = check_pattern(before, None, names, opset=23, atol=1e-5, reference=False)
+    assert [n.op_type for n in found.graph.node] == ["SimplifiedLayerNormalization", "Neg"]
+
+
+def test_no_epsilon() -> None:
+    """In float only."""
+    bare = RMS.replace("w = Add(v, eps)", "").replace("(w", "(v")
+    after = """agraph (float[a, b, 4] X) => (float[a, b, 4] Y) <float[4] scale = {1, 1, 1, 1}> {
+        Y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.0, stash_type = 1>(X, scale) }"""
+    name = "SimplifiedLayerNormalization"
+    check_pattern(rms(bare), after, name, atol=1e-5, reference=False)
+    half = rms(bare, elem_type="float16").replace("{0.00001}", "{168}")
+    half = half.replace("two = {2}", "two = {16384}")
+    check_no_match(half, name, "epsilon is not a positive constant")
 
 
 def test_casts_are_part_of_the_operator() -> None:

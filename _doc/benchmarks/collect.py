@@ -1,0 +1,293 @@
+"""Writes the figures that the pages of benchmarks draw, in ``_doc/benchmarks/data``.
+
+::
+
+    python _doc/benchmarks/collect.py ~/.cache/xbench/corpus --peers results/site-compare.csv
+
+The models are those of a folder, ``<group>/<name>/model.onnx``. ``--peers`` is the table that the benchmark
+of the optimizers wrote; without it, what other tools did is kept. ``about.csv`` tells when, where and with
+what each table was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+import xoptim
+
+DATA = Path(__file__).resolve().parent / "data"
+TOOLS = {
+    "ours+ort": "xoptim default+onnxruntime",
+    "ours": "xoptim default",
+    "onnxslim": "OnnxSlim",
+    "onnxsim": "onnxsim",
+    "onnxscript": "onnxscript",
+    "ort-extended": "onnxruntime extended",
+    "noop": "the model itself",
+}
+PATTERNS = "default+onnxruntime"
+
+
+def machine() -> str:
+    """The processor and the number of cores."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    name = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), name)
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def versions(names: Iterable[str]) -> str:
+    """The versions of distributions, those that are installed."""
+    found = []
+    for name in names:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def write(name: str, rows: list[dict[str, Any]], how: str) -> None:
+    """Writes a table, and a line about it in ``about.csv``.
+
+    :param name: name of the file
+    :param rows: its rows
+    :param how: how it was made
+    """
+    with (DATA / name).open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    about = DATA / "about.csv"
+    known = list(csv.DictReader(about.open(encoding="utf-8"))) if about.exists() else []
+    git = ["git", "-C", str(DATA), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    line = {
+        "table": name,
+        "date": datetime.date.today().isoformat(),
+        "commit": done.stdout.strip(),
+        "machine": machine(),
+        "versions": versions(["onnx", "onnxruntime", "onnxscript", "onnxsim", "onnxslim"]),
+        "how": how,
+    }
+    rows = [*(row for row in known if row["table"] != name), line]
+    with about.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(line), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=lambda row: row["table"]))
+    print("wrote", name, flush=True)
+
+
+def peers(path: Path) -> None:
+    """Keeps what the pages need of a table of the benchmark of optimizers.
+
+    :param path: the table
+    """
+    kept = []
+    for row in csv.DictReader(path.open(encoding="utf-8")):
+        loads = row["ort"] == "True" and row.get("run") != "False"
+        usable = row["status"] == "ok" and loads
+        kept.append(
+            {
+                "model": row["model"],
+                "tool": TOOLS[row["optimizer"]],
+                "usable": int(usable),
+                "right": int(usable and not row["wrong"]),
+                "nodes_before": row["nodes_before"],
+                "nodes": row["nodes_after"] if usable else "",
+                "seconds": row["time_s"] if usable else "",
+                "latency": row["latency_ratio"] if usable else "",
+            }
+        )
+    write("peers.csv", kept, "compare.py, one thread, models in turns")
+    (DATA / "peers.txt").write_text(peers_table(), encoding="utf-8")
+
+
+def peers_table() -> str:
+    """The table of the first page and of README, in rst, from ``peers.csv``.
+
+    Geometric means; a model that an optimizer does not optimize, or breaks, counts as the original.
+    """
+    rows = list(csv.DictReader((DATA / "peers.csv").open(encoding="utf-8")))
+    about = next(
+        row
+        for row in csv.DictReader((DATA / "about.csv").open(encoding="utf-8"))
+        if row["table"] == "peers.csv"
+    )
+    line = f"{'=' * 28}  {'=' * 5}  {'=' * 7}  {'=' * 6}  {'=' * 6}"
+    text = [line, f"{'tool':28}  {'nodes':5}  {'latency':7}  {'usable':6}  right", line]
+    means = {}
+    for tool in TOOLS.values():
+        mine = [row for row in rows if row["tool"] == tool]
+        nodes = [int(r["nodes"]) / int(r["nodes_before"]) for r in mine if r["right"] == "1"]
+        times = [float(r["latency"]) for r in mine if r["right"] == "1" and r["latency"]]
+        count = len(mine)
+        means[tool] = (
+            math.exp(sum(map(math.log, nodes)) / count),
+            math.exp(sum(map(math.log, times)) / count),
+            sum(r["usable"] == "1" for r in mine),
+            sum(r["right"] == "1" for r in mine),
+        )
+    for tool, (nodes_mean, latency, usable, right) in means.items():
+        if tool != TOOLS["noop"]:
+            text.append(f"{tool:28}  {nodes_mean:<5.2f}  {latency:<7.2f}  {usable:<6}  {right}")
+    text += [line, ""]
+    noise = means[TOOLS["noop"]][1]
+    text.append(
+        f"Geometric means over {len({r['model'] for r in rows})} models, as ratios to the original: "
+        f"1 changes nothing. *usable*: onnxruntime runs the result, *right*: the outputs are the same. "
+        f"CPU, one thread, with the optimizations of onnxruntime; the original beside itself gives "
+        f"{noise:.2f}. {about['date']}, {about['machine']}; {about['versions']}."
+    )
+    return "\n".join([*text[:-1], textwrap.fill(text[-1], 99), ""])
+
+
+def applied(folder: Path) -> None:
+    """The rewrites each model has, and the time of each step of the optimization.
+
+    :param folder: `<group>/<name>/model.onnx`
+    """
+    fired, costs = [], []
+    for path in sorted(folder.glob("*/*/model.onnx")):
+        name = f"{path.parent.parent.name}/{path.parent.name}"
+        if name.startswith("synthetic"):
+            continue
+        begin = time.process_time()
+        rows = xoptim.optimize(str(path), patterns=PATTERNS).statistics
+        total = time.process_time() - begin
+        counts: Counter[str] = Counter()
+        saved: Counter[str] = Counter()
+        for row in rows.to_dict("records"):
+            kind, _, pattern = row["pattern"].partition("_")
+            if kind == "apply" and row["instances"] > 0:
+                counts[pattern] += int(row["instances"])
+                saved[pattern] += int(row["removed"] - row["added"])
+        fired += [
+            {"pattern": p, "model": name, "times": n, "nodes": saved[p]} for p, n in counts.items()
+        ]
+        spent = rows.groupby("pattern")["time_in"].sum()
+        costs += [{"model": name, "step": k, "ms": round(v * 1e3, 3)} for k, v in spent.items()]
+        print(f"{name}: {total:.1f} s, {sum(counts.values())} rewrites", flush=True)
+    write("fired.csv", fired, f"the models of the corpus, {PATTERNS}")
+    costs = [row for row in costs if row["ms"] >= 1]
+    write("steps.csv", costs, f"the models of the corpus, {PATTERNS}, steps over 1 ms")
+
+
+def chain(blocks: int) -> onnx.ModelProto:
+    """A chain of four nodes, as many times as asked, of which one stays."""
+    body = []
+    for i in range(0, 4 * blocks, 4):
+        body.append(f"x{i + 1} = Transpose <perm = [1, 0]> (x{i})")
+        body.append(f"x{i + 2} = Transpose <perm = [1, 0]> (x{i + 1})")
+        body.append(f"x{i + 3} = Mul (x{i + 2}, one)")
+        body.append(f"x{i + 4} = Sigmoid (x{i + 3})")
+    text = f"agraph (float[a, b] x0) => (float[a, b] x{4 * blocks}) <float one = {{1}}> {{"
+    return onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]>' + text + "\n".join(body) + "}"
+    )
+
+
+def scaling(sizes: Iterable[int] = (250, 750, 2500, 7500, 25000)) -> None:
+    """Time against the number of nodes.
+
+    :param sizes: numbers of blocks of four nodes
+    """
+    xoptim.optimize(chain(1), patterns=PATTERNS)
+    rows = []
+    for blocks in sizes:
+        model = chain(blocks)
+        begin = time.process_time()
+        xoptim.optimize(model, patterns=PATTERNS)
+        seconds = time.process_time() - begin
+        rows.append({"nodes": 4 * blocks, "seconds": round(seconds, 3)})
+        print(rows[-1], flush=True)
+    write("scaling.csv", rows, "chains of four nodes, CPU time")
+
+
+#: the peak of a process counts the memory of the one that starts it: a small one does
+_MEASURE = """
+import os, sys
+command = [sys.executable, "-m", "xoptim", *sys.argv[1:]]
+_, status, usage = os.wait4(os.posix_spawn(sys.executable, command, os.environ), 0)
+print(usage.ru_maxrss // 1024)
+sys.exit(status != 0)
+"""
+
+
+def memory(megabytes: Iterable[int] = (16, 64, 256, 1024)) -> None:
+    """Peak memory of the command against the size of the weights.
+
+    :param megabytes: sizes of the weights
+    """
+    rows: list[Mapping[str, Any]] = []
+    for size in megabytes:
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder) / "m.onnx", Path(folder) / "o.onnx"
+            _large(size, source)
+            command = [sys.executable, "-c", _MEASURE, str(source), str(target)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append({"weights_mb": size, "peak_mb": int(done.stdout.split()[-1])})
+            print(rows[-1], flush=True)
+    write("memory.csv", [dict(row) for row in rows], "xoptim model.onnx optimized.onnx")
+
+
+def _large(megabytes: int, path: Path) -> None:
+    """Writes a model with weights of this size, in another file."""
+    side = 1024
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]>'
+        f"agraph (float[n, {side}] x) => (float[n, {side}] y) <float one = {{1}}> {{"
+        "a = Mul (x, one) y = Identity (a)}"
+    )
+    del model.graph.node[:]
+    name, rng = "x", np.random.default_rng(0)
+    for i in range(max(1, megabytes // 4)):
+        values = rng.standard_normal((side, side), dtype=np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, f"w{i}"))
+        model.graph.node.append(onnx.helper.make_node("MatMul", [name, f"w{i}"], [f"r{i}"]))
+        model.graph.node.append(onnx.helper.make_node("Mul", [f"r{i}", "one"], [f"m{i}"]))
+        model.graph.node.append(onnx.helper.make_node("Relu", [f"m{i}"], [f"s{i}"]))
+        name = f"s{i}"
+    model.graph.node[-1].output[0] = "y"
+    onnx.save(model, path, save_as_external_data=True, location=f"{path.name}.data")
+
+
+def main() -> None:
+    """Reads the command line and writes the tables."""
+    parser = argparse.ArgumentParser(description="Writes the figures of the benchmark pages.")
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--peers", type=Path, help="the table of the benchmark of optimizers")
+    parser.add_argument("--only", nargs="*", default=["applied", "scaling", "memory"])
+    args = parser.parse_args()
+    DATA.mkdir(exist_ok=True)
+    if args.peers:
+        peers(args.peers)
+    if "applied" in args.only:
+        applied(args.corpus)
+    if "scaling" in args.only:
+        scaling()
+    if "memory" in args.only:
+        memory()
+
+
+if __name__ == "__main__":
+    main()

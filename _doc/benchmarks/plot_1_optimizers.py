@@ -1,0 +1,79 @@
+"""
+Optimizers on the same models
+=============================
+
+Each optimizer receives each model. What it gives is *usable* if onnxruntime runs it, and *right* if the
+outputs are those of the original. Latencies are ratios to the original model, measured in turns, with the
+optimizations of onnxruntime on. A failure counts as the original model, ratio 1.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas
+
+DATA = Path("data")
+about = pandas.read_csv(DATA / "about.csv").set_index("table").loc["peers.csv"]
+table = pandas.read_csv(DATA / "peers.csv")
+print(table["model"].nunique(), "models,", about["date"], about["machine"])
+print(about["versions"])
+
+# %%
+# Nodes and latency
+# +++++++++++++++++
+#
+# Geometric means over all the models. The last bar, the model itself, is the noise of the measure.
+
+failed = table["right"] == 0
+table["nodes_ratio"] = (table["nodes"] / table["nodes_before"]).where(~failed, 1.0)
+table["latency_ratio"] = table["latency"].where(~failed, 1.0).fillna(1.0)
+
+
+def geometric(values):
+    """The geometric mean."""
+    return float(np.exp(np.log(values).mean()))
+
+
+means = table.groupby("tool")[["nodes_ratio", "latency_ratio"]].agg(geometric)
+means = means.sort_values("latency_ratio")
+print(means.round(2))
+ax = means.iloc[::-1].plot.barh(figsize=(7, 4), width=0.8)
+ax.axvline(1, color="gray", linestyle="--")
+ax.set(ylabel="", xlabel="ratio to the original model")
+plt.tight_layout()
+
+# %%
+# Usable and right
+# ++++++++++++++++
+
+counts = table.groupby("tool")[["usable", "right"]].sum().loc[means.index]
+print(counts)
+
+# %%
+# Model by model
+# ++++++++++++++
+
+tools = [t for t in means.index if t != "the model itself"]
+pivot = table.pivot(index="model", columns="tool", values="nodes_ratio")[tools]
+fig, ax = plt.subplots(figsize=(7, 8))
+for tool in tools:
+    ax.scatter(pivot[tool], range(len(pivot)), label=tool, alpha=0.8)
+ax.set_yticks(range(len(pivot)), pivot.index, fontsize=7)
+ax.set(xlabel="nodes / nodes of the original")
+ax.legend(fontsize=7)
+fig.tight_layout()
+
+# %%
+# Time to optimize
+# ++++++++++++++++
+#
+# Seconds, one dot for each model.
+
+fig, ax = plt.subplots(figsize=(7, 4))
+for tool in tools:
+    part = table[(table["tool"] == tool) & table["seconds"].notna()]
+    ax.scatter(part["nodes_before"], part["seconds"], label=tool, alpha=0.7)
+ax.set(xscale="log", yscale="log", xlabel="nodes of the original", ylabel="seconds")
+ax.legend(fontsize=7)
+fig.tight_layout()

@@ -1,0 +1,74 @@
+"""
+Operators for attention
+=======================
+
+A rewrite that writes one operator for attention belongs to a set when it saves time. The ratio is the
+time with the operator divided by the time without, both run by onnxruntime with its own optimizations,
+on one thread: below 1, the operator is faster.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas
+
+DOC = Path("..")
+table = pandas.read_csv(DOC / "attention.csv")
+
+# %%
+# One dot is one size. ``_doc/examples/bench_attention.py --write`` measures it again.
+
+groups = [(name, part["ratio"]) for name, part in table.groupby("pattern")]
+fig, ax = plt.subplots(figsize=(7, 4))
+for i, (_, ratios) in enumerate(groups):
+    ax.scatter(ratios, [i] * len(ratios), alpha=0.6)
+ax.axvline(1, color="gray", linestyle="--")
+ax.set_yticks(range(len(groups)), [name for name, _ in groups])
+ax.set(xlabel="time with / time without", title=f"onnxruntime {table['onnxruntime'].max()}, CPU")
+fig.tight_layout()
+
+# %%
+# ``SkipLayerNormalization`` is slower on CPU, for every size: it is written for CUDA only.
+
+skip = pandas.read_csv(DOC / "skip_layer_norm.csv")
+skip["size"] = skip["batch"] * skip["sequence"] * skip["hidden"]
+fig, ax = plt.subplots(figsize=(7, 3.5))
+for (name, case), part in skip.groupby(["pattern", "case"]):
+    ax.scatter(part["size"], part["ratio"], label=f"{name}, {case}", alpha=0.7)
+ax.axhline(1, color="gray", linestyle="--")
+ax.set(xscale="log", xlabel="elements", ylabel="time with / time without")
+ax.legend(fontsize=7)
+fig.tight_layout()
+
+# %%
+# Each rewrite on models
+# ++++++++++++++++++++++
+#
+# The range of the ratios over sizes, two cores, onnxruntime 1.31 and 1.32. They were measured when each
+# rewrite was written, on several machines, some of which ran other programs: a range within 0.97 and 1.03 is
+# the noise of the measure.
+
+DATA = Path("data")
+
+
+def ranges(name, columns, height):
+    """One bar by row, from the lowest ratio to the highest."""
+    rows = pandas.read_csv(DATA / name)
+    labels = rows[columns].agg(", ".join, axis=1)
+    fig, ax = plt.subplots(figsize=(8, height))
+    ax.barh(range(len(rows)), rows["high"] - rows["low"] + 0.004, left=rows["low"])
+    ax.set_yticks(range(len(rows)), labels, fontsize=7)
+    ax.invert_yaxis()
+    ax.axvline(1, color="gray", linestyle="--")
+    ax.axvspan(0.97, 1.03, color="gray", alpha=0.15)
+    ax.set(xlabel="time with / time without")
+    fig.tight_layout()
+
+
+ranges("rewrites.csv", ["rewrite", "model", "case"], 9)
+
+# %%
+# Measured, and not written
+# +++++++++++++++++++++++++
+
+ranges("not_written.csv", ["rewrite", "case"], 5)

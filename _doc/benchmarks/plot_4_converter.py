@@ -1,0 +1,42 @@
+"""
+What the converter of torch covers
+==================================
+
+Every operator that the tests of torch know, and families of transformers: right, refused with a reason,
+or wrong. ``_doc/examples/bench_opinfo.py`` and ``bench_transformers.py`` write the tables.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas
+
+DOC = Path("..")
+operators = pandas.read_csv(DOC / "opinfo.csv")
+families = pandas.read_csv(DOC / "transformers.csv")
+
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.2))
+for ax, table, title in zip(
+    axes, (operators, families), ("operators", "families of transformers"), strict=True
+):
+    counts = table.groupby(["exporter", "status"]).size().unstack(fill_value=0)
+    counts.plot.bar(stacked=True, ax=ax, rot=0)
+    ax.set(title=title, xlabel="")
+fig.tight_layout()
+
+# %%
+
+print(operators.groupby(["exporter", "status"]).size())
+print(families.groupby(["exporter", "kind", "status"]).size())
+
+# %%
+# Nodes and time
+# ++++++++++++++
+
+right = families[families["status"] == "right"]
+fig, ax = plt.subplots(figsize=(6, 3.5))
+for kind, part in right.groupby("kind"):
+    ax.scatter(part["nodes"], part["seconds"], label=kind, alpha=0.7)
+ax.set(xlabel="nodes", ylabel="seconds to export")
+ax.legend(fontsize=7)
+fig.tight_layout()

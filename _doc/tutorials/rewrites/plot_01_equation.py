@@ -1,0 +1,47 @@
+"""
+A rewrite as an equation
+========================
+
+Most rewrites are an equation with a condition. ``@rule`` reads it.
+"""
+
+import onnx
+
+import xoptim
+from xoptim import rule
+
+
+@rule("Where(x > 0, x, x * slope) -> LeakyRelu(x, alpha=slope)", min_opset=6)
+def leaky(g, x):
+    """Where(x > 0, x, x * s) -> LeakyRelu(x, alpha=s), for floats."""
+    g.require(g.type_of(x) == onnx.TensorProto.FLOAT, "the type is not float")
+
+
+model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 18]>
+    agraph (float[batch, 4] x) => (float[batch, 4] y) <float zero = {0}, float s = {0.1}> {
+        positive = Greater (x, zero)
+        small = Mul (s, x)
+        y = Where (positive, x, small)
+    }
+""")
+done = xoptim.optimize(model, patterns=[leaky], verify=True)
+drawn = {"before": model, "after": done.model}
+
+# %%
+# Reading the equation
+# ++++++++++++++++++++
+#
+# * ``x`` and ``slope`` stand for any result; ``slope`` becomes an attribute, so it has to be a constant.
+# * ``x * slope`` also matches ``slope * x``.
+# * The function adds conditions. ``g.require`` refuses, with a reason that ``explain`` prints.
+#
+# An operator that does not exist is refused when the rule is declared:
+
+try:
+    rule("Lgo(Exp(x)) -> x")(lambda g: None)
+except Exception as e:
+    print(type(e).__name__, e)
+
+# %%
+# Next: :doc:`plot_02_function`, when a condition needs a question.

@@ -1,0 +1,80 @@
+"""
+Dynamic shapes, and what to do when one is frozen
+=================================================
+
+``dynamic_shapes`` says which sizes may change. torch sometimes turns one of them into a constant: this
+page shows how to see it and what to write instead.
+"""
+
+import torch
+
+from torch_interpreter import to_onnx
+
+
+def signature(onx):
+    """The shapes of the inputs and outputs."""
+    return {
+        value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+        for value in (*onx.graph.input, *onx.graph.output)
+    }
+
+
+class Rows(torch.nn.Module):
+    def forward(self, x):
+        return x.reshape(x.shape[0], -1).softmax(dim=-1)
+
+
+x = torch.randn(4, 3, 5)
+
+# %%
+# Without names, every size is fixed.
+
+print(signature(to_onnx(Rows(), (x,))))
+
+# %%
+# A name makes a size dynamic. Sizes computed from it are expressions.
+
+print(signature(to_onnx(Rows(), (x,), dynamic_shapes=({0: "batch", 1: "n"},))))
+
+# %%
+# ``torch.export.Dim("batch", min=1)`` adds that the size is never 0. Some rewrites need that proof.
+#
+# A frozen size
+# +++++++++++++
+#
+# The number 4 below comes from the arguments. ``torch.export`` sees that the sizes must be equal, and
+# refuses.
+
+
+class Frozen(torch.nn.Module):
+    def forward(self, x):
+        return x.reshape(4, 15)
+
+
+try:
+    to_onnx(Frozen(), (x,), dynamic_shapes=({0: "batch"},))
+except Exception as e:
+    print(type(e).__name__, str(e)[:400])
+
+# %%
+# Write the size as the model computes it: ``x.reshape(x.shape[0], 15)``. Three other habits freeze a
+# size: ``int(tensor)``, ``torch.zeros(4, ...)`` made outside of ``forward``, and a Python ``if`` on a size.
+#
+# An ``if`` keeps the side that the arguments take. The warning gives the condition, and a size that
+# does not meet it.
+
+import warnings
+
+
+class Branch(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.shape[1] * 0.5 > 3.7 else x
+
+
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    to_onnx(Branch(), (torch.randn(2, 8),), dynamic_shapes=({1: "n"},))
+print([str(w.message)[:300] for w in seen if "right for" in str(w.message)][0])
+
+# %%
+# ``torch.cond`` keeps both sides: see :doc:`plot_03_control_flow`.

@@ -1,0 +1,50 @@
+"""Functions of math that torch does not know, of sizes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import Fct1, run_ort
+
+from torch_interpreter import to_onnx
+from torch_interpreter.patches.math_functions import symbolic_function
+
+NUMBERS = {
+    "log": lambda n: math.log(n),
+    "log10": lambda n: math.log10(n),
+    "ceil of a logarithm in base 10": lambda n: math.ceil(math.log10(n)),
+    "floor of a logarithm in base 2": lambda n: int(math.log(n, 2)),
+    "ceil of a logarithm in base 3": lambda n: math.ceil(math.log(n, 3)),
+    "floor of a logarithm in base 7": lambda n: int(math.log(n, 7)),
+    "decimals": lambda n: round(n * 0.145, 2),
+    "many decimals": lambda n: round(n / 7, 9),
+    "a decimal half way": lambda n: round(n / 16, 3),
+    "no decimal": lambda n: round(n * 0.5, 0),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_every_size(name):
+    """The numbers are those of Python, which rounds some of them."""
+    number = NUMBERS[name]
+    model = Fct1(lambda x: x.new_zeros(1, dtype=torch.float64) + number(x.shape[1]))
+    onx = to_onnx(model, (torch.randn(2, 8),), dynamic_shapes=({0: "a", 1: "n"},))
+    for size in [*range(1, 130), 243, 343, 729, 1000, 2187, 2401, 10000]:
+        (got,) = run_ort(onx, [torch.zeros(1, size)])
+        np.testing.assert_allclose(got, [float(number(size))], rtol=1e-15, atol=0)
+
+
+def test_a_branch_names_the_function():
+    model = Fct1(lambda x: x * 2 if math.log(x.shape[1]) > 2 else x)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        to_onnx(model, (torch.randn(3, 8),), dynamic_shapes=({1: "n"},))
+    assert any("2 < math.log(float(n)) (not n=7)" in str(w.message) for w in seen)
+
+
+def test_a_number_of_python():
+    assert symbolic_function("log")(8) == math.log(8)

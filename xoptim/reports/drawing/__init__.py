@@ -1,0 +1,1 @@
+"""Drawings of graphs: vertices and edges, their places, SVG."""
