@@ -12,7 +12,7 @@ import click
 
 from ..catalogue.targets import TARGETS
 from ..tasks.batch import batch
-from ..tasks.batch_report import REPORTS
+from ..tasks.batch_report import REPORTS, BatchReport
 from .options.bundles import bundled
 from .options.optimize_options import (
     Assumptions,
@@ -192,9 +192,13 @@ def batch_command(
         )
     if report is not None:
         done.report(report)
+    ctx.exit(_told(done, as_json))
+
+
+def _told(done: BatchReport, as_json: bool) -> int:
+    """Prints a report. Returns the exit code."""
     if as_json:
         print_json(done.to_dict())
     else:
         done.print(console())
-    if not done.ok:
-        ctx.exit(1)
+    return 0 if done.ok else 1

@@ -177,7 +177,7 @@ def _known(job: Job, digest: str) -> dict[str, Any]:
 
 
 def _facts(done: OptimizedModel) -> dict[str, Any]:
-    """What the report says of an optimized model."""
+    """The values of the report for an optimized model."""
     info = done.to_dict()
     compared = info["verification"] or {}
     names = ("nodes_before", "nodes_after", "weight_bytes_before", "weight_bytes_after", "seconds")

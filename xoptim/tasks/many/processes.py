@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import importlib
 import os
 import re
 import threading
@@ -75,7 +74,7 @@ class _Pool:
             self._mine.executor = self._all[id(executor)] = executor
         try:
             # imports are not a part of the time of the call
-            executor.submit(_import, function.__module__).result()
+            executor.submit(_import, function).result()
             future = executor.submit(function, argument)
             return future.result(self.timeout or None)
         except TimeoutError as e:
@@ -99,9 +98,8 @@ class _Pool:
             executor.shutdown(wait=False, kill_workers=True)
 
 
-def _import(module: str) -> None:
-    """Imports the module of a function."""
-    importlib.import_module(module)
+def _import(function: Callable[[Any], Any]) -> None:
+    """Does nothing: its argument imports the module of the function."""
 
 
 def _prepare(size: int) -> None:
