@@ -16,7 +16,7 @@ from xbuilder.errors import OptionError
 
 from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
 from .many.places import is_address
-from .tables import as_html, as_text, counted, human_bytes, print_line, print_table
+from .tables import as_html, as_text, counted, human_bytes, print_line, print_table, verdict_style
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,12 +93,13 @@ class BatchReport:
         """
         columns, rows = self.table()
         last = len(columns) - (columns[-1] == "error")
-        print_table(out, self.title, columns[:last], [row[:last] for row in rows], left=2)
+        style = verdict_style(self.ok)
+        print_table(out, self.title, columns[:last], [row[:last] for row in rows], 2, style=style)
         for row in self.rows:
             for text in row["warnings"]:
                 print_line(out, f"{row['name']}: warning: {text}")
         for row in self.failed:
-            print_line(out, f"{row['name']}: {row['error']}")
+            print_line(out, f"{row['name']}: {row['error']}", "red")
         missing = [row for row in self.rows if row["never_ran"]]
         for row in missing:
             bodies = counted(row["never_ran"], "body").replace("bodys", "bodies")
