@@ -26,7 +26,7 @@ from .options.verify_options import Comparison, verify_options
 from .patterns import LOADED, check_selection, load_option, patterns_option
 from .terminal.output import common_options, console, print_json, several_options
 from .terminal.paths import OutputFile
-from .terminal.progress import progress
+from .terminal.progress import QUIET, progress
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -192,13 +192,16 @@ def batch_command(
         )
     if report is not None:
         done.report(report)
-    ctx.exit(_told(done, as_json))
+    ctx.exit(_told(done, as_json, QUIET in ctx.meta))
 
 
-def _told(done: BatchReport, as_json: bool) -> int:
-    """Prints a report. Returns the exit code."""
+def _told(done: BatchReport, as_json: bool, quiet: bool) -> int:
+    """Prints a report, or its errors alone. Returns the exit code."""
     if as_json:
         print_json(done.to_dict())
+    elif quiet:
+        for row in done.failed:
+            click.echo(f"Error: {row['name']}: {row['error']}", err=True)
     else:
         done.print(console())
     return 0 if done.ok else 1
