@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import zlib
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_boxes_do_not_overlap() -> None:
     ways = drawings.place(boxes, edges)
     assert sorted(map(len, ways)) == [2, 2, 2, 2, 2, 5]
     for way in ways:
-        assert all(a.y + a.height < b.y for a, b in zip(way, way[1:], strict=False))
+        assert all(a.y + a.height < b.y for a, b in itertools.pairwise(way))
     for i, a in enumerate(boxes):
         for b in boxes[:i]:
             beside = abs(a.x - b.x) >= (a.width + b.width) / 2

@@ -68,8 +68,6 @@ def prepare(
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(decompose_graph(mod, is_supported), mod)
     _check_arguments(mod, args, kwargs)
-    if message := training_message(mod):
-        warn_user(message)
     args, kwargs = distinct_tensors((args, kwargs))
     specs = flat_specifications(dynamic_shapes, mod, args, kwargs)
 
@@ -80,8 +78,7 @@ def prepare(
                 mod, args, kwargs, options, shapes, specs, is_supported, verbose
             )
         if options.validate_ep:
-            tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
-            validate_program(exported, mod, args, kwargs, tolerance)
+            validate_program(exported, mod, args, kwargs, _tolerance(options.validate_ep))
         program = from_exported_program(exported, specs, options.fake)
         program.assumed = assumed
         return program
@@ -89,11 +86,18 @@ def prepare(
     return export_example(export, mod, args, kwargs, specs, verbose)
 
 
+def _tolerance(validate: bool | float) -> float:
+    """The largest difference that is accepted."""
+    return 1e-5 if validate is True else float(validate)
+
+
 def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuses arguments that forward does not take.
+    """Refuses arguments that forward does not take, warns about a module in training mode.
 
     :raises OptionError: one is missing, or unknown
     """
+    if message := training_message(mod):
+        warn_user(message)
     signature = inspect.signature(mod.forward)
     try:
         signature.bind(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What runs the optimized model: the patterns and the operators that suit it."""
+"""The target that runs the optimized model: the patterns and the operators that suit it."""
 
 from __future__ import annotations
 

@@ -154,9 +154,7 @@ def optimize(
     """
     task = Optimization(
         model=model,
-        **target_options(
-            target, None if patterns.lower() == "none" else patterns, processor, public_operators
-        ),
+        **target_options(target, _selection(patterns), processor, public_operators),
         max_iter=max_iter,
         **vars(assumed),
         keep_functions=keep_functions,
@@ -184,6 +182,11 @@ def optimize(
         as_json=as_json,
     )
     run_each(ctx, request, others, output_dir)
+
+
+def _selection(patterns: str) -> str | None:
+    """The sets and names, None for the passes alone."""
+    return None if patterns.lower() == "none" else patterns
 
 
 def _comparison(

@@ -403,5 +403,5 @@ class _Replay:
 
 
 def _label(node: NodeProto) -> str:
-    """What a user finds a node by."""
+    """The name a user finds a node by."""
     return repr(node.name or next(filter(None, node.output), ""))

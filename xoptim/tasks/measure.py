@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -69,6 +69,55 @@ class _Loaded:
     load: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """How models are run in turns with the first one."""
+
+    blocks: int
+    seconds: float
+    warmup: int
+    elapsed: bool
+    memory: bool
+    threads: int
+
+    def measured(
+        self, loaded: Sequence[_Loaded], feeds: dict[str, Any], series: dict[str, int]
+    ) -> list[ModelLatency]:
+        """Measures models on one set of inputs.
+
+        :param loaded: the models, the first one is the reference
+        :param feeds: the inputs
+        :param series: the sizes of dimensions that vary
+        """
+        clock = time.perf_counter if self.elapsed else time.process_time
+        for one in loaded:
+            _warm_up(one, feeds, self.warmup)
+        shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
+        found: list[ModelLatency] = []
+        for i, one in enumerate(loaded):
+            latency = compare_sessions(
+                loaded[0].session, one.session, feeds, self.blocks, self.seconds, clock
+            )
+            ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
+            before = found[0].milliseconds if found else latency.before * 1e3
+            found.append(
+                ModelLatency(
+                    model=one.name,
+                    nodes=one.nodes,
+                    load=one.load,
+                    milliseconds=before * ratios[0],
+                    ratio=ratios[0],
+                    low=ratios[1],
+                    high=ratios[2],
+                    threads=self.threads,
+                    sizes=shapes,
+                    series=series,
+                    memory=_peak(one, feeds) if self.memory else None,
+                )
+            )
+        return found
+
+
 def measure_models(
     *models: Model,
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
@@ -114,11 +163,10 @@ def measure_models(
     """
     if not models:
         raise OptionError("There is no model to measure, give at least one.")
-    series = series or {}
-    empty = [name for name, values in series.items() if not values]
+    empty = [name for name, values in (series or {}).items() if not values]
     if empty:
         raise OptionError(f"The series of {empty[0]!r} has no size.")
-    clock = time.perf_counter if elapsed else time.process_time
+    turns = _Turns(blocks, seconds, warmup, elapsed, memory, threads)
     found: list[ModelLatency] = []
     with ExitStack() as files:
         opener = Opener(files)
@@ -126,26 +174,16 @@ def measure_models(
             _load(opener, model, names[i] if i < len(names) else _name(model, i), i, threads)
             for i, model in enumerate(models)
         ]
-        for values in itertools.product(*series.values()):
-            chosen = dict(zip(series, values, strict=True))
+        for chosen in _combinations(series or {}):
             feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
-            for one in loaded:
-                _warm_up(one, feeds, warmup)
-            shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
-            reference = 0.0
-            for i, one in enumerate(loaded):
-                first = loaded[0].session
-                latency = compare_sessions(first, one.session, feeds, blocks, seconds, clock)
-                reference = reference or latency.before
-                ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
-                once = reference * ratios[0] * 1e3
-                peak = _peak(one, feeds) if memory else None
-                found.append(
-                    ModelLatency(
-                        one.name, one.nodes, one.load, once, *ratios, threads, shapes, chosen, peak
-                    )
-                )
+            found.extend(turns.measured(loaded, feeds, chosen))
     return found
+
+
+def _combinations(series: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+    """Every combination of several sizes of some dimensions."""
+    for values in itertools.product(*series.values()):
+        yield dict(zip(series, values, strict=True))
 
 
 def _load(opener: Opener, model: Model, name: str, position: int, threads: int) -> _Loaded:

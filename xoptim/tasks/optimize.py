@@ -64,12 +64,12 @@ def optimize(
     :param verify: runs both models and compares their outputs
     :param validate: checks each rewrite in its window
     :param measure: measures the time of both models
-    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes of the signature made
-        first, `set_dims={"batch": 1}`, `input_shapes={"x": (1, 3, 640, 640)}`, `rename_dims`,
-        `rename={"old": "new"}`, `keep_outputs=["y"]`, `inputs_order=["x"]`,
-        `cast={"x": "float16"}`, see :class:`xoptim.surgery.signature.SignatureChanges`;
-        `dynamic={"x": ("batch", 3, "h", "w")}`, see :func:`xoptim.surgery.dynamic.make_dynamic`;
-        other ones of :class:`xoptim.tasks.optimization.Optimization`
+    :param options: `sizes`, `rtol`, `atol`, `seed` of :func:`verify`; changes made first to the
+        signature, `set_dims={"batch": 1}`, `input_shapes`, `rename_dims`, `rename={"old": "new"}`,
+        `keep_outputs`, `inputs_order`, `cast={"x": "float16"}`, see
+        :class:`xoptim.surgery.signature.SignatureChanges`; `dynamic={"x": ("batch", 3)}`, see
+        :func:`xoptim.surgery.dynamic.make_dynamic`; those of
+        :class:`xoptim.tasks.optimization.Optimization`
     :return: the model, its statistics and reports
     :raises VerificationError: the outputs differ, or the model does not run
     :raises WrongRewriteError: a rewrite is wrong, with *validate*
@@ -80,27 +80,44 @@ def optimize(
         done = xoptim.optimize("model.onnx", target="onnxruntime", verify=True)
         print(done)
     """
-    how = _comparison(options, verify or measure)
-    public = options.pop("public_operators", False)
-    changes = {field: options.pop(name) for name, field in SIGNATURE.items() if name in options}
-    if changes:
-        options["signature"] = SignatureChanges(**changes)
-    source = model_source(model, args, kwargs, dynamic_shapes)
+    how = {"inputs": inputs, **_comparison(options, verify or measure)}
     done = _task(
-        options,
+        _with_signature(options),
         output,
-        model=source,
-        **target_options(target, _patterns(patterns), processor, public),
-        comparison={"inputs": inputs, **how} if verify else None,
-        other_set="onnxruntime" if patterns == "default" and target is None else "",
-        measured=_measured({"inputs": inputs, **how}) if measure else None,
+        model=model_source(model, args, kwargs, dynamic_shapes),
+        **_chosen(target, patterns, processor, options.pop("public_operators", False)),
+        comparison=how if verify else None,
+        measured=_measured(how) if measure else None,
         validation=Validation() if validate else None,
     ).run()
+    return _saved(done, output)
+
+
+def _saved(done: OptimizedModel, output: str | os.PathLike[str] | None) -> OptimizedModel:
+    """The model that was optimized, written unless its outputs differ.
+
+    :raises VerificationError: they differ
+    """
     if done.failure:
         raise VerificationError(done.failure)
     if output is not None:
         done.save(output)
     return done
+
+
+def _with_signature(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, those that change the signature in one of them."""
+    changes = {field: options.pop(name) for name, field in SIGNATURE.items() if name in options}
+    if changes:
+        options["signature"] = SignatureChanges(**changes)
+    return options
+
+
+def _chosen(target: str | None, patterns: Any, processor: str, public: bool) -> dict[str, Any]:
+    """The options that say which rewrites may apply, for an optimization."""
+    other_set = "onnxruntime" if patterns == "default" and target is None else ""
+    chosen = target_options(target, _patterns(patterns), processor, public)
+    return {**chosen, "other_set": other_set}
 
 
 def _measured(how: Mapping[str, Any]) -> dict[str, Any]:

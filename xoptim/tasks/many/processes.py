@@ -73,8 +73,8 @@ class _Pool:
             )
             self._mine.executor = self._all[id(executor)] = executor
         try:
-            # imports are not a part of the time of the call
-            executor.submit(_import, function).result()
+            # a process that receives the function imports its module, before the time runs
+            executor.submit(callable, function).result()
             future = executor.submit(function, argument)
             return future.result(self.timeout or None)
         except TimeoutError as e:
@@ -96,10 +96,6 @@ class _Pool:
         """Ends the processes."""
         for executor in list(self._all.values()):
             executor.shutdown(wait=False, kill_workers=True)
-
-
-def _import(function: Callable[[Any], Any]) -> None:
-    """Does nothing: its argument imports the module of the function."""
 
 
 def _prepare(size: int) -> None:
