@@ -81,6 +81,7 @@ HOOKS = {
     "xbuilder.passes.patterns": "the engine",
     "xoptim.catalogue.registry": "the families of patterns, which xoptim/__init__.py names",
     "xoptim.tasks.sources": "the converter of torch modules",
+    "xoptim.cli.main": "the subcommands, when one is asked for",
     "xbuilder.support.walking": "the modules of the package that asks",
 }
 #: package -> packages of the project it may import

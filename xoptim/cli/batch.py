@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from ..catalogue.targets import TARGETS
 from ..tasks.batch import batch
-from ..tasks.batch_report import REPORTS
+from ..tasks.batch_report import REPORTS, BatchReport
 from .options.bundles import bundled
 from .options.optimize_options import (
     Assumptions,
@@ -20,12 +21,12 @@ from .options.optimize_options import (
     keep_functions_option,
     public_operators_option,
 )
+from .options.selection import LOADED, check_selection, load_option, patterns_option
 from .options.signature_options import SignatureOptions, signature_options
 from .options.verify_options import Comparison, verify_options
-from .patterns import LOADED, check_selection, load_option
 from .terminal.output import common_options, console, print_json, several_options
 from .terminal.paths import OutputFile
-from .terminal.progress import progress
+from .terminal.progress import QUIET, progress
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -103,11 +104,10 @@ check_options = bundled(
     click.option("--measure", is_flag=True, help="Measures the time of each model."),
 )
 model_options = several_options(
-    click.option(
-        "-p", "--patterns", default="default", show_default=True, help="Sets and names, or none."
-    ),
+    patterns_option("Sets and names, or none."),
     load_option,
     click.option("--processor", default="CPU", show_default=True, help="CPU, CUDA or CPU,CUDA."),
+    click.option("--target", type=click.Choice(list(TARGETS)), help="What runs the models."),
     assumption_options,
     public_operators_option,
     keep_functions_option,
@@ -146,6 +146,7 @@ def batch_command(
     pages: bool,
     patterns: str,
     processor: str,
+    target: str | None,
     assumed: Assumptions,
     public_operators: bool,
     keep_functions: bool,
@@ -164,11 +165,13 @@ def batch_command(
     check_selection(patterns)
     options: dict[str, Any] = {
         "processor": processor,
+        "target": target,
         **vars(assumed),
         "public_operators": public_operators,
         "keep_functions": keep_functions,
         "data_roots": tuple(path.absolute() for path in data_roots),
         "signature": signature.changes,
+        "dynamic": dict(signature.dynamic),
         **vars(checks),
     }
     if checks.verify or checks.measure:
@@ -189,9 +192,16 @@ def batch_command(
         )
     if report is not None:
         done.report(report)
+    ctx.exit(_told(done, as_json, QUIET in ctx.meta))
+
+
+def _told(done: BatchReport, as_json: bool, quiet: bool) -> int:
+    """Prints a report, or its errors alone. Returns the exit code."""
     if as_json:
         print_json(done.to_dict())
+    elif quiet:
+        for row in done.failed:
+            click.echo(f"Error: {row['name']}: {row['error']}", err=True)
     else:
         done.print(console())
-    if not done.ok:
-        ctx.exit(1)
+    return 0 if done.ok else 1

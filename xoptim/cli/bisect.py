@@ -25,15 +25,16 @@ from .options.optimize_options import (
     data_root_option,
     keep_functions_option,
 )
+from .options.selection import check_selection, load_option, patterns_option
 from .options.verify_options import Comparison, verify_options
-from .patterns import check_selection, load_option
 from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 
 @click.command()
 @click.argument("model", type=InputModel())
-@click.option("-p", "--patterns", default="default", show_default=True, help="Sets and names.")
+@patterns_option("Sets and names.")
 @load_option
 @click.option(
     "-o",
@@ -73,7 +74,8 @@ def bisect(
     if runtime:
         print_runtime(bisect_runtime(model, **how.arguments(model)), as_json)
         return
-    with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
+    with temporary_folder(tempfile.gettempdir(), "xoptim") as folder, progress() as on_step:
+        on_step("optimizes and runs the model, with fewer and fewer rewrites", None)
         done = bisect_rewrites(
             copy_next_to_data(model, data_roots, Path(folder)),
             patterns,

@@ -15,6 +15,7 @@ from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 #: results shown before the first difference
 _BEFORE = 3
@@ -45,13 +46,15 @@ def compare(
     needs them, so models larger than the memory can be compared. Exits with 1 if there is a
     difference.
     """
-    report = compare_layers(
-        model,
-        other,
-        **how.arguments(model),
-        stop=not everything,
-        allowed_roots=data_roots,
-    )
+    with progress() as on_step:
+        on_step("runs both models node by node", None)
+        report = compare_layers(
+            model,
+            other,
+            **how.arguments(model),
+            stop=not everything,
+            allowed_roots=data_roots,
+        )
     if as_json:
         print_json(_as_dict(report))
     else:

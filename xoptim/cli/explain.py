@@ -12,7 +12,7 @@ import click
 from ..catalogue.selection import single_pattern
 from ..tasks.explain import NearMiss, explain_model, near_misses
 from ..tasks.tables import counted
-from .patterns import check_selection, load_option
+from .options.selection import Selection, check_selection, load_option
 from .terminal.output import common_options, print_json, print_list
 from .terminal.paths import InputModel
 
@@ -31,6 +31,7 @@ _MISSES = 20
 @click.option(
     "-p",
     "--patterns",
+    type=Selection(),
     default="default+onnxruntime",
     show_default=True,
     help="The patterns to try, without PATTERN.",

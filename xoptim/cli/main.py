@@ -7,28 +7,73 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
+from collections.abc import Iterator, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import click
 
-from .batch import batch_command
-from .bisect import bisect
-from .check import check
-from .compare import compare
-from .diff import diff
-from .explain import explain
-from .extract import extract
-from .info import info
-from .kernels import kernels
-from .measure import measure
-from .new_pattern import new_pattern
-from .optimize import optimize
-from .patterns import patterns
-from .print_model import dot, print_model
-from .reduce import reduce
 from .terminal.output import ErrorGroup
-from .tune import tune_command
-from .verify import verify
+from .terminal.settings import SETTINGS, find_settings, read_settings
+
+#: subcommand -> its module, and its help in a line
+COMMANDS = {
+    "batch": ("batch", "Optimizes many models, on this machine or on a cluster."),
+    "bisect": ("bisect", "Looks for the first rewrite that changes the results."),
+    "check": ("check", "Looks for what will not run, and for what surprises."),
+    "compare": ("compare", "Names the first result that differs between two models."),
+    "config": ("config", "Shows the options of xoptim.toml or pyproject.toml."),
+    "diff": ("diff", "Lists what differs between two models."),
+    "dot": ("print_model", "Draws a model in the language of graphviz."),
+    "explain": ("explain", "Says why a pattern does not match."),
+    "extract": ("extract", "Writes a part of a model."),
+    "info": ("info", "Summarizes a model: operators, weights, operations, memory."),
+    "kernels": ("kernels", "Lists the kernels of onnxruntime."),
+    "measure": ("measure", "Measures the time and memory of models."),
+    "new-pattern": ("new_pattern", "Writes a pattern that matches some nodes of a model."),
+    "optimize": ("optimize", "Optimizes a model."),
+    "patterns": ("patterns", "Lists the patterns."),
+    "print": ("print_model", "Prints a model as text."),
+    "reduce": ("reduce", "Cuts the smallest model that shows a wrong rewrite."),
+    "tune": ("tune", "Measures the time each pattern saves."),
+    "verify": ("verify", "Compares the outputs of two models."),
+}
+
+
+class Subcommands(MutableMapping[str, click.Command]):
+    """The subcommands by name, each imported when it is asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            module = importlib.import_module(f".{COMMANDS[name][0]}", __package__)
+            found = [c for c in vars(module).values() if isinstance(c, click.Command)]
+            self._loaded[name] = next(c for c in found if c.name == name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*COMMANDS, *self._loaded)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class MainGroup(ErrorGroup):
+    """The group of the subcommands, whose help imports none of them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the subcommands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
 
 
 def _version() -> str:
@@ -38,9 +83,22 @@ def _version() -> str:
         return "not installed"
 
 
-@click.group(cls=ErrorGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=MainGroup,
+    commands=Subcommands(),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(_version(), prog_name="xoptim")
-def main() -> None:
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A file of options, instead of the closest xoptim.toml or pyproject.toml.",
+)
+@click.option("--no-config", is_flag=True, help="No file of options is read.")
+@click.pass_context
+def main(ctx: click.Context, path: Path | None, no_config: bool) -> None:
     """Optimizes ONNX models with patterns.
 
     \b
@@ -63,27 +121,11 @@ def main() -> None:
     xoptim tune model.onnx --patterns onnxruntime
     xoptim print model.onnx
     xoptim dot model.onnx -o model.svg
+    xoptim config optimize
     """
-
-
-main.add_command(optimize)
-main.add_command(batch_command)
-main.add_command(verify)
-main.add_command(measure)
-main.add_command(bisect)
-main.add_command(reduce)
-main.add_command(compare)
-main.add_command(diff)
-main.add_command(info)
-main.add_command(check)
-main.add_command(extract)
-main.add_command(patterns)
-main.add_command(new_pattern)
-main.add_command(kernels)
-main.add_command(tune_command)
-main.add_command(explain)
-main.add_command(print_model)
-main.add_command(dot)
+    found = None if no_config else path or find_settings(Path.cwd())
+    settings = ctx.meta[SETTINGS] = read_settings(found, main)
+    ctx.default_map = settings.values
 
 
 def start() -> None:

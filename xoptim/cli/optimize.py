@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -29,9 +30,9 @@ from .options.saving import (
     refuse_on_command_line,
     saving_options,
 )
+from .options.selection import LOADED, check_selection, load_option
 from .options.signature_options import SignatureOptions, signature_options
 from .options.verify_options import Comparison, verify_options
-from .patterns import LOADED, check_selection, load_option
 from .results.profiles import print_profile
 from .results.report import next_commands, outcome_as_dict, print_outcome
 from .results.report_files import ReportFiles, report_options
@@ -45,6 +46,7 @@ from .terminal.output import (
     prints_on_stderr,
 )
 from .terminal.paths import InputModel, OutputFile, check_different, check_link, target_of
+from .terminal.progress import progress, silent
 
 
 def level(verbose: int) -> int:
@@ -299,8 +301,9 @@ def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
     task = request.fresh(late_checks=late_checks)
     if request.output is not None and not request.force:
         check_replaced(request.output, request.model, task.data_roots)
-    with prints_on_stderr(request.as_json):
-        checks = request.checks
+    checks = request.checks
+    with prints_on_stderr(request.as_json), progress() as on_step:
+        task = replace(task, on_step=None if on_step is silent else on_step)
         done = keep_faster(task, checks.budget) if checks.keep_faster else task.run()
     check_different(
         [request.output, *request.reports.paths], *data_files(done.before, request.model)

@@ -3,65 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+import re
 from dataclasses import replace
-from pathlib import Path
+from fnmatch import fnmatchcase
 from typing import Any
 
 import click
 
 from xbuilder.errors import OptionError
+from xbuilder.support.close_names import closest_names
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
 from ..tasks.tables import counted
+from .options.selection import Selection
 from .terminal.output import common_options, print_json, print_list
 
-#: where the context of a command holds the files it loaded
-LOADED = "xoptim.loaded"
-
-
-def _load(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> None:
-    from ..catalogue.pattern_files import load_pattern_file
-
-    for path in paths:
-        load_pattern_file(path)
-    ctx.meta[LOADED] = paths
-
-
-#: adds ``--load`` to a command that takes a selection
-load_option = click.option(
-    "--load",
-    multiple=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_load,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE.py",
-    help="Runs a Python file of yours, its patterns are chosen by set or by name.",
-)
-
+#: how equations write operators
+_SIGNS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "@": "MatMul"}
 #: tags that are not sets; a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
 
 
-def check_selection(selection: str | None) -> None:
-    """Checks that a selection of patterns names existing ones, before anything is read.
-
-    :param selection: such as `default+onnxruntime-Cast`, None for none
-    :raises OptionError: if it is empty or a name is unknown, the message suggests close ones
-    """
-    if selection is not None and not selection.strip():
-        raise OptionError("the selection of patterns is empty, 'none' selects no pattern")
-    if selection is not None:
-        from ..catalogue.selection import get_pattern_list
-
-        get_pattern_list(selection)
-
-
 @click.command()
-@click.argument("selection", required=False)
+@click.argument("selection", required=False, type=Selection())
+@click.option("--op", help="Only those that look at an operator, such as MatMul.")
 @click.option("--query", help="Words with a sign in any order: '+default &canonicalize -Cast'.")
 @click.option("--before", help="Only the phases before a position, such as 2.", metavar="POSITION")
 @click.option("--tags", "what", flag_value="tags", help="Lists the tags instead of the patterns.")
@@ -72,19 +39,23 @@ def patterns(
     selection: str | None,
     query: str | None,
     before: str | None,
+    op: str | None,
     what: str | None,
     as_json: bool,
     verbose: int,
 ) -> None:
     """Lists the patterns of SELECTION, all of them by default: names and tags after '+' or ',' are
-    added, '-' takes away, '&' keeps nothing else, from left to right."""
+    added, '-' takes away, '&' keeps nothing else, from left to right. Names may be 'Softmax*'."""
     found = query_of(selection, query, before)
+    if op is not None:
+        found = _looking_at(found, op)
     if what == "summary" and not as_json:
         _print_summary(found)
     elif what == "tags":
         _print_tags(found, as_json)
     else:
-        _print_patterns(describe_patterns(found), as_json)
+        rows = describe_patterns(found)
+        _print_patterns(rows if as_json else sorted(rows, key=lambda r: r["name"]), as_json)
 
 
 def query_of(selection: str | None, words: str | None, before: str | None) -> RewriteDatabaseQuery:
@@ -99,7 +70,7 @@ def query_of(selection: str | None, words: str | None, before: str | None) -> Re
 
     if selection is not None and words is not None:
         raise OptionError("a selection and --query are two ways to say the same thing, give one")
-    texts = words.split() if words is not None else [selection or ""]
+    texts = words.split() if words is not None else [_named(selection or "")]
     if not any(texts) and (words is not None or selection is not None):
         raise OptionError("the selection of patterns is empty, 'none' selects no pattern")
     if not any(texts):
@@ -109,6 +80,55 @@ def query_of(selection: str | None, words: str | None, before: str | None) -> Re
     else:
         found = pattern_database().as_query(*texts)
     return found if before is None else _before(found, before)
+
+
+def _named(selection: str) -> str:
+    """A selection whose globs are replaced by the names they match.
+
+    :raises OptionError: a glob matches no name
+    """
+    from ..catalogue.registry import pattern_database
+
+    if not set("*?[") & set(selection):
+        return selection
+    known = sorted(entry.name for entry in pattern_database())
+    parts = re.split(r"([-+,&])", selection)
+    for i, part in enumerate(parts):
+        if set("*?[") & set(part):
+            names = [n for n in known if fnmatchcase(n.lower(), part.strip().lower())]
+            sign = parts[i - 1] if i else "+"
+            if not names or sign == "&":
+                why = "no pattern has such a name" if not names else "no glob comes after '&'"
+                raise OptionError(f"{part!r}: {why}, `xoptim patterns` lists them.")
+            parts[i] = sign.join(names) if sign == "-" else "+".join(names)
+    return "".join(parts)
+
+
+def _looking_at(query: RewriteDatabaseQuery, op: str) -> RewriteDatabaseQuery:
+    """The patterns of a query that look at an operator.
+
+    :raises OptionError: none does
+    """
+    from ..catalogue.registry import pattern_database
+
+    entries = list(pattern_database().entries_of(query))
+    kept = [e.name for e in entries if op in _operators(e.rewrite)]
+    if not kept:
+        known = {o for e in entries for o in _operators(e.rewrite)} - {"*"}
+        close = closest_names(op, known)
+        hint = f", did you mean {' or '.join(close)}?" if close else "."
+        raise OptionError(f"None of {counted(len(entries), 'pattern')} looks at {op!r}{hint}")
+    return pattern_database().as_query("+".join(kept))
+
+
+def _operators(member: object) -> set[str]:
+    """The operators that a pattern looks at: those it starts from, those around, those that its
+    equation replaces."""
+    names = ("roots", "after", "reads", "read_by")
+    found = {o for name in names for o in getattr(member, name, ())}
+    left, arrow, _ = (inspect.getdoc(member) or "").split("\n\n")[0].partition(" -> ")
+    found.update(re.findall(r"[A-Z]\w*(?=\()", left))
+    return found | {o for sign, o in _SIGNS.items() if arrow and f" {sign} " in left}
 
 
 def _before(query: RewriteDatabaseQuery, position: str) -> RewriteDatabaseQuery:

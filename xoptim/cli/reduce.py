@@ -12,10 +12,11 @@ from ..tasks.tables import counted, print_line, print_table
 from ..trust.inputs.draws import accepted_inputs
 from ..trust.reduction import ReducedModel, ReductionError, Shows, reduce_model
 from ..trust.tools import command_of, difference_of, optimizer_of
+from .options.selection import check_selection, load_option, patterns_option
 from .options.verify_options import Comparison, verify_options
-from .patterns import check_selection, load_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 
 @click.command()
@@ -27,7 +28,7 @@ from .terminal.paths import InputModel
     required=True,
     help="Folder the small model and its inputs are written into.",
 )
-@click.option("-p", "--patterns", default="default", show_default=True, help="Sets and names.")
+@patterns_option("Sets and names.")
 @load_option
 @click.option(
     "--tool",
@@ -62,7 +63,9 @@ def reduce(
     check_selection(patterns)
     chosen = command_of(tool) if tool else optimizer_of(patterns)
     shows = difference_of(chosen, how.rtol, how.atol)
-    small = reduce_first(model, how, shows, max_tries)
+    with progress() as on_step:
+        on_step("runs smaller and smaller models", None)
+        small = reduce_first(model, how, shows, max_tries)
     files = [str(path) for path in small.save(output)]
     if as_json:
         print_json({**_as_dict(small), "files": files})

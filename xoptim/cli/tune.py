@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from xbuilder.files.model_files import load_model
+
 from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
+from ..tasks.many.places import find_sources
 from ..tasks.tables import counted, print_table
+from ..tasks.tuning import tune_each
 from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
+from .options.selection import LOADED, Selection, check_selection, load_option, patterns_option
 from .options.verify_options import Comparison, verify_options
-from .patterns import check_selection, load_option
 from .results.statistics import statistics_text
 from .terminal.output import common_options, console, print_json, staged_text
-from .terminal.paths import InputModel, OutputFile, check_different
+from .terminal.paths import OutputFile, check_different
 from .terminal.progress import progress
 
 
 @click.command("tune")
-@click.argument("models", nargs=-1, required=True, type=InputModel())
-@click.option(
-    "-p", "--patterns", default="onnxruntime", show_default=True, help="What is measured."
-)
+@click.argument("sources", nargs=-1, required=True, metavar="MODELS...")
+@patterns_option("What is measured.", "onnxruntime")
 @load_option
 @click.option(
     "--base",
+    type=Selection(),
     default="default+onnxruntime",
     show_default=True,
     help="What optimizes the models, with each pattern and without it.",
@@ -54,8 +58,10 @@ from .terminal.progress import progress
 )
 @verify_options
 @common_options
+@click.pass_context
 def tune_command(
-    models: Sequence[Path],
+    ctx: click.Context,
+    sources: Sequence[str],
     patterns: str,
     base: str,
     threads: Sequence[int],
@@ -68,12 +74,16 @@ def tune_command(
 ) -> None:
     """Measures the time each pattern saves on MODELS: onnxruntime runs them with and without it.
 
+    They are files, folders, globs, addresses; each of several models has a process of its own.
     Times are those of the processor. A pattern that applies nowhere is not measured. Exits with 1
     if a pattern changes the results.
     """
     for selection in (patterns, base):
         check_selection(selection)
-    check_different([output, gates], *models)
+    models = find_sources(sources)
+    for text in filter(os.path.isfile, sources):  # refused before any measure
+        load_model(text)
+    check_different([output, gates], *(Path(m.path) for m in models if not m.address))
     known = read_gates(gates) if gates is not None and gates.exists() else []
     parameters = Tuning(
         patterns,
@@ -87,7 +97,10 @@ def tune_command(
         inputs=how.inputs_of,
     )
     with progress() as on_step:
-        measures = tune(models, parameters, on_step)
+        if len(models) == 1 and not models[0].address:
+            measures = tune([models[0].path], parameters, on_step)
+        else:
+            measures = tune_each(models, parameters, ctx.meta.get(LOADED, ()), on_step)
     rows, means = measure_rows(measures), summary(measures)
     wrong = [m for m in measures if not m.ok]
     merged = [g.to_row() for g in merged_gates(known, means)] or [dict.fromkeys(COLUMNS, "")]

@@ -21,6 +21,7 @@ from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 
 @click.command()
@@ -44,7 +45,7 @@ def verify(
     """
     load_model(model, data_roots)
     load_model(other, data_roots)
-    with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
+    with temporary_folder(tempfile.gettempdir(), "xoptim") as folder, progress() as on_step:
         places = [Path(folder) / name for name in ("first", "second")]
         for place in places:
             place.mkdir()
@@ -52,6 +53,7 @@ def verify(
             copy_next_to_data(path, data_roots, place)
             for path, place in zip((model, other), places, strict=True)
         )
+        on_step("runs both models", None)
         report = verify_models(first, second, **how.arguments(model), isolated=True)
     missing = unverified(report.never_ran)
     words = [str(model), str(other)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
@@ -19,8 +20,10 @@ from .batch_report import BatchReport
 from .many.places import Output, find_sources, in_memory, is_address
 from .many.processes import Outcome, default_memory, run_in_processes
 from .optimization import Optimization
-from .optimize import optimize
+from .optimize import COMPARISON, SIGNATURE, optimize
 
+#: receives a row, the number of rows so far, the number of models
+OnDone: TypeAlias = Callable[[dict[str, Any], int, int], None]
 #: arguments of :func:`xoptim.optimize` that are chosen for each model
 _OWN = {"model", "args", "kwargs", "dynamic_shapes", "output", "options", "folder"}
 _OWN |= {"comparison", "measured", "validation", "profile", "saving"}
@@ -40,22 +43,20 @@ def batch(
     load: Sequence[str | os.PathLike[str]] = (),
     values: Sequence[str] = (),
     files: Sequence[str | os.PathLike[str]] = (),
-    on_done: Callable[[dict[str, Any], int, int], None] | None = None,
+    on_done: OnDone | None = None,
     **options: Any,
 ) -> BatchReport:
     """Optimizes many models: a failure, or the death of a process, is a row of the report.
 
-    What is up to date is left: the content of the model, the options, the versions of the tools
-    and the files of the output are the same.
+    What is up to date is left: model, options, versions of the tools and output are the same.
 
     :param sources: files, folders, globs or addresses of fsspec such as `s3://bucket/models`
     :param output: the folder or the address that receives the models, under the same names
     :param patterns: sets and names, see :func:`xoptim.optimize`
     :param jobs: number of processes, that of the processors if 0
-    :param memory: bytes a process may allocate, on Linux; the memory of the machine over their
-        number if 0
+    :param memory: bytes a process may allocate, on Linux; its share of the machine if 0
     :param timeout: seconds a model may take, no limit if 0
-    :param dask: address of a dask scheduler, or a `distributed.Client`, whose workers do it instead
+    :param dask: address of a dask scheduler, or a `distributed.Client`: its workers do it
     :param force: up to date models are optimized as well
     :param pages: writes a page next to each model
     :param load: Python files of patterns
@@ -73,44 +74,41 @@ def batch(
         done.report("report.html")
     """
     begin = time.perf_counter()
-    texts = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
-    target = Output(os.fspath(output))
     _check(options, patterns, load)
-    found = find_sources(texts, target.text)
-    target = _made(target, dask is not None)
-    shared: dict[str, Any] = {
-        "options": {"patterns": patterns, **options},
-        "page": pages,
-        "force": force,
-    }
-    todo = [Job(source, target, **shared, **_files(values, files, load)) for source in found]
+    given: dict[str, Any] = {"values": tuple(values), "files": _paths(files)}
+    given |= {"options": {"patterns": patterns, **options}, "loaded": _paths(load)}
+    shared = {**given, "page": pages, "force": force}
+    todo = _jobs(sources, output, dask is not None, shared)
     rows = _rows(todo, _outcomes(todo, jobs, memory, timeout, dask), on_done)
     return BatchReport(rows, os.fspath(output), time.perf_counter() - begin)
 
 
-def _made(target: Output, elsewhere: bool) -> Output:
-    """The output, whose folder exists.
+def _paths(paths: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    return tuple(Path(path).absolute() for path in paths)
 
-    :param target: the output
-    :param elsewhere: processes that start in another folder write it
+
+def _jobs(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    elsewhere: bool,
+    shared: Mapping[str, Any],
+) -> list[Job]:
+    """One job for each model; the folder of the output is made.
+
+    :raises OptionError: a source has no model
     """
-    if is_address(target.text):
-        return target
-    Path(target.text).mkdir(parents=True, exist_ok=True)
-    return Output(os.path.abspath(target.text)) if elsewhere else target
+    texts = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    found, target = find_sources(texts, output), os.fspath(output)
+    if not is_address(target):
+        Path(target).mkdir(parents=True, exist_ok=True)
+    if elsewhere:  # workers have other folders
+        target = target if is_address(target) else os.path.abspath(target)
+        found = [s if s.address else replace(s, path=os.path.abspath(s.path)) for s in found]
+    return [Job(source, Output(target), **shared) for source in found]
 
 
-def _files(values: Sequence[str], files: Sequence[Any], load: Sequence[Any]) -> dict[str, Any]:
-    """The inputs and the patterns a job reads."""
-    return {
-        "values": tuple(values),
-        "files": tuple(map(Path, files)),
-        "loaded": tuple(Path(path).absolute() for path in load),
-    }
-
-
-def _rows(todo: Sequence[Job], outcomes: Iterable[tuple[int, Any]], on_done: Any) -> list[Any]:
-    """The rows of the report, in the order of the models."""
+def _rows(todo: Sequence[Job], outcomes: Iterable[Outcome], on_done: OnDone | None) -> list[Any]:
+    """The rows of the report, in the order of the jobs; an exception is one of them."""
     rows: list[Any] = [None] * len(todo)
     for count, (i, row) in enumerate(outcomes, 1):
         if isinstance(row, BaseException):
@@ -153,7 +151,7 @@ def _check(options: dict[str, Any], patterns: Any, load: Sequence[str | os.PathL
     :raises OptionError: an option or a pattern is unknown
     """
     known = {*inspect.signature(optimize).parameters, *Optimization.__dataclass_fields__}
-    known |= {"sizes", "rtol", "atol", "seed"}
+    known |= {*COMPARISON, *SIGNATURE}
     for name in options:
         if name not in known - _OWN:
             close = ", ".join(closest_names(name, known - _OWN))

@@ -18,6 +18,7 @@ from xbuilder.runtimes.installed import installed_version
 
 from ..catalogue.pattern_files import load_pattern_file
 from ..trust.inputs.given_inputs import read_inputs
+from ..trust.inputs.random_inputs import open_dimensions
 from ..trust.sessions.runtime import structure_of
 from .many.digests import digest_of_files, digest_of_values
 from .many.places import Output, Source, data_names, local_file
@@ -114,6 +115,9 @@ def _optimized(job: Job, folder: Path) -> dict[str, Any]:
     for path in job.loaded:
         load_pattern_file(path)
     options = dict(job.options)
+    if options.get("sizes"):
+        dims = open_dimensions(structure_of(source))
+        options["sizes"] = {n: size for n, size in options["sizes"].items() if n in dims}
     if job.values or job.files:
         options["inputs"] = read_inputs(structure_of(source), job.values, job.files)
     target = job.output.place(job.source.name, written)
@@ -173,7 +177,7 @@ def _known(job: Job, digest: str) -> dict[str, Any]:
 
 
 def _facts(done: OptimizedModel) -> dict[str, Any]:
-    """The row of the report for an optimized model."""
+    """The values of the report for an optimized model."""
     info = done.to_dict()
     compared = info["verification"] or {}
     names = ("nodes_before", "nodes_after", "weight_bytes_before", "weight_bytes_after", "seconds")

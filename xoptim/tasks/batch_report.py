@@ -16,7 +16,7 @@ from xbuilder.errors import OptionError
 
 from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
 from .many.places import is_address
-from .tables import as_html, as_text, counted, human_bytes, print_line, print_table
+from .tables import as_html, as_text, counted, human_bytes, print_line, print_table, verdict_style
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,9 +25,12 @@ _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child, td:last-child { text-align: left; overflow-wrap: anywhere; }
+th, td { white-space: nowrap; }
+.text { text-align: left; }
+.long { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
 .failed { color: light-dark(#b3261e, #ff8a80); }
 """
 
@@ -93,12 +96,13 @@ class BatchReport:
         """
         columns, rows = self.table()
         last = len(columns) - (columns[-1] == "error")
-        print_table(out, self.title, columns[:last], [row[:last] for row in rows], left=2)
+        style = verdict_style(self.ok)
+        print_table(out, self.title, columns[:last], [row[:last] for row in rows], 2, style=style)
         for row in self.rows:
             for text in row["warnings"]:
                 print_line(out, f"{row['name']}: warning: {text}")
         for row in self.failed:
-            print_line(out, f"{row['name']}: {row['error']}")
+            print_line(out, f"{row['name']}: {row['error']}", "red")
         missing = [row for row in self.rows if row["never_ran"]]
         for row in missing:
             bodies = counted(row["never_ran"], "body").replace("bodys", "bodies")
@@ -110,14 +114,17 @@ class BatchReport:
         :param folder: the folder of the page
         """
         columns, rows = self.table()
+        classes = [f' class="{_CLASSES[c]}"' if c in _CLASSES else "" for c in columns]
         lines = []
         for row, cells in zip(self.rows, rows, strict=True):
             texts = [escape(cell) for cell in cells]
             if row["page"]:
                 texts[0] = f'<a href="{escape(self._link(row["page"], folder))}">{texts[0]}</a>'
             kind = ' class="failed"' if row["state"] == FAILED else ""
-            lines.append(f"<tr{kind}>{''.join(f'<td>{t}</td>' for t in texts)}</tr>")
-        head = "".join(f"<th>{escape(c)}</th>" for c in columns)
+            found = zip(classes, texts, strict=True)
+            lines.append(f"<tr{kind}>{''.join(f'<td{c}>{t}</td>' for c, t in found)}</tr>")
+        named = zip(classes, columns, strict=True)
+        head = "".join(f"<th{c}>{escape(name)}</th>" for c, name in named)
         body = "\n".join(lines)
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
@@ -157,6 +164,8 @@ class BatchReport:
         return as_html(self.print, fragment=True)
 
 
+#: columns of texts in the page, the others are numbers
+_CLASSES = {"model": "long", "state": "text", "error": "long"}
 #: extensions of a report
 REPORTS: Sequence[str] = (".html", ".htm", ".json")
 

@@ -30,6 +30,7 @@ from ..trust.windows.validation import Validation
 from .measure import measure_models
 from .result import OptimizedModel
 from .saving import SavingFormat, data_files, stored
+from .steps import OnStep, Steps
 from .traces import Traces
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Optimization:
     :param late_checks: big weights are checked when they are written, which may raise
         :class:`xbuilder.errors.LateCheckError` then
     :param verbose: verbosity of the engine
+    :param on_step: receives the current step and None, or the share that is done
     """
 
     model: Any
@@ -94,6 +96,7 @@ class Optimization:
     other_set: str = ""
     late_checks: bool = False
     verbose: int = 0
+    on_step: OnStep | None = None
 
     def run(self) -> OptimizedModel:
         """Reads, optimizes and verifies the model.
@@ -108,9 +111,11 @@ class Optimization:
         begin = time.perf_counter()
         provenance, examples = Provenance(), RewriteExamples()
         places = RewritePlaces() if self.comparison is not None else None
-        observers = (self.validation, self.profile, provenance, examples, places, *self.features)
+        steps = None if self.on_step is None else Steps(self.on_step)
+        watching = (self.validation, self.profile, provenance, examples, places, steps)
+        observers = [f for f in (*watching, *self.features) if f is not None]
         mended: list[str] = []
-        builder, before = self._read([f for f in observers if f is not None], mended)
+        builder, before = self._read(observers, mended)
         # the container of a small model costs nothing, because its weights are still the builder's
         container, rows = builder.to_onnx(
             large_model=True,
@@ -227,11 +232,14 @@ class Optimization:
                 after = Path(done.stored.save(Path(folder) / "after.onnx")[-1])
             else:
                 after = done.stored
+            tell = self.on_step or (lambda what, done: None)
             if self.comparison is not None:
+                tell("runs both models", None)
                 report = verify_models(before, after, **self.comparison, isolated=True)
                 done.verification = report
                 done.unverified = unverified(report.never_ran, places.results if places else None)
             if self.measured is not None and not done.failure:
+                tell("measures both models", None)
                 names = ("before", "after")
                 done.latency = measure_models(
                     before, after, names=names, memory=False, **self.measured

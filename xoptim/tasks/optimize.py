@@ -19,9 +19,9 @@ from .result import OptimizedModel
 from .sources import model_source
 
 #: arguments of the comparison of the results
-_COMPARISON = ("sizes", "rtol", "atol", "seed")
+COMPARISON = ("sizes", "rtol", "atol", "seed")
 #: arguments that change the signature -> their names in SignatureChanges
-_SIGNATURE = {
+SIGNATURE = {
     "set_dims": "sizes",
     "input_shapes": "shapes",
     "rename_dims": "dims",
@@ -108,7 +108,7 @@ def _saved(done: OptimizedModel, output: str | os.PathLike[str] | None) -> Optim
 
 def _with_signature(options: dict[str, Any]) -> dict[str, Any]:
     """The options, those that change the signature in one of them."""
-    changes = {field: options.pop(name) for name, field in _SIGNATURE.items() if name in options}
+    changes = {field: options.pop(name) for name, field in SIGNATURE.items() if name in options}
     if changes:
         options["signature"] = SignatureChanges(**changes)
     return options
@@ -131,7 +131,7 @@ def _comparison(options: dict[str, Any], runs: bool) -> dict[str, Any]:
 
     :raises OptionError: there are some, and nothing is run
     """
-    how = {name: options.pop(name) for name in _COMPARISON if name in options}
+    how = {name: options.pop(name) for name in COMPARISON if name in options}
     if how and not runs:
         raise OptionError(f"{', '.join(how)}: nothing is run without verify or measure.")
     return how
@@ -148,7 +148,7 @@ def _task(
     unknown = [name for name in options if name not in known]
     if unknown:
         raise OptionError(
-            f"optimize has no option {unknown[0]!r}, it has {sorted([*known, *_SIGNATURE])}."
+            f"optimize has no option {unknown[0]!r}, it has {sorted([*known, *SIGNATURE])}."
         )
     if output is not None:
         options.setdefault("folder", Path(output).absolute().parent)

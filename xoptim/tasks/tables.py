@@ -7,16 +7,31 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+#: styles of the cells that are a verdict, after the first column
+_VERDICTS = {
+    "failed": "red", "wrong": "red", "error": "red", "warning": "yellow",
+    "optimized": "green", "yes": "green", "up to date": "dim",
+}  # fmt: skip
 #: columns of a table that no terminal shows
 NO_TERMINAL = 120
 
 
-def print_line(out: Console, text: str = "") -> None:
-    """Prints a line as it is, however long."""
-    out.print(text, markup=False, soft_wrap=True)
+def print_line(out: Console, text: str = "", style: str = "") -> None:
+    """Prints a line as it is, however long.
+
+    :param out: destination
+    :param text: the line
+    :param style: a style of rich, for a terminal
+    """
+    out.print(text, markup=False, soft_wrap=True, style=style or None)
+
+
+def verdict_style(ok: bool) -> str:
+    """The style of a line that says whether something is right."""
+    return "bold green" if ok else "bold red"
 
 
 def print_table(
@@ -26,6 +41,7 @@ def print_table(
     rows: Iterable[Sequence[Any]],
     left: int = 1,
     one_line: bool = False,
+    style: str = "bold",
 ) -> None:
     """Prints a table after an empty line.
 
@@ -35,8 +51,9 @@ def print_table(
     :param rows: values, one sequence by row
     :param left: number of columns aligned on the left, the others are numbers
     :param one_line: a row takes one line, the last column is cut if there is no room for it
+    :param style: the style of the title, for a terminal
     """
-    table = Table(show_edge=False, pad_edge=False)
+    table = Table(show_edge=False, pad_edge=False, header_style="bold cyan", border_style="dim")
     rows = list(rows)
     widths = [max(map(len, (name, *(str(r[i]) for r in rows)))) for i, name in enumerate(columns)]
     last = len(columns) - 1
@@ -51,8 +68,9 @@ def print_table(
             max_width=max(out.width - sum(widths[:last]) - 3 * last, 1) if cut else None,
         )
     for row in rows:
-        table.add_row(*(escape(str(value)) for value in row))
-    print_line(out, f"\n{title}")
+        styles = [_VERDICTS.get(str(value), "") if i else "" for i, value in enumerate(row)]
+        table.add_row(*(Text(str(v), style) for v, style in zip(row, styles, strict=True)))
+    print_line(out, f"\n{title}", style)
     out.print(table)
 
 

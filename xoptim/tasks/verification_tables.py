@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..trust.windows.certificates import RIGHT, Summary
-from .tables import counted, print_line, print_table
+from .tables import counted, print_line, print_table, verdict_style
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +64,7 @@ def print_verification(report: VerificationReport, out: Console) -> None:
         if not any(row[place] for row in rows):
             columns = [*columns[:place], *columns[place + 1 :]]
             rows = [(*row[:place], *row[place + 1 :]) for row in rows]
-    print_table(out, title, columns, rows, left=3)
+    print_table(out, title, columns, rows, left=3, style=verdict_style(report.ok))
     if report.not_loaded:
         print_line(out, f"{report.not_loaded}; the reference evaluator of onnx ran it instead")
 

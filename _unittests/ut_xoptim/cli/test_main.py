@@ -14,7 +14,7 @@ from ut_xoptim.cli.command_line import (
     run,
 )
 
-from xoptim.cli.main import main
+from xoptim.cli.main import COMMANDS, main
 
 MODEL = TRANSPOSES
 
@@ -40,12 +40,21 @@ def test_the_command_starts_without_what_few_models_need():
     """Imports are half of its time on a small model."""
     code = (
         "import sys, xoptim.cli.main; "
-        "print([m for m in ('onnxruntime', 'rich.progress', 'torch') if m in sys.modules])"
+        "print([m for m in ('onnxruntime', 'rich.progress', 'torch', 'loky', 'fsspec', 'distributed', "
+        "'xoptim.cli.optimize', 'xoptim.trust') if m in sys.modules])"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
+
+
+def test_the_help_is_that_of_the_commands():
+    """It imports none of them: a line each is written apart."""
+    assert [*COMMANDS] == sorted(main.commands)
+    for name, (_, what) in COMMANDS.items():
+        assert main.commands[name].name == name and len(what) < 65 and what.endswith(".")
+        assert f"  {name} " in run("--help").output
 
 
 def test_python_m(model, tmp_path):

@@ -6,12 +6,14 @@ import json
 
 import onnx
 import pytest
+from click.shell_completion import ShellComplete
 from ut_xoptim.cli.command_line import TRANSPOSES, run
 
 from xoptim import get_pattern_list
 from xoptim.catalogue import registry
 from xoptim.catalogue.phases import PHASES
 from xoptim.catalogue.registry import pattern_database
+from xoptim.cli.main import main
 
 
 def listed(*arguments: str) -> list[str]:
@@ -122,3 +124,43 @@ def test_patterns_take_one_line_each():
     """So that grep works."""
     lines = [line for line in run("patterns").output.splitlines() if line.strip()]
     assert len(lines) == 3 + len(registry.all_patterns())
+
+
+def test_globs_of_names() -> None:
+    found = listed("softmax*")
+    assert "SoftmaxGuard" in found and all(name.startswith("Softmax") for name in found)
+    without = listed("default-Cast*")
+    assert set(listed("default")) - set(without) == {
+        n for n in listed("default") if n[:4] == "Cast"
+    }
+    assert "'Zork*': no pattern has such a name" in run("patterns", "Zork*", code=2).output
+    assert "no glob comes after '&'" in run("patterns", "default&Cast*", code=2).output
+
+
+def test_patterns_that_look_at_an_operator() -> None:
+    assert listed("Softmax*", "--op", "MatMul") == ["SoftmaxGuard"]
+    found = listed("--op", "Gelu")
+    assert {"BiasGelu", "FastGelu"} < set(found) and "CastCast" not in found
+    message = run("patterns", "CastCast", "--op", "Csat", code=2).output
+    assert "None of 1 pattern looks at 'Csat', did you mean Cast?" in message
+
+
+def test_the_table_is_sorted() -> None:
+    lines = run("patterns", "default").output.splitlines()[3:]
+    names = [line.split()[0] for line in lines if line.strip()]
+    assert len(names) > 100 and names[1:] == sorted(names[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("patterns CastC", "CastCast"),
+        ("optimize -p default+onnxr", "default+onnxruntime"),
+        ("tune model.onnx --base default-castcast", "default-CastCast"),
+        ("bat", "batch"),
+    ],
+)
+def test_a_shell_completes_names(words: str, expected: str) -> None:
+    complete = ShellComplete(main, {}, "xoptim", "_XOPTIM_COMPLETE")
+    *before, last = words.split()
+    assert expected in [item.value for item in complete.get_completions(before, last)]

@@ -90,3 +90,17 @@ def test_a_file_that_is_no_model(model, tmp_path, content, message):
     path.write_text(content, encoding="utf-8")
     error = run("tune", model, path, code=1).stderr
     assert message in error and "other.onnx" in error
+
+
+def test_several_models(model, tmp_path):
+    """Each is measured in a process; what is no model is a row."""
+    folder = tmp_path / "models"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a.onnx").write_bytes(model.read_bytes())
+    (folder / "b.onnx").write_text("no model")
+    words = ["tune", folder, "--blocks", 1, "--threads", 1, "-p", "QuickGelu"]
+    found = json.loads(run(*words, "--json", code=1).stdout)
+    rows = {row["model"]: row for row in found["measures"]}
+    assert rows["deep/a.onnx"]["pattern"] == "QuickGelu" and not rows["deep/a.onnx"]["reason"]
+    assert "looks like a text file" in rows["b.onnx"]["reason"] and len(rows) == 2
+    assert [p["pattern"] for p in found["patterns"]] == ["QuickGelu"]

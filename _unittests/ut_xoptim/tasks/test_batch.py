@@ -136,6 +136,16 @@ def test_wrong_options_are_told_once(models, tmp_path):
             xoptim.batch(models, tmp_path / "out", **options)
 
 
+def test_sizes_are_for_the_models_that_have_the_dimension(tmp_path):
+    path = tmp_path / "models" / "fixed.onnx"
+    path.parent.mkdir()
+    fixed = MODEL.replace("float[n, 4]", "float[3, 4]").format("Neg")
+    path.write_bytes(onnx.parser.parse_model(fixed).SerializeToString())
+    path.with_name("free.onnx").write_bytes(content())
+    done = xoptim.batch(path.parent, tmp_path / "out", jobs=1, verify=True, sizes={"n": 2})
+    assert done.ok, done.failed
+
+
 def test_the_report(models, tmp_path):
     (models / "a<b>.onnx").write_text("no model")
     done = xoptim.batch(models, tmp_path / "out", jobs=1, pages=True, measure=True)

@@ -7,7 +7,9 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +23,10 @@ from xbuilder.errors import OptionError, XoptimError
 from xbuilder.files.model_files import FileTransaction, write_all
 
 from ...tasks.tables import NO_TERMINAL, print_table
-from .paths import target_of
+from .copied import Copied
+from .paths import OutputFile, target_of
+from .progress import QUIET
+from .settings import SETTINGS, Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +34,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 WIDE = 1000
 _JSON = "xoptim.json"
 _TRACEBACK = "xoptim.traceback"
+_LOG = "xoptim.log"
 #: argument of a function -> option of the command line that sets it
 _OPTIONS = {
     "allowed_roots": "--data-root",
@@ -79,14 +85,19 @@ class ErrorGroup(click.Group):
             self._tell(ctx, "interrupted", e, out)
             raise
         except click.ClickException as e:
-            self._tell(ctx, e.format_message(), e, out)
-            raise
+            placed = _with_place(ctx, e)
+            self._tell(ctx, placed.format_message(), e, out)
+            raise placed from e.__cause__
         except Exception as e:
             if ctx.meta.get(_TRACEBACK):
                 traceback.print_exception(e)
+            elif _LOG in ctx.meta:
+                traceback.print_exception(e, file=ctx.meta[_LOG])
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             message = with_options(message_of(e), command)
             self._tell(ctx, message, e, out)
+            if _LOG in ctx.meta:
+                ctx.meta[_LOG].write(f"Error: {message}\n")
             failure = WrongOption if isinstance(e, OptionError) else click.ClickException
             raise failure(message) from e
 
@@ -97,6 +108,17 @@ class ErrorGroup(click.Group):
             if ctx.meta.get(_JSON):
                 row = {"ok": False, "error": message, "kind": type(error).__name__}
                 print_json(row, out)
+
+
+def _with_place(ctx: click.Context, error: click.ClickException) -> click.ClickException:
+    """The error, with the key of the file that holds the wrong value."""
+    if not isinstance(error, click.BadParameter):
+        return error
+    place = ctx.meta.get(SETTINGS, Settings()).key_of(error.ctx, error.param)
+    if not place:
+        return error
+    message = f"{error.message} ({place})"
+    return click.BadParameter(message, error.ctx, error.param, error.param_hint)
 
 
 def _arguments(ctx: click.Context) -> list[str]:
@@ -170,7 +192,30 @@ def several_options(*options: Callable[[Any], Any]) -> Callable[[Command], Comma
     return add
 
 
-#: adds ``--json``, ``-v``, ``--traceback`` to a command, as `as_json` and `verbose`
+def _open(path: str | os.PathLike[str]) -> IO[str]:
+    """A file a context closes, that texts are added to."""
+    return open(path, "a", encoding="utf-8")
+
+
+def _be_quiet(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[QUIET] = True
+        if not ctx.meta.get(_JSON):
+            kept = ctx.meta.get(_LOG) or ctx.with_resource(_open(os.devnull))
+            ctx.with_resource(contextlib.redirect_stdout(kept))
+
+
+def _keep_log(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        root = ctx.find_root()  # its end sees the errors
+        log = root.meta[_LOG] = root.with_resource(_open(path))
+        log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {shlex.join(['xoptim', *sys.argv[1:]])}\n")
+        root.with_resource(contextlib.redirect_stdout(Copied(sys.stdout, log)))
+        root.with_resource(contextlib.redirect_stderr(Copied(sys.stderr, log)))
+
+
+#: adds ``--json``, ``-v``, ``-q``, ``--log``, ``--traceback`` to a command, as `as_json` and
+#: `verbose`
 common_options = several_options(
     click.option(
         "--json",
@@ -187,6 +232,22 @@ common_options = several_options(
         callback=_store(_TRACEBACK),
         is_eager=True,
         help="Tells more: -v one line per iteration, -vv every match and the tracebacks.",
+    ),
+    click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=_be_quiet,
+        help="Prints errors and warnings only.",
+    ),
+    click.option(
+        "--log",
+        type=OutputFile(),
+        expose_value=False,
+        is_eager=True,
+        callback=_keep_log,
+        help="Adds what is printed to a file, and the traceback of an error.",
     ),
     click.option(
         "--traceback",

@@ -73,7 +73,7 @@ def find_sources(
     A folder gives its `.onnx` files and those of its folders, except those of the output.
 
     :param texts: such as `model.onnx`, `models`, `models/**/*.onnx`, `s3://bucket/models`
-    :param output: where results are written
+    :param output: where results are written, empty if they are not
     :raises OptionError: a text names no model, or two models would have the same output
     """
     found: dict[tuple[str, str], Source] = {}
@@ -89,7 +89,7 @@ def find_sources(
     names: dict[str, Source] = {}
     for source in found.values():
         other = names.setdefault(source.name, source)
-        if other is not source:
+        if other is not source and output:
             raise OptionError(
                 f"{str(other)!r} and {str(source)!r} would both be written in {source.name!r}: "
                 "give the folder of both, or optimize them in two times."
@@ -102,6 +102,8 @@ def _on_this_machine(text: str, output: str | os.PathLike[str]) -> list[Source]:
         return [Source(text, os.path.basename(text))]
     if os.path.isdir(text):
         folder, paths = text, [str(p) for p in Path(text).rglob(f"*{_EXTENSION}")]
+    elif not glob.has_magic(text):
+        raise OptionError(f"{text!r} does not exist.")
     else:
         folder, paths = _fixed_part(text), glob.glob(text, recursive=True)
     written = "" if is_address(os.fspath(output)) else os.path.realpath(output) if output else ""

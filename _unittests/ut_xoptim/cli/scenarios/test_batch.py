@@ -34,6 +34,8 @@ def test_a_failure(models, tmp_path):
     (models / "c.onnx").write_text("no model")
     result = run("batch", models, "--output-dir", tmp_path / "out", "-j", 1, code=1)
     assert "2 optimized, 1 failed" in result.output and "c.onnx: Expected an ONNX" in result.output
+    result = run("batch", models, "--output-dir", tmp_path / "out", "-j", 1, "-q", code=1)
+    assert result.stdout == "" and result.stderr.startswith("Error: c.onnx: Expected an ONNX")
 
 
 @pytest.mark.parametrize(

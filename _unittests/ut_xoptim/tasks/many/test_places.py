@@ -60,7 +60,12 @@ def test_the_output_is_no_source(models):
     assert names(models, output=models / "deep") == ["a.onnx", "b.onnx"]
 
 
-@pytest.mark.parametrize("text", ["{0}/none.onnx", "{0}/*.ort", "{0}/read*/x"])
+def test_no_file():
+    with pytest.raises(OptionError, match="'nowhere.onnx' does not exist"):
+        find_sources(["nowhere.onnx"])
+
+
+@pytest.mark.parametrize("text", ["{0}/none*.onnx", "{0}/*.ort", "{0}/read*/x"])
 def test_no_model(models, text):
     with pytest.raises(OptionError, match="has no model: a file, a folder"):
         find_sources([text.format(models)])
@@ -68,7 +73,8 @@ def test_no_model(models, text):
 
 def test_two_models_of_one_name(models):
     with pytest.raises(OptionError, match=r"would both be written in 'a\.onnx'"):
-        find_sources([models / "a.onnx", models / "deep" / "a.onnx"])
+        find_sources([models / "a.onnx", models / "deep" / "a.onnx"], "out")
+    assert names(models / "a.onnx", models / "deep" / "a.onnx") == ["a.onnx", "a.onnx"]
 
 
 def test_addresses(memory):
