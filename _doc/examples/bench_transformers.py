@@ -25,6 +25,8 @@ import argparse
 import copy
 import logging
 import multiprocessing
+import resource
+import signal
 import time
 import warnings
 from collections.abc import Callable
@@ -217,8 +219,9 @@ def cause_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:240]
 
 
-def quietly(queue: Any, *way: str) -> None:
-    """The row of a family in a process of its own."""
+def quietly(queue: Any, limit: float, *way: str) -> None:
+    """The row of a family in a process of its own, which ends after some seconds of work."""
+    resource.setrlimit(resource.RLIMIT_CPU, (round(limit), round(limit) + 1))
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     onnxruntime.set_default_logger_severity(4)
@@ -230,14 +233,15 @@ def limited(limit: float, *way: str) -> dict[str, Any]:
     """The same, or what says that it took too long or that the process ended."""
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    process = context.Process(target=quietly, args=(queue, *way))
+    process = context.Process(target=quietly, args=(queue, limit, *way))
     process.start()
-    begin = time.monotonic()
-    while process.is_alive() and time.monotonic() - begin < limit and queue.empty():
+    while process.is_alive() and queue.empty():
         time.sleep(0.05)
     row = None if queue.empty() else queue.get()
+    process.join(None if row is None else 0)
     if row is None:
-        cause = f"longer than {limit:.0f} s" if process.is_alive() else "the process ended"
+        is_long = process.exitcode == -signal.SIGXCPU
+        cause = f"longer than {limit:.0f} s" if is_long else "the process ended"
         row = dict(zip(("family", "kind", "exporter"), way, strict=True))
         row.update(status="export", cause=cause)
     process.kill()
@@ -276,7 +280,9 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="family")
     parser.add_argument("--kinds", nargs="+", default=[])
     parser.add_argument("--exporters", nargs="+", default=["ours"], choices=list(EXPORTERS))
-    parser.add_argument("--limit", type=float, default=300, help="seconds for a family")
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds of the processor for a family"
+    )
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--table", type=Path, default=TABLE)
