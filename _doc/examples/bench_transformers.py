@@ -234,7 +234,9 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="family")
     parser.add_argument("--kinds", nargs="+", default=[])
     parser.add_argument("--exporters", nargs="+", default=["ours"], choices=list(EXPORTERS))
-    parser.add_argument("--limit", type=float, default=300, help="seconds for a family")
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds of the processor for a family"
+    )
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--table", type=Path, default=TABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -113,6 +113,26 @@ def at_sizes(
     symbols, _ = _symbols(inputs, leaves)
     wanted = {**symbols, **sizes}
     return [_resized(i.fake, value, wanted) for i, value in zip(inputs, leaves, strict=True)]
+
+
+def evaluator(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> Callable[[Any, int], int]:
+    """A function that computes a dimension, or gives its second argument if it is not known.
+
+    :param inputs: the leaves of the arguments
+    :param leaves: their values, which give the sizes of the symbols
+    """
+    sizes, _ = _symbols(inputs, leaves)
+    known: dict[Any, int | None] = {}
+
+    def evaluate(dim: Any, default: int) -> int:
+        expr = dim.node.expr if isinstance(dim, torch.SymInt) else dim
+        if expr not in known:
+            found = _evaluate(dim, sizes, -1)
+            known[expr] = None if found < 0 else found
+        size = known[expr]
+        return default if size is None else size
+
+    return evaluate
 
 
 def elements_at(

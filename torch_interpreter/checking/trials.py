@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from ..inputs.examples import resized
 from ..inputs.inputs import ModelInput
-from .other_sizes import at_sizes, elements_at
+from .other_sizes import at_sizes, elements_at, evaluator
 from .validation import clone_arguments, compare
 
 #: operators that stop the graph on sizes torch did not see
@@ -18,6 +18,7 @@ _TOLERANCE = 1e-3
 #: a size no memory holds; arguments of more elements are not tried
 _NO_MEMORY, _TOO_MANY = 1 << 40, 1 << 26
 pytree = torch.utils._pytree
+Evaluate = Callable[[Any, int], int]
 
 
 class Trial:
@@ -111,6 +112,21 @@ class Trial:
         except _Refused:
             return False
 
+    def has_other_shapes(self, leaves: Sequence[Any]) -> bool:
+        """Whether a result of the graph has not the shape torch says, a function of the dimensions
+        of the arguments.
+
+        :param leaves: leaves of the arguments
+        """
+        evaluate = evaluator(self._inputs, leaves)
+        try:
+            self._results(leaves, evaluate)
+        except _OtherShape:
+            return True
+        except Exception:  # the model may refuse these sizes
+            return False
+        return False
+
     def _same(self, leaves: Sequence[Any]) -> bool:
         try:
             expected = self._expected(leaves)
@@ -135,14 +151,14 @@ class Trial:
         results: list[Any] = pytree.tree_leaves(found)
         return results
 
-    def _results(self, leaves: Sequence[Any]) -> list[Any]:
+    def _results(self, leaves: Sequence[Any], evaluate: Evaluate | None = None) -> list[Any]:
         """The results of the graph."""
         cloned = clone_arguments(list(leaves))
         values = {i.node: v for i, v in zip(self._inputs, cloned, strict=True)}
         values.update((node, tensor) for node, (_, tensor) in self._weights.items())
         placeholders = (n for n in self._module.graph.nodes if n.op == "placeholder")
         with torch.no_grad():
-            found = _Unchecked(self._module).run(*(values.get(n) for n in placeholders))
+            found = _Unchecked(self._module, evaluate).run(*(values.get(n) for n in placeholders))
         return pytree.tree_leaves(tuple(found)[len(found) - self._count :])
 
 
@@ -150,12 +166,21 @@ class _Refused(Exception):
     """The model does not run on some arguments."""
 
 
-class _OtherRank(Exception):
-    """A result has not the rank it had during the export, which the ONNX model keeps."""
+class _OtherShape(Exception):
+    """A result has not the rank it had during the export, which the ONNX model keeps, or not the
+    shape that torch says."""
 
 
 class _Unchecked(torch.fx.Interpreter):
-    """Runs a graph without its assertions; the ranks are those of the export."""
+    """Runs a graph without its assertions; the ranks are those of the export.
+
+    :param module: the graph
+    :param evaluate: computes a dimension, which is compared with the one of the result
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, evaluate: Evaluate | None) -> None:
+        super().__init__(module)
+        self._evaluate = evaluate
 
     def run_node(self, n: torch.fx.Node) -> Any:
         """Runs a node.
@@ -166,7 +191,11 @@ class _Unchecked(torch.fx.Interpreter):
         fake: Any = n.meta.get("val")
         same_kind = isinstance(found, torch.Tensor) and isinstance(fake, torch.Tensor)
         if same_kind and len(found.shape) != len(fake.shape):
-            raise _OtherRank
+            raise _OtherShape
+        if same_kind and self._evaluate is not None:
+            pairs = zip(fake.shape, found.shape, strict=True)
+            if any(self._evaluate(dim, size) != size for dim, size in pairs):
+                raise _OtherShape
         return found
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

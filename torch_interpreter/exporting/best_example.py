@@ -79,9 +79,11 @@ class _Model(NamedTuple):
                 break
         program = program or self.with_trial(self.export(self.args, self.kwargs))
         larger, trial = _larger_results(program, best.leaves), program.trial
-        if larger is None or trial is None or not trial.fails_on(larger.leaves):
+        if larger is None or trial is None:
             return program
-        return self.tried(larger) or program
+        if trial.fails_on(larger.leaves) or trial.has_other_shapes(larger.leaves):
+            return self.tried(larger) or program
+        return program
 
     def tried(self, example: Example) -> TorchProgram | None:
         """Exports with an example, None if the graph is wrong on the arguments."""

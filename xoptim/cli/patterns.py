@@ -17,7 +17,7 @@ from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
 from ..tasks.tables import counted
-from .options.selection import Selection
+from .options.selection import Selection, load_option
 from .terminal.output import common_options, print_json, print_list
 
 #: how equations write operators

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import Fct1, check_export
+from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, run_ort
 
 from torch_interpreter import to_onnx
 
@@ -80,6 +80,14 @@ def test_a_computed_dimension_of_one():
     check_export(windows, (x,), ({0: "b", 2: "h", 3: "w"},), [(y,)])
     pool = torch.nn.Sequential(torch.nn.AvgPool1d(4), torch.nn.Flatten())
     check_export(pool, (torch.randn(2, 3, 4),), ({0: "b", 2: "n"},), [(torch.randn(1, 3, 8),)])
+
+
+def test_rewrites_do_not_rely_on_a_computed_dimension_of_one():
+    """torch says that (h // 4) * (w // 4) is h // 4 when w // 4 is 1."""
+    model, names = Fct1(windows), {0: "b", 2: "h", 3: "w"}
+    onx = to_onnx(model, (torch.randn(2, 4, 8, 4),), dynamic_shapes=(names,))
+    for x in (torch.randn(2, 4, 8, 4), torch.randn(3, 4, 12, 12), torch.randn(1, 4, 4, 16)):
+        assert_same([model(x)], run_ort(onx, [x]), 0)
 
 
 def test_the_state_of_the_model_does_not_change():
