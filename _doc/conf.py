@@ -29,6 +29,7 @@ extensions = [
     "sphinx_sitemap",
     "sphinxext.opengraph",
     "drawing_directive",
+    "examples_of",
     "flow_directive",
     "inventories",
     "pattern_table",
