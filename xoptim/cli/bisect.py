@@ -13,8 +13,8 @@ import click
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
+from ..reports.tables import counted
 from ..tasks.optimization import copy_next_to_data
-from ..tasks.tables import counted
 from ..tasks.verification_tables import verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime

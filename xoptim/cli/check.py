@@ -12,8 +12,8 @@ from xbuilder import GraphBuilder
 
 from ..linting.findings import CODES
 from ..linting.model_check import CheckReport, check_model, mending_options
+from ..reports.tables import counted, print_line, print_table
 from ..tasks.saving import SavingFormat, data_files, save, stored
-from ..tasks.tables import counted, print_line, print_table
 from .options.optimize_options import data_root_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of

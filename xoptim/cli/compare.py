@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..tasks.tables import counted, human_bytes, print_line, print_table
+from ..reports.tables import counted, human_bytes, print_line, print_table
 from ..trust.inputs.coverage import unverified
 from ..trust.layers import LayerDifference, LayerReport, compare_layers
 from .options.optimize_options import data_root_option

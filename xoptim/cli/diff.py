@@ -10,7 +10,7 @@ import click
 from xbuilder.files.model_container import ModelContainer
 
 from ..reports.model_diff import KINDS, DiffRow, ModelDiff, diff_models
-from ..tasks.tables import counted, print_line, print_table
+from ..reports.tables import counted, print_line, print_table
 from .options.optimize_options import data_root_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel

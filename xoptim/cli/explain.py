@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from ..catalogue.selection import single_pattern
+from ..reports.tables import counted
 from ..tasks.explain import NearMiss, explain_model, near_misses
-from ..tasks.tables import counted
 from .options.selection import Selection, check_selection, load_option
 from .terminal.output import common_options, print_json, print_list
 from .terminal.paths import InputModel

@@ -10,8 +10,8 @@ import click
 from xbuilder.files.model_container import save_model
 
 from ..reports.model_summary import count_ops
+from ..reports.tables import counted
 from ..tasks.extract import extract_model
-from ..tasks.tables import counted
 from .options.optimize_options import data_root_option
 from .options.signature_options import parse_list
 from .terminal.output import common_options, print_json

@@ -19,7 +19,7 @@ from xbuilder.runtimes.kernel_table import Kernel, KernelTable
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.support.close_names import closest_names
 
-from ..tasks.tables import counted
+from ..reports.tables import counted
 from .terminal.output import common_options, print_json, print_list
 
 

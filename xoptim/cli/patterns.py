@@ -16,7 +16,7 @@ from xbuilder.support.close_names import closest_names
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
-from ..tasks.tables import counted
+from ..reports.tables import counted
 from .options.selection import Selection, load_option
 from .terminal.output import common_options, print_json, print_list
 

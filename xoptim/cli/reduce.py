@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..tasks.tables import counted, print_line, print_table
+from ..reports.tables import counted, print_line, print_table
 from ..trust.inputs.draws import accepted_inputs
 from ..trust.reduction import ReducedModel, ReductionError, Shows, reduce_model
 from ..trust.tools import command_of, difference_of, optimizer_of

@@ -12,8 +12,8 @@ import click
 from xbuilder.files.model_files import load_model
 
 from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
+from ..reports.tables import counted, print_table
 from ..tasks.many.places import find_sources
-from ..tasks.tables import counted, print_table
 from ..tasks.tuning import tune_each
 from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
 from .options.selection import LOADED, Selection, check_selection, load_option, patterns_option

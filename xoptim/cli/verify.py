@@ -12,8 +12,8 @@ import click
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
+from ..reports.tables import print_line
 from ..tasks.optimization import copy_next_to_data
-from ..tasks.tables import print_line
 from ..tasks.verification_tables import print_verification, verification_as_dict
 from ..trust.inputs.coverage import unverified
 from ..trust.verification import verify_models

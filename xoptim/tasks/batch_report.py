@@ -14,9 +14,17 @@ from urllib.parse import quote
 
 from xbuilder.errors import OptionError
 
+from ..reports.tables import (
+    as_html,
+    as_text,
+    counted,
+    human_bytes,
+    print_line,
+    print_table,
+    verdict_style,
+)
 from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
 from .many.places import is_address
-from .tables import as_html, as_text, counted, human_bytes, print_line, print_table, verdict_style
 
 if TYPE_CHECKING:
     from rich.console import Console

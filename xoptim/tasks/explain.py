@@ -20,7 +20,7 @@ from ..authoring.patterns import Attempt
 from ..authoring.roots import Sweep
 from ..catalogue.selection import get_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
-from .tables import counted
+from ..reports.tables import counted
 
 #: a pattern may start from a node at this distance of the one it declines for
 _DISTANCE = 6

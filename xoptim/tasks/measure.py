@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from xbuilder.errors import OptionError
 
 from ..reports.model_summary import count_ops
+from ..reports.tables import human_bytes, print_table
 from ..trust.inputs.draws import accepted_inputs
 from ..trust.latency import compare_sessions, fast_session
 from ..trust.peak_memory import peak_memory
 from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
 from ..trust.sessions.session_process import SessionError
-from .tables import human_bytes, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console

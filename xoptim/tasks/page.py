@@ -24,10 +24,10 @@ from ..reports.model_summary import tensor_bytes
 from ..reports.page.graphs import PageGraphs, page_graphs
 from ..reports.page.page import page_html
 from ..reports.profile_plot import profile_svg
+from ..reports.tables import counted, human_bytes
 from ..trust.windows.certificates import WRONG, Summary
 from .explain import NearMiss, near_misses_in
 from .report import rewrites
-from .tables import counted, human_bytes
 
 if TYPE_CHECKING:
     from ..toolkit.profiles import Profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .tables import counted, human_bytes, print_line, print_table
+from ..reports.tables import counted, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console

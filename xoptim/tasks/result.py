@@ -14,13 +14,13 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.operators.opsets import opsets_of
 
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from ..reports.tables import as_html, as_text, counted, print_line, print_table
 from ..trust.inputs.coverage import Unverified
 from ..trust.verification import VerificationReport
 from ..trust.windows.certificates import Summary
 from .measure import ModelLatency, print_latency
 from .report import print_changes
 from .saving import SavingFormat, save
-from .tables import as_html, as_text, counted, print_line, print_table
 from .verification_tables import print_validation, print_verification, verification_as_dict
 
 if TYPE_CHECKING:

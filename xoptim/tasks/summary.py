@@ -20,8 +20,8 @@ from xbuilder.protos.pretty import pretty_value_info
 from ..linting.where import Placement, placement
 from ..reports.costs import Costs, costs_of
 from ..reports.model_summary import count_ops, tensor_bytes
+from ..reports.tables import as_html, as_text, counted, human_bytes, print_line, print_table
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
-from .tables import as_html, as_text, counted, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console

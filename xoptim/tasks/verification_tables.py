@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..reports.tables import counted, print_line, print_table, verdict_style
 from ..trust.windows.certificates import RIGHT, Summary
-from .tables import counted, print_line, print_table, verdict_style
 
 if TYPE_CHECKING:
     from rich.console import Console

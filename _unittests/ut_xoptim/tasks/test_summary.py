@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 
 import xoptim
-from xoptim.tasks.tables import as_text
+from xoptim.reports.tables import as_text
 
 TEXT = """<ir_version: 8, opset_import: ["" : 18, "local": 1],
 producer_name: "maker", producer_version: "2">

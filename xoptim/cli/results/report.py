@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ...tasks.tables import human_bytes, print_line
+from ...reports.tables import human_bytes, print_line
 from ...trust.sessions.runtime import VerificationError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from rich.console import Console
 from xbuilder.errors import OptionError, XoptimError
 from xbuilder.files.model_files import FileTransaction, write_all
 
-from ...tasks.tables import NO_TERMINAL, print_table
+from ...reports.tables import NO_TERMINAL, print_table
 from .copied import Copied
 from .paths import OutputFile, target_of
 from .progress import QUIET

@@ -99,8 +99,8 @@ def short_shape(text: str) -> str:
 
     :param text: `float[batch, 4]`
 
-    >>> short_shape("float[a_very_long_dimension, 3, 640, another_long_one]")
-    'float[a_very…, 3, 640, anothe…]'
+    >>> short_shape("float[a_very_long_dimension, 3, 640, one_more_long_name]")
+    'float[a_very…, 3, 640, one_mo…]'
     """
     if len(text) > _EDGE_LETTERS and text.endswith("]"):
         kind, _, dims = text[:-1].partition("[")

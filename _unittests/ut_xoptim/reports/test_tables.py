@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from xoptim.tasks.tables import as_text, print_line, print_table, verdict_style
+from xoptim.reports.tables import as_text, print_line, print_table, verdict_style
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"
 
