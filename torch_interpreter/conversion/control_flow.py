@@ -84,8 +84,9 @@ def _cond(
     attributes = []
     for i, (name, (child, results)) in enumerate(zip(_BRANCHES, branches, strict=True)):
         graph = _finish(child, [results[k] for k in kept], f"{prefix}_{name}", False)
-        is_function = interpreter.plan.has_branches
-        graph = called(interpreter, graph, str(node.args[1 + i])) if is_function else graph
+        branch = node.args[1 + i]
+        if interpreter.plan.has_branches and isinstance(branch, torch.fx.Node):
+            graph = called(interpreter, graph, str(branch.target))
         attributes.append(_attribute(name, graph))
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):
