@@ -84,7 +84,7 @@ def prepare(
 def _check_module(mod: Any) -> None:
     """Refuses what is no module of torch, or a module torch.export does not take.
 
-    :raises OptionError: idem
+    :raises OptionError: it is no module, or a ScriptModule
     """
     if not isinstance(mod, torch.nn.Module):
         raise OptionError(
