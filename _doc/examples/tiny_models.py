@@ -73,6 +73,13 @@ SIZES = {
 }  # fmt: skip
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+SWIN = {"embed_dim": 24, "depths": [1, 1], "num_heads": [2, 4], "patch_size": 4, "window_size": 4}
+#: a backbone that needs no other package
+CONVOLUTIONS = {
+    "use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False,
+    "backbone_config": {"model_type": "resnet", "embedding_size": 16, "depths": [1, 1, 1, 1],
+                        "hidden_sizes": [16, 32, 32, 32], "out_features": ["stage4"]},
+}  # fmt: skip
 #: what a family needs more: sizes that depend on each other, or a shape of configuration of its own
 OWN: dict[str, dict[str, Any]] = {
     "bamba": {"num_hidden_layers": 2, "attn_layer_indices": [1]},
@@ -104,8 +111,17 @@ OWN: dict[str, dict[str, Any]] = {
     "reformer": {"is_decoder": True, "axial_pos_shape": (8, 16), "axial_pos_embds_dim": (8, 24),
                  "attn_layers": ["local", "lsh"], "num_hashes": 1, "feed_forward_size": 64},
     "roc_bert": {"pronunciation_vocab_size": WORDS, "shape_vocab_size": WORDS},
-    "swin": {"embed_dim": 24, "depths": [1, 1], "num_heads": [2, 4], "patch_size": 4,
-             "window_size": 4},
+    "swin": SWIN,
+    "donut-swin": SWIN,
+    "swinv2": SWIN,
+    "convnext": {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
+    "convnextv2": {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
+    "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.3, "hidden_dim": 320},
+    "levit": {"patch_size": 16, "image_size": 64},
+    "mobilevitv2": {"patch_size": 2, "image_size": 64},
+    "detr": CONVOLUTIONS,
+    "conditional_detr": CONVOLUTIONS,
+    "dab-detr": CONVOLUTIONS,
     "wav2vec2-bert": {"vocab_size": WORDS},
     "wav2vec2-conformer": {"vocab_size": WORDS},
     "rwkv": {"num_hidden_layers": 2},
@@ -120,6 +136,8 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
           "cls_token_id", "mask_token_id", "unk_token_id", "sos_token_id", "image_token_id",
           "video_token_id", "audio_token_id", "image_token_index",
           "forced_eos_token_id")  # fmt: skip
+#: what gives no mask by itself while it is exported
+MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins
 KINDS = (
     ("encoder-decoder", ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")),
@@ -265,16 +283,29 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
     if first == "input_features":
         return _features(config, parameters, words)
     if kind == "encoder-decoder" and "decoder_input_ids" in parameters:
-        return (
-            lambda b, n: {"input_ids": words(b, n + 2), "decoder_input_ids": words(b, n)},
-            {"input_ids": {0: "batch", 1: "encoded"}, "decoder_input_ids": text},
-        )
+        return _pairs(words, config.model_type in MASKED)
     if kind == "encoder" and "attention_mask" in parameters:
         return (
             lambda b, n: {"input_ids": words(b, n), "attention_mask": torch.ones(b, n).long()},
             {"input_ids": text, "attention_mask": text},
         )
     return lambda b, n: {"input_ids": words(b, n)}, {"input_ids": text}
+
+
+def _pairs(words: Any, masked: bool) -> tuple[Any, dict[str, Any]]:
+    """Words for an encoder and for a decoder, and their masks."""
+    lengths = {"input_ids": 2, "decoder_input_ids": 0}
+    masks = {"attention_mask": 2, "decoder_attention_mask": 0} if masked else {}
+    dims = {
+        n: {0: "batch", 1: "encoded" if more else "seq"} for n, more in (lengths | masks).items()
+    }
+    return (
+        lambda b, n: {
+            **{name: words(b, n + more) for name, more in lengths.items()},
+            **{name: torch.ones(b, n + more).long() for name, more in masks.items()},
+        },
+        dims,
+    )
 
 
 def _images(model: torch.nn.Module, config: Any) -> tuple[Any, dict[str, Any]]:

@@ -54,15 +54,7 @@ def prepare(
         specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
         return from_exported_program(functional, specs, options.fake)
-    if not isinstance(mod, torch.nn.Module):
-        raise OptionError(
-            f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
-        )
-    if isinstance(mod, torch.jit.ScriptModule):
-        raise OptionError(
-            "mod is a ScriptModule, which torch.export does not take: give the torch.nn.Module it "
-            "was traced or scripted from."
-        )
+    _check_module(mod)
     if isinstance(mod, torch.fx.GraphModule) and any(map(_is_symbolic, args)):
         mod = mod if _is_aten_graph(mod) else trace_graph(mod)
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
@@ -89,6 +81,22 @@ def prepare(
 def _tolerance(validate: bool | float) -> float:
     """The largest difference that is accepted."""
     return 1e-5 if validate is True else float(validate)
+
+
+def _check_module(mod: Any) -> None:
+    """Refuses what is no module of torch, or a module torch.export does not take.
+
+    :raises OptionError: it is no module, or a ScriptModule
+    """
+    if not isinstance(mod, torch.nn.Module):
+        raise OptionError(
+            f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
+        )
+    if isinstance(mod, torch.jit.ScriptModule):
+        raise OptionError(
+            "mod is a ScriptModule, which torch.export does not take: give the torch.nn.Module it "
+            "was traced or scripted from."
+        )
 
 
 def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

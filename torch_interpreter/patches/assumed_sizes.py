@@ -20,7 +20,7 @@ _METHODS = ("_update_var_to_range", "guard_or_defer_runtime_assert")
 
 @dataclass(slots=True)
 class AssumedSizes:
-    """Assumptions torch makes because of the lines of the user.
+    """The assumptions of torch that lines of the user cause.
 
     :param constants: the lines that made a dimension a constant, by its size
     :param places: the line that gave a bound to a symbol, ``(name, bound)``, or a condition

@@ -233,7 +233,8 @@ def _globals_of(mod: torch.nn.Module) -> list[dict[str, Any]]:
     model or the functions it holds, but torch."""
     held = (v for m in mod.modules() for v in (type(m), *vars(m).values()))
     files = {"__main__", *(v.__module__ for v in held if isinstance(v, type | FunctionType))}
-    packages = {name.partition(".")[0] for name in files} - {"torch", "torch_interpreter"}
+    # what torch.fx generates has no module
+    packages = {name.partition(".")[0] for name in files if name} - {"torch", "torch_interpreter"}
     known = [m for name, m in sys.modules.items() if name.partition(".")[0] in packages]
     return [vars(m) for m in known if isinstance(m, ModuleType)]
 

@@ -10,6 +10,7 @@ import pytest
 
 import xoptim
 from xbuilder.errors import OptionError
+from xoptim.catalogue import registry
 from xoptim.tasks.many.places import file_system
 
 MODEL = """<ir_version: 8, opset_import: ["" : 20]>
@@ -38,6 +39,12 @@ def wrong(g, node):
 
 def content(op_type="Neg"):
     return onnx.parser.parse_model(MODEL.format(op_type)).SerializeToString()
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch):
+    """Patterns read from files are forgotten after each test."""
+    monkeypatch.setattr(registry, "PATTERNS", registry.pattern_database().copy())
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 import xoptim
 from xbuilder.errors import OptionError
+from xoptim.catalogue import registry
 from xoptim.tasks.many.cluster import run_on_cluster
 from xoptim.tasks.many.processes import LostProcess
 
@@ -33,6 +34,12 @@ def kill_once(g, node):
         mark.write_text("killed")
         os.kill(os.getpid(), signal.SIGKILL)
 '''
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch):
+    """Patterns read from files are forgotten after each test."""
+    monkeypatch.setattr(registry, "PATTERNS", registry.pattern_database().copy())
 
 
 @pytest.fixture(scope="module")
