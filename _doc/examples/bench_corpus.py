@@ -35,8 +35,8 @@ from typing import Any, TypeAlias
 
 import onnx
 import pandas
-from checkouts import HERE, Worker, optimized, serve
-from model_content import count_nodes, fingerprint, models_of
+from tools.checkouts import HERE, Worker, optimized, serve
+from tools.model_content import count_nodes, fingerprint, models_of
 
 #: gives the cost of a run
 Measure: TypeAlias = Callable[[Callable[[], object]], float]
@@ -96,7 +96,7 @@ MEASURES: dict[str, Measure] = {"ms": milliseconds, "kilobytecodes": bytecodes}
 
 def synthetic() -> dict[str, Callable[[], onnx.ModelProto]]:
     """Chains of motifs."""
-    from bench_models import chain_model, motif_chain
+    from corpus.bench_models import chain_model, motif_chain
 
     return {"chain": lambda: chain_model(1000), "motifs": lambda: motif_chain(1000)}
 
@@ -105,7 +105,7 @@ def transformers() -> dict[str, Callable[[], onnx.ModelProto]]:
     """Small transformers as they are exported, none if torch or transformers is missing."""
     try:
         import torch
-        from transformer_models import MODELS
+        from corpus.transformer_models import MODELS
 
         from torch_interpreter import to_onnx
     except ImportError as error:

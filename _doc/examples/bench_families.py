@@ -45,8 +45,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pandas
-from more_families import MORE
-from transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Family, export
+from corpus.more_families import MORE
+from corpus.transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Family, export
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.runtimes.processors import processor_features

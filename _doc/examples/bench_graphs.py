@@ -40,8 +40,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import onnx
-from checkouts import HERE, Worker, optimized, serve
-from model_content import count_nodes, count_operators, fingerprint, models_of
+from tools.checkouts import HERE, Worker, optimized, serve
+from tools.model_content import count_nodes, count_operators, fingerprint, models_of
 
 SELECTIONS = ["given", "default", "default+onnxruntime"]
 #: graphs depend on it, and not on the machine

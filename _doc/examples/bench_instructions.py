@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 import pandas
-from checkouts import HERE, packages_only
+from tools.checkouts import HERE, packages_only
 
 #: what the measured process runs: it stops after the step, so a step is a difference of two steps
 STEPS = ("load", "import", "optimize")
@@ -31,7 +31,7 @@ STEPS = ("load", "import", "optimize")
 SCRIPT = """
 import gc, sys
 step, size, patterns = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-from bench_models import motif_chain
+from corpus.bench_models import motif_chain
 from xbuilder import GraphBuilder, OptimizationOptions
 gc.disable()
 def run(model, step):

@@ -25,7 +25,7 @@ from pathlib import Path
 import onnx
 import pandas
 import torch
-from table_rows import read_table, row_within, write_table
+from tools.table_rows import read_table, row_within, write_table
 
 from xbuilder.errors import XoptimError
 

@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pandas
-from bench_models import chain_model
+from corpus.bench_models import chain_model
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.reports.model_summary import count_ops

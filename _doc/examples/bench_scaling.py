@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pandas
-from bench_models import motif_chain
+from corpus.bench_models import motif_chain
 
 from xbuilder import GraphBuilder, OptimizationOptions
 

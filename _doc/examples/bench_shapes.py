@@ -47,7 +47,7 @@ def light_models() -> Iterator[tuple[str, onnx.ModelProto]]:
 
 def exported_models() -> Iterator[tuple[str, onnx.ModelProto]]:
     """Transformers with random weights and dynamic dimensions."""
-    from transformer_models import MODELS
+    from corpus.transformer_models import MODELS
 
     from torch_interpreter import to_onnx
 

@@ -34,8 +34,8 @@ import onnxruntime
 import pandas
 import torch
 import transformers
-from table_rows import read_table, row_within, write_table
-from tiny_models import TinyModel, families, tiny_model
+from corpus.tiny_models import TinyModel, families, tiny_model
+from tools.table_rows import read_table, row_within, write_table
 
 from torch_interpreter import to_onnx
 from torch_interpreter.inputs.caches import register_caches

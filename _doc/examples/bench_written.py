@@ -26,7 +26,7 @@ import onnx
 import onnxruntime
 import pandas
 import torch
-from written_modules import MODULES, Written
+from corpus.written_modules import MODULES, Written
 
 from torch_interpreter import to_onnx
 

@@ -174,7 +174,7 @@ def test_a_model_that_cannot_be_read_is_an_error(bench: Any, tmp_path: Path) -> 
 def test_a_process_that_ends_starts_again(bench: Any, tmp_path: Path) -> None:
     script = tmp_path / "dies.py"
     script.write_text(
-        "import os\nfrom checkouts import serve\n"
+        "import os\nfrom tools.checkouts import serve\n"
         "serve(lambda word: os._exit(3) if word == 'die' else {'word': word})\n"
     )
     with bench.Worker(str(script), tmp_path, []) as worker:

@@ -51,7 +51,9 @@ def families() -> Iterator[dict]:
     pytest.importorskip("torch")
     sys.path.insert(0, str(EXAMPLES))  # one imports the other
     try:
-        first, more = map(importlib.import_module, ("transformer_families", "more_families"))
+        first, more = map(
+            importlib.import_module, ("corpus.transformer_families", "corpus.more_families")
+        )
         yield {"FAMILIES": {**first.FAMILIES, **more.MORE}, "export": first.export}
     finally:
         sys.path.remove(str(EXAMPLES))

@@ -32,7 +32,7 @@ def test_every_family_has_a_kind(bench: Any) -> None:
 
 
 def test_a_tiny_configuration_keeps_a_layer_of_each_sort(bench: Any) -> None:
-    tiny = importlib.import_module("tiny_models")
+    tiny = importlib.import_module("corpus.tiny_models")
     config = tiny.tiny_config("qwen3_next")
     assert sorted(set(config.layer_types)) == ["full_attention", "linear_attention"]
     assert config.num_hidden_layers == 2 and config.hidden_size == 32

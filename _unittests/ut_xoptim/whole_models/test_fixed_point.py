@@ -86,7 +86,7 @@ def exported(name: str, exporter: str) -> ModelProto:
     """A transformer with random weights, as an exporter writes it."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    examples = runpy.run_path(str(ROOT / "_doc" / "examples" / "transformer_models.py"))
+    examples = runpy.run_path(str(ROOT / "_doc" / "examples" / "corpus" / "transformer_models.py"))
     torch.manual_seed(0)
     module, args, shapes = examples["MODELS"][name]()
     if exporter == "to_onnx":

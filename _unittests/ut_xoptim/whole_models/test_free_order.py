@@ -41,7 +41,7 @@ def _example(*names: str) -> list[ModuleType]:
             sys.path.remove(folder)
 
 
-(BENCH,) = _example("bench_models")
+(BENCH,) = _example("corpus.bench_models")
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ MORE_FAMILIES = {
 )
 def test_families(row: tuple[str, str, int], most: int, shuffle: Callable[[int], None]) -> None:
     name, attention, opset = row
-    first, more = _example("transformer_families", "more_families")
+    first, more = _example("corpus.transformer_families", "corpus.more_families")
     family = {**first.FAMILIES, **more.MORE}[name]
     model, _ = first.export(family, "ours", attention, opset)
     check_free(model, shuffle, most)

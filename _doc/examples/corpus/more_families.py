@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from transformer_families import (
+
+from corpus.transformer_families import (
     BART,
     BATCH,
     GPT2,

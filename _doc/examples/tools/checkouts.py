@@ -19,12 +19,12 @@ from typing import Any
 import onnx
 
 #: the checkout this script is in
-HERE = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parents[3]
 
 
 def packages_only(root: Path) -> str:
     """A ``PYTHONPATH`` giving the packages of *root* before any editable installation."""
-    return os.pathsep.join([str(root.resolve()), str(Path(__file__).resolve().parent)])
+    return os.pathsep.join([str(root.resolve()), str(Path(__file__).resolve().parents[1])])
 
 
 class Worker:

@@ -1,0 +1,1 @@
+"""The models the benchmarks measure."""

@@ -1,0 +1,1 @@
+"""Code the benchmarks share."""
