@@ -17,6 +17,7 @@ from ..tasks.saving import SavingFormat, data_files, save, stored
 from .options.optimize_options import data_root_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
+from .terminal.progress import progress
 
 #: findings of one code shown without -v
 _MOST = 10
@@ -56,7 +57,9 @@ def check(
     Cast, constants float16 cannot hold, what nothing reads. Nothing is run. Exits with 1 if there
     is an error that is not mended.
     """
-    report = check_model(str(model), processor, data_roots)
+    with progress() as on_step:
+        on_step("checks the model", None)
+        report = check_model(str(model), processor, data_roots)
     files: list[dict[str, Any]] = []
     left = report
     if mended is not None:

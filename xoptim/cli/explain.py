@@ -15,6 +15,7 @@ from ..tasks.explain import NearMiss, explain_model, near_misses
 from .options.selection import Selection, check_selection, load_option
 from .terminal.output import common_options, print_json, print_list
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 #: results on the line of an answer
 _SHOWN = 3
@@ -64,14 +65,19 @@ def explain(
         check_selection(selection)
     if pattern is None:
         chosen = None if after == "none" else after or patterns
-        _print_misses(near_misses(str(model), node, op_type, patterns, chosen), as_json, verbose)
+        with progress() as on_step:
+            on_step("tries the patterns", None)
+            misses = near_misses(str(model), node, op_type, patterns, chosen)
+        _print_misses(misses, as_json, verbose)
         return
     if node is not None or op_type is not None:
         raise click.UsageError(
             "--node and --op try every pattern, they do not go with PATTERN: give the nodes "
             "after it"
         )
-    rows = explain_model(str(model), pattern, nodes, after)
+    with progress() as on_step:
+        on_step(f"tries {pattern}", None)
+        rows = explain_model(str(model), pattern, nodes, after)
     if as_json:
         print_json(rows)
         return

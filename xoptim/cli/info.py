@@ -12,6 +12,7 @@ from .options.optimize_options import data_root_option
 from .options.verify_options import parse_sizes
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 
 @click.command()
@@ -33,7 +34,9 @@ def info(
 
     Operations and memory are formulas of the dynamic dimensions. Weights are not read.
     """
-    found = summarize(model, sizes, data_roots)
+    with progress() as on_step:
+        on_step("reads the model", None)
+        found = summarize(model, sizes, data_roots)
     if as_json:
         print_json(found.to_dict())
     else:

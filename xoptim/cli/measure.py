@@ -13,6 +13,7 @@ from ..tasks.measure import measure_models, print_latency
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
+from .terminal.progress import progress
 
 
 def _parse_series(
@@ -92,18 +93,20 @@ def measure(
     """
     for model in models:
         load_model(model)
-    found = measure_models(
-        *models,
-        inputs=how.inputs_of(models[0]),
-        sizes=how.sizes,
-        seed=how.seed,
-        threads=threads,
-        blocks=blocks,
-        series=series,
-        warmup=warmup,
-        memory=memory,
-        elapsed=elapsed,
-    )
+    with progress() as on_step:
+        found = measure_models(
+            *models,
+            inputs=how.inputs_of(models[0]),
+            sizes=how.sizes,
+            seed=how.seed,
+            threads=threads,
+            blocks=blocks,
+            series=series,
+            warmup=warmup,
+            memory=memory,
+            elapsed=elapsed,
+            on_step=on_step,
+        )
     if as_json:
         print_json([m.to_row() for m in found])
     else:

@@ -19,6 +19,7 @@ from ..trust.latency import compare_sessions, fast_session
 from ..trust.peak_memory import peak_memory
 from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
 from ..trust.sessions.session_process import SessionError
+from .steps import OnStep
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,6 +132,7 @@ def measure_models(
     memory: bool = True,
     seed: int = 0,
     names: Sequence[str] = (),
+    on_step: OnStep | None = None,
 ) -> list[ModelLatency]:
     """Measures the time of models on the same inputs, with onnxruntime's own optimizations.
 
@@ -150,6 +152,7 @@ def measure_models(
     :param memory: measures the memory too
     :param seed: seed of the random inputs
     :param names: names of the models in the result, by default their files or their places
+    :param on_step: receives the sizes that are measured and the share that is done
     :return: for each combination of sizes, one element by model; the ratios of the first are 1
     :raises VerificationError: a model does not load, or does not run on these inputs
     :raises OptionError: there is no model, or nothing is left to vary
@@ -158,8 +161,6 @@ def measure_models(
 
         before, after = measure_models("model.onnx", "optimized.onnx", sizes={"batch": 8})
         print(after.ratio)
-        for row in measure_models("model.onnx", series={"batch": [1, 2, 4]}):
-            print(row.series["batch"], row.milliseconds, row.memory)
     """
     if not models:
         raise OptionError("There is no model to measure, give at least one.")
@@ -174,16 +175,23 @@ def measure_models(
             _load(opener, model, names[i] if i < len(names) else _name(model, i), i, threads)
             for i, model in enumerate(models)
         ]
-        for chosen in _combinations(series or {}):
+        for chosen in _combinations(series or {}, on_step):
             feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
             found.extend(turns.measured(loaded, feeds, chosen))
     return found
 
 
-def _combinations(series: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
-    """Every combination of several sizes of some dimensions."""
-    for values in itertools.product(*series.values()):
-        yield dict(zip(series, values, strict=True))
+def _combinations(
+    series: Mapping[str, Sequence[int]], on_step: OnStep | None
+) -> Iterator[dict[str, int]]:
+    """Every combination of several sizes of some dimensions, told before it is measured."""
+    rows = list(itertools.product(*series.values()))
+    for i, values in enumerate(rows):
+        chosen = dict(zip(series, values, strict=True))
+        if on_step is not None:
+            sizes = ", ".join(f"{name}={size}" for name, size in chosen.items())
+            on_step(f"measures {sizes}" if sizes else "measures", i / len(rows) if sizes else None)
+        yield chosen
 
 
 def _load(opener: Opener, model: Model, name: str, position: int, threads: int) -> _Loaded:

@@ -10,7 +10,7 @@ from xbuilder.graph.graph import Graph
 from ..engine.engine import Engine
 from ..engine.observers import Observer
 
-#: receives the current step and the share that is done, None if nobody knows
+#: receives the current step and the share that is done, None if it is not known
 OnStep: TypeAlias = Callable[[str, float | None], None]
 
 

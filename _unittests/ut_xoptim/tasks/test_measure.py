@@ -48,6 +48,15 @@ def test_series():
         xoptim.measure(*models(), series={"n": []})
 
 
+def test_steps():
+    seen = []
+    how = {"blocks": 1, "seconds": 0.001, "memory": False}
+    xoptim.measure(*models(), series={"n": [2, 3]}, on_step=lambda *s: seen.append(s), **how)
+    assert seen == [("measures n=2", 0.0), ("measures n=3", 0.5)]
+    xoptim.measure(*models(), sizes={"n": 2}, on_step=lambda *s: seen.append(s), **how)
+    assert seen[2:] == [("measures", None)]
+
+
 def test_memory():
     """The first one holds three results of 16 MB and its input at the same time."""
     wide = SLOW[: SLOW.index("a =")] + "a = Neg(x) b = Abs(x) c = Mul(a, b) y = Sub(c, a) }"

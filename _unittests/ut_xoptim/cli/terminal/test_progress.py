@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import onnx
 import pytest
@@ -134,3 +136,26 @@ def test_colours_are_not_logged():
     both.write("\x1b[1mbold\x1b[0m")
     assert out.getvalue() == "\x1b[1mbold\x1b[0m" and file.getvalue() == "bold"
     assert both.isatty() is False
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        (("explain", "-p", "Identity"), "tries the patterns"),
+        (("explain", "Identity"), "tries Identity"),
+        (("info",), "reads the model"),
+        (("check",), "checks the model"),
+        (("measure", "--blocks", 1, "--no-memory", "--dim", "batch=2"), "measures"),
+    ],
+)
+def test_commands_tell_what_they_do(command, expected, model, monkeypatch):
+    told = []
+
+    @contextmanager
+    def noted():
+        yield lambda what, done: told.append(what)
+
+    subcommand = importlib.import_module(f"xoptim.cli.{command[0]}")
+    monkeypatch.setattr(subcommand, "progress", noted)
+    run(command[0], model, *command[1:])
+    assert told == [expected]
