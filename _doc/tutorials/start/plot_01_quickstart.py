@@ -7,8 +7,8 @@ then with the command.
 """
 
 # %%
-# Any ONNX file will do. This one is written here, to see what happens: two transpositions that
-# cancel each other, then a Gelu as exporters write it.
+# Any ONNX file will do. This page writes a small one, so that you see what happens. It has two
+# transpositions that cancel each other, then a Gelu as exporters write it.
 
 import onnx
 
@@ -28,8 +28,8 @@ model = onnx.parser.parse_model("""
 onnx.save(model, "model.onnx")
 
 # %%
-# ``default+onnxruntime`` are the rewrites to choose when onnxruntime runs the model; ``default`` alone
-# only writes standard operators. ``verify=True`` runs both models on the same random inputs.
+# Choose the rewrites ``default+onnxruntime`` when onnxruntime runs the model. ``default`` alone only
+# writes standard operators. ``verify=True`` runs both models on the same random inputs.
 
 import xoptim
 
@@ -37,7 +37,7 @@ done = xoptim.optimize("model.onnx", patterns="default+onnxruntime", verify=True
 print(done)
 
 # %%
-# Seven nodes became one. The result holds the new model, and saves it.
+# Seven nodes became one. ``done.model`` is the new model, and ``done.save`` writes it to a file.
 
 done.save("optimized.onnx")
 drawn = {"before": model, "after": done.model}

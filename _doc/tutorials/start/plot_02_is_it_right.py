@@ -2,8 +2,8 @@
 Is it right?
 ============
 
-``verify`` runs two models and compares their outputs. ``validate`` checks each rewrite alone.
-``bisect`` finds the rewrite that is wrong.
+An optimized model must give the results of the original. ``verify`` runs two models and compares their outputs.
+``validate`` checks each rewrite alone. ``bisect`` finds the rewrite that is wrong.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ optimized = xoptim.optimize(model).model
 # Two models
 # ++++++++++
 #
-# Dynamic dimensions are given sizes, inputs are drawn at random.
+# ``verify`` chooses a size for each dynamic dimension and draws the inputs at random.
 
 report = xoptim.verify(model, optimized)
 print(report.ok, report.sizes, "largest difference:", report.max_abs)
@@ -41,8 +41,8 @@ print(report.ok, "largest difference:", report.max_abs)
 # Each rewrite
 # ++++++++++++
 #
-# ``validate=True`` runs what each rewrite removed beside what it wrote, with several sizes, and with
-# NaN and infinities. It checks the branches that no input reaches too.
+# ``validate=True`` runs the nodes that each rewrite removed and those that it wrote, and compares their
+# results. It uses several sizes, NaN and infinities. It also checks the branches that no input reaches.
 
 done = xoptim.optimize(model, validate=True)
 for certificate in done.validation.certificates:
@@ -52,7 +52,7 @@ for certificate in done.validation.certificates:
 # A wrong rewrite
 # +++++++++++++++
 #
-# This one replaces Sigmoid by Tanh, on purpose. ``bisect`` names it.
+# This rewrite is wrong on purpose: it replaces Sigmoid with Tanh. ``bisect`` names it.
 
 from xoptim import rewrite
 

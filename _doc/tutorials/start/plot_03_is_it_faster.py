@@ -2,8 +2,8 @@
 Is it faster?
 =============
 
-Fewer nodes do not make a model faster by themselves: measure it. Two models run in turns on the same
-inputs, so that other programs slow both.
+A model with fewer nodes is not always faster, so measure it. ``measure`` runs two models in turns on the same
+inputs. If other programs slow the machine down, they slow down both models.
 """
 
 import numpy as np
@@ -26,9 +26,9 @@ for name, shape in [("w", (256, 256)), ("gamma", 256), ("beta", 256)]:
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
 
 # %%
-# ``ratio`` is the time of the second model divided by the time of the first one, ``low`` and ``high``
-# hold half of the measures. Below 1, the second model is faster. It is CPU time, with
-# onnxruntime's own optimizations on for both models.
+# ``ratio`` is the time of the second model divided by the time of the first one. Below 1, the second model
+# is faster. Half of the measures are between ``low`` and ``high``. The time is CPU time, and onnxruntime makes
+# its own optimizations on both models.
 
 optimized = xoptim.optimize(model, patterns="default+onnxruntime").model
 before, after = xoptim.measure(model, optimized, sizes={"batch": 16}, blocks=5)
@@ -36,7 +36,7 @@ print(f"{before.milliseconds:.3f} ms -> {after.milliseconds:.3f} ms")
 print(f"ratio {after.ratio:.2f}, between {after.low:.2f} and {after.high:.2f}")
 
 # %%
-# The size matters. A plot shows where the gain is.
+# The gain depends on the size of the batch. A plot shows it.
 
 import matplotlib.pyplot as plt
 

@@ -2,8 +2,8 @@
 Fix a dimension, rename, extract
 ================================
 
-A model that always runs with the same size is easier to optimize. A part of a model is easier to
-look at.
+A model that always runs with the same size is easier to optimize, so fix its dimensions first. This page also
+renames inputs, and extracts a part of a model to look at it.
 """
 
 import onnx
@@ -27,7 +27,7 @@ model = onnx.parser.parse_model("""
 # Fix a dimension
 # +++++++++++++++
 #
-# The shape is computed for any batch. With a known size, it is a constant.
+# This model computes a shape from the batch. Once the size is known, the shape is a constant.
 
 done = xoptim.optimize(model, signature=SignatureChanges(sizes={"batch": 1, "n": 32}))
 drawn = {"any size": model, "batch=1, n=32": done.model}
@@ -45,12 +45,14 @@ renamed = xoptim.optimize(
 print([i.name for i in renamed.graph.input], [o.name for o in renamed.graph.output])
 
 # %%
-# The command has ``--rename images=pixels``, ``--rename-dim n=side`` and ``--keep-outputs scores``.
+# The options of the command are ``--rename images=pixels``, ``--rename-dim n=side`` and
+# ``--keep-outputs scores``.
 #
 # Extract
 # +++++++
 #
-# The nodes between two results become a model of their own.
+# ``extract`` makes a model of the nodes that compute a result. ``inputs`` says where to start, if it is not at
+# the inputs of the model.
 
 part = xoptim.extract(model, ["target"])
 print([node.op_type for node in part.graph.node])

@@ -2,12 +2,12 @@
 Large models and external data
 ==============================
 
-A model over 2 GB keeps its weights in other files. The same call optimizes it, and the weights stay
+A model over 2 GB keeps its weights in other files. The usual call optimizes it, and leaves the weights
 on the disk.
 """
 
 # %%
-# A small model stands for a large one here: its weights go to a second file.
+# This page uses a small model, and saves its weights in a second file as a large model does.
 
 import os
 
@@ -35,10 +35,11 @@ for row in done.files:
     print(os.path.basename(row["path"]), row["bytes"], "bytes")
 
 # %%
-# Weights that no rewrite changed may stay in the first data file. Only the graph is written then::
+# The weights that no rewrite changes may remain in the first data file. This command writes the graph and
+# only the weights that changed::
 #
 #     xoptim optimize large.onnx -o small.onnx --refer-to-source
 #
 # ``--external`` chooses between one data file, one file for each weight, and everything inside the
-# model. A file that points outside of its folder is refused. :doc:`/large_models` has the formats, and
-# measures of the memory.
+# model. xoptim refuses a model that points outside of its folder. :doc:`/large_models` explains the formats and
+# measures the memory.

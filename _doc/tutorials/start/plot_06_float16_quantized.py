@@ -2,8 +2,8 @@
 fp16, int8, int4: precision and quantized models
 ================================================
 
-xoptim never changes the precision of a model. Other tools do, and this page says which one to run
-first.
+xoptim never changes the precision of a model. Other tools do, and this page says which one to use, and whether
+to optimize before or after.
 """
 
 # %%
@@ -38,13 +38,14 @@ smaller = xoptim.optimize(half, verify=True)
 print("nodes", len(half.graph.node), "->", len(smaller.model.graph.node))
 
 # %%
-# A Cast to fewer bits changes values. xoptim keeps it: removing it would change the results.
+# A Cast to fewer bits changes values. xoptim keeps it, because removing it would change the results.
 #
 # int8
 # ++++
 #
-# The quantizer of onnxruntime puts QuantizeLinear and DequantizeLinear around the operators. They stay
-# where they are.
+# The dynamic quantizer of onnxruntime replaces a MatMul with DynamicQuantizeLinear, MatMulInteger and three more
+# nodes. xoptim merges them into one DynamicQuantizeMatMul. The static quantizer puts QuantizeLinear and
+# DequantizeLinear around the operators, and xoptim keeps them there.
 
 onnx.save(xoptim.optimize(model).model, "float.onnx")
 quantize_dynamic("float.onnx", "int8.onnx", weight_type=QuantType.QInt8)
@@ -55,7 +56,8 @@ print(int8)
 # int4
 # ++++
 #
-# Weights of 4 bits, ``MatMulNBits`` of onnxruntime and ``QMoE``, are read as they are and never unpacked.
+# xoptim reads weights of 4 bits as they are and never unpacks them, in ``MatMulNBits`` of onnxruntime and in
+# ``QMoE``.
 #
 # ==================  ======================================================  ====================
 # you want            tool                                                    xoptim before, after

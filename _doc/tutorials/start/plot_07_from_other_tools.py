@@ -2,7 +2,7 @@
 From onnxsim, OnnxSlim, onnxscript
 ==================================
 
-The same jobs under other names.
+You know another tool. This table gives the name that each of its jobs has here.
 
 ======================================  ==========================================================
 there                                   here
@@ -21,14 +21,14 @@ there                                   here
 ``polygraphy inspect model``            ``xoptim info``, ``xoptim print``
 ``polygraphy run --onnxrt a b``         ``xoptim verify a.onnx b.onnx``
 ``polygraphy debug reduce``             ``xoptim reduce``
-``onnxruntime.transformers.optimizer``  ``-p default+onnxruntime``, no name of a family to give
+``onnxruntime.transformers.optimizer``  ``-p default+onnxruntime``, for any family of models
 ======================================  ==========================================================
 
-:doc:`/from_experimental_experiment` lists the names of that project.
+:doc:`/from_experimental_experiment` lists the names of experimental-experiment.
 """
 
 # %%
-# A rule of onnxscript runs as it is, among the patterns:
+# You can use a rule of onnxscript without changes, with the other patterns:
 
 import onnx
 from onnxscript.rewriter import pattern

@@ -2,8 +2,8 @@
 Many models, and a cluster
 ==========================
 
-``xoptim.batch`` optimizes the models of a folder, several at the same time. A model that fails is a row
-of the table, and a second run only does what changed.
+``xoptim.batch`` optimizes the models of a folder, several at the same time. If a model fails, its row of the
+table says so and the others continue. A second run only optimizes what changed.
 """
 
 from pathlib import Path
@@ -25,21 +25,21 @@ for name in ("first", "second"):
 Path("zoo/broken.onnx").write_text("this is not a model")
 
 # %%
-# One process is enough here, ``jobs=8`` starts eight.
+# One process is enough for this page. ``jobs=8`` starts eight.
 
 done = xoptim.batch("zoo", "optimized", jobs=1)
 print(done)
 
 # %%
-# The second run tries the broken one again, and leaves the others.
+# The second run tries the broken model again, and skips the others.
 
 print([row["state"] for row in xoptim.batch("zoo", "optimized", jobs=1).rows])
 
 # %%
-# The command takes folders, globs and addresses::
+# The command accepts folders, globs and addresses::
 #
 #     xoptim batch zoo --output-dir optimized --verify --report report.html
 #     xoptim batch s3://bucket/zoo --output-dir s3://bucket/optimized
 #
-# ``--dask tcp://host:8786`` gives the models to the workers of a dask cluster. :doc:`/many_models` says what
-# happens when one of them dies.
+# ``--dask tcp://host:8786`` sends the models to the workers of a dask cluster. :doc:`/many_models` says what
+# happens when a worker dies.

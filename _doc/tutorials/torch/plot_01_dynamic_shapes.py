@@ -2,8 +2,8 @@
 Dynamic shapes, and what to do when one is frozen
 =================================================
 
-``dynamic_shapes`` says which sizes may change. torch sometimes turns one of them into a constant: this
-page shows how to see it and what to write instead.
+``dynamic_shapes`` says which sizes may change. torch sometimes turns one of them into a constant. This
+page shows how to notice it, and what to write instead.
 """
 
 import torch
@@ -39,13 +39,13 @@ print(signature(onx))
 drawn = {"dynamic": onx}
 
 # %%
-# ``torch.export.Dim("batch", min=1)`` adds that the size is never 0. Some rewrites need that proof.
+# ``torch.export.Dim("batch", min=1)`` also says that the size is never 0. Some rewrites need this.
 #
 # A frozen size
 # +++++++++++++
 #
-# The number 4 below comes from the arguments. ``torch.export`` sees that the sizes must be equal, and
-# refuses.
+# The number 4 below is the size of the arguments. ``torch.export`` sees that the batch can only be 4, and
+# refuses to make it dynamic.
 
 
 class Frozen(torch.nn.Module):
@@ -59,11 +59,11 @@ except Exception as e:
     print(type(e).__name__, str(e)[:400])
 
 # %%
-# Write the size as the model computes it: ``x.reshape(x.shape[0], 15)``. Three other habits freeze a
-# size: ``int(tensor)``, ``torch.zeros(4, ...)`` made outside of ``forward``, and a Python ``if`` on a size.
+# Read the size from the tensor instead: ``x.reshape(x.shape[0], 15)``. Three other habits freeze a
+# size: ``int(tensor)``, a ``torch.zeros(4, ...)`` made outside of ``forward``, and a Python ``if`` on a size.
 #
-# An ``if`` keeps the side that the arguments take. The warning gives the condition, and a size that
-# does not meet it.
+# The model only keeps the side of an ``if`` that the arguments take. The warning gives the condition, and a
+# size that does not meet it.
 
 import warnings
 
@@ -79,4 +79,4 @@ with warnings.catch_warnings(record=True) as seen:
 print([str(w.message)[:300] for w in seen if "right for" in str(w.message)][0])
 
 # %%
-# ``torch.cond`` keeps both sides: see :doc:`plot_03_control_flow`.
+# ``torch.cond`` keeps both sides, see :doc:`plot_03_control_flow`.

@@ -2,9 +2,9 @@
 An LLM with a cache (DynamicCache)
 ==================================
 
-A decoder reads its own cache: keys and values of the tokens before. Here a small Llama is exported for
-one step, with the names that onnxruntime-genai and optimum expect, and generates tokens with
-onnxruntime.
+A decoder reads its own cache, which holds the keys and values of the previous tokens. This page exports one
+step of a small Llama, with the names that onnxruntime-genai and optimum expect. It then generates tokens
+with onnxruntime.
 """
 
 import torch
@@ -29,7 +29,7 @@ ids = torch.randint(0, 99, (2, 5))
 # Export one step
 # +++++++++++++++
 #
-# A first run gives a cache. One description for each layer says which of its sizes change.
+# A first run gives a cache. Each layer has a description, which says which of its sizes change.
 
 with torch.no_grad():
     cache = next(iter(v for k, v in model(ids).items() if k != "logits"))
@@ -59,7 +59,7 @@ print(done.to_dict()["nodes_before"], "->", done.to_dict()["nodes_after"], "node
 # Generate
 # ++++++++
 #
-# The first step starts with an empty cache: its size is 0.
+# The first step starts with an empty cache, of 0 tokens.
 
 import numpy as np
 import onnxruntime
@@ -85,4 +85,4 @@ print("onnxruntime", tokens[0, 5:].tolist())
 print("torch      ", expected[0, 5:].tolist())
 
 # %%
-# :doc:`/torch_caches` covers the other caches: static, sliding windows, hybrid, encoder and decoder.
+# :doc:`/torch_caches` explains the other caches: static, sliding windows, hybrid, encoder and decoder.

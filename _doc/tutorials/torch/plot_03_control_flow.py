@@ -2,7 +2,8 @@
 Control flow: cond and while_loop
 =================================
 
-``torch.cond`` becomes If, ``while_loop`` becomes Loop. Both sides of the condition are in the model.
+A Python ``if`` only keeps one side in the model. ``torch.cond`` becomes the operator If, with both sides, and
+``while_loop`` becomes Loop.
 """
 
 import torch
@@ -21,7 +22,7 @@ print([node.op_type for node in onx.graph.node])
 drawn = {"cond": onx}
 
 # %%
-# onnxruntime takes the branch that the input asks for.
+# onnxruntime computes the condition and runs one branch, as torch does.
 
 import onnxruntime
 
@@ -55,5 +56,5 @@ x = torch.tensor([20.0, 3.0, -1.0])
 print(*session.run(None, {session.get_inputs()[0].name: x.numpy()}), "torch:", *Halves()(x))
 
 # %%
-# Rewrites work inside the branches and the bodies. ``verify`` draws inputs until every branch ran, and
-# names those that never did.
+# Rewrites work inside the branches and the bodies. ``verify`` draws inputs to run every branch, and
+# names the branches that never ran.

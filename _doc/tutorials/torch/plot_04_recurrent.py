@@ -2,7 +2,7 @@
 Recurrent networks: LSTM and GRU
 ================================
 
-A recurrent layer of torch becomes one node of ONNX, for any length.
+A recurrent layer of torch becomes one node of ONNX. This node accepts sequences of any length.
 """
 
 import torch
@@ -27,7 +27,7 @@ print([node.op_type for node in onx.graph.node])
 drawn = {"two layers, two directions": onx}
 
 # %%
-# ``validate_onnx=True`` compared the results with torch, at two sizes. Here is a third one.
+# ``validate_onnx=True`` compared the results with those of torch, at two sizes. Here is a third one.
 
 import numpy as np
 import onnxruntime

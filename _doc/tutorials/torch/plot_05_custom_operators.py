@@ -2,7 +2,8 @@
 Custom operators
 ================
 
-A model calls an operator of yours. A converter tells what it becomes in ONNX.
+Your model may call an operator that you wrote. A converter, also yours, says what this operator becomes in
+ONNX.
 """
 
 import torch
@@ -28,7 +29,7 @@ class Model(torch.nn.Module):
 x = torch.randn(2, 3)
 
 # %%
-# Without a converter, the operator is refused by its name.
+# Without a converter, the export fails and the error names the operator.
 
 try:
     to_onnx(Model(), (x,))
@@ -36,8 +37,8 @@ except Exception as e:
     print(type(e).__name__, str(e)[:300])
 
 # %%
-# A converter receives the builder, what torch knows of the outputs, the names they must have, then the
-# arguments.
+# A converter receives the builder, what torch knows about the outputs, the names they must have, then the
+# arguments. It writes the operator with those of ONNX.
 
 import numpy as np
 
@@ -51,7 +52,7 @@ onx = to_onnx(Model(), (x,), dispatcher=dispatcher, validate_onnx=True)
 drawn = {"written by the converter": onx}
 
 # %%
-# A runtime that has the operator itself keeps it as a node of your domain:
+# If your runtime has this operator, write it as one node of your own domain:
 
 
 def keep(g, sts, outputs, x, y):

@@ -2,8 +2,8 @@
 Training with torch.compile
 ===========================
 
-``OnnxBackend`` gives the graphs of torch to onnxruntime, gradients included. The optimizer stays the
-one of torch, and the losses are those of eager mode.
+``OnnxBackend`` runs the graphs of ``torch.compile`` with onnxruntime, gradients included. The optimizer is
+still an optimizer of torch, and the losses are those of eager mode.
 """
 
 import copy
@@ -48,10 +48,10 @@ ax.legend()
 fig.tight_layout()
 
 # %%
-# The backend keeps its models: one forward and one backward.
+# The backend keeps its models, here one for the forward pass and one for the backward pass.
 
 for name, onx in backend.models.items():
     print(name, type(onx).__name__)
 
 # %%
-# :doc:`/torch_compile` has dynamic sizes, the choice of patterns and a GPT2.
+# :doc:`/torch_compile` explains dynamic sizes and the choice of patterns, and trains a GPT2.

@@ -2,8 +2,8 @@
 The exporter of transformers, with our backend
 ==============================================
 
-``transformers.exporters`` cuts a generative model into parts. Importing
-``torch_interpreter.transformers_backend`` adds the backend ``xoptim``, which writes them.
+``transformers.exporters`` cuts a generative model into parts, and a backend writes their ONNX models. Importing
+``torch_interpreter.transformers_backend`` adds our backend, called ``xoptim``.
 """
 
 import torch
@@ -35,5 +35,5 @@ for name, component in exported.components.items():
     print(name, len(list(graph)), "nodes,", [value.name for value in graph.inputs][:3])
 
 # %%
-# ``exported.save_pretrained(folder)`` writes the parts, ``exported.runners`` run them with onnxruntime.
+# ``exported.save_pretrained(folder)`` writes the parts, and ``exported.runners`` runs them with onnxruntime.
 # :doc:`/transformers_backend` generates text with them.
