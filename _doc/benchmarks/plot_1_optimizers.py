@@ -2,9 +2,10 @@
 Optimizers on the same models
 =============================
 
-Each optimizer receives each model. What it gives is *usable* if onnxruntime runs it, and *right* if the
-outputs are those of the original. Latencies are ratios to the original model, measured in turns, with the
-optimizations of onnxruntime on. A failure counts as the original model, ratio 1.
+This page compares the graphs and the latencies that several optimizers give for the same models. A result is *usable*
+if onnxruntime runs it, and *right* if it gives the outputs of the original. A latency is a ratio to the original
+model. Both models run alternately, with the optimizations of onnxruntime. When an optimizer fails, the ratio is 1, as
+if the user kept the original model.
 """
 
 from pathlib import Path
@@ -23,7 +24,8 @@ print(about["versions"])
 # Nodes and latency
 # +++++++++++++++++
 #
-# Geometric means over all the models. The last bar, the model itself, is the noise of the measure.
+# The bars are geometric means over all the models. The bar *the model itself* compares the original with itself, so it
+# shows the noise of the measure.
 
 failed = table["right"] == 0
 table["nodes_ratio"] = (table["nodes"] / table["nodes_before"]).where(~failed, 1.0)
@@ -47,6 +49,8 @@ plt.tight_layout()
 # %%
 # Usable and right
 # ++++++++++++++++
+#
+# The table counts the models whose result is usable, and those whose result is right.
 
 counts = table.groupby("tool")[["usable", "right"]].sum().loc[means.index]
 print(counts)
@@ -54,6 +58,8 @@ print(counts)
 # %%
 # Model by model
 # ++++++++++++++
+#
+# One dot is the number of nodes that one optimizer leaves in one model, as a ratio to the original.
 
 tools = [t for t in means.index if t != "the model itself"]
 pivot = table.pivot(index="model", columns="tool", values="nodes_ratio")[tools]
@@ -69,7 +75,7 @@ fig.tight_layout()
 # Time to optimize
 # ++++++++++++++++
 #
-# Seconds, one dot for each model.
+# One dot is the time that one optimizer takes for one model.
 
 fig, ax = plt.subplots(figsize=(7, 4))
 for tool in tools:

@@ -2,9 +2,9 @@
 Operators for attention
 =======================
 
-A rewrite that writes one operator for attention belongs to a set when it saves time. The ratio is the
-time with the operator divided by the time without, both run by onnxruntime with its own optimizations,
-on one thread: below 1, the operator is faster.
+This page shows what the rewrites of attention save. The sets only hold a rewrite that saves time. The ratio is the time
+with the operator divided by the time without it. onnxruntime runs both models on one thread, with its own
+optimizations. The operator is faster when the ratio is below 1.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ DOC = Path("..")
 table = pandas.read_csv(DOC / "attention.csv")
 
 # %%
-# One dot is one size. ``_doc/examples/bench_attention.py --write`` measures it again.
+# One dot is one size of the inputs. ``_doc/examples/bench_attention.py --write`` measures the ratios again.
 
 groups = [(name, part["ratio"]) for name, part in table.groupby("pattern")]
 fig, ax = plt.subplots(figsize=(7, 4))
@@ -28,8 +28,8 @@ ax.set(xlabel="time with / time without", title=f"onnxruntime {table['onnxruntim
 fig.tight_layout()
 
 # %%
-# ``SkipLayerNormalization`` is slower on CPU where the sum is read elsewhere, and gains nothing where it is
-# not: it is written for CUDA only.
+# ``SkipLayerNormalization`` is slower on CPU when another node reads the sum, and saves nothing otherwise. The
+# optimization only writes it for CUDA.
 
 skip = pandas.read_csv(DOC / "skip_layer_norm.csv")
 skip["size"] = skip["batch"] * skip["sequence"] * skip["hidden"]
@@ -45,9 +45,9 @@ fig.tight_layout()
 # Each rewrite on models
 # ++++++++++++++++++++++
 #
-# The range of the ratios over sizes, two cores, onnxruntime 1.31 and 1.32. They were measured when each
-# rewrite was written, on several machines, some of which ran other programs: a range within 0.97 and 1.03 is
-# the noise of the measure.
+# A bar is the range of the ratios over the sizes, with two cores and onnxruntime 1.31 or 1.32. Each range was measured
+# when the rewrite was written. The machines differ, and some of them ran other programs, so a range inside the gray
+# band is noise.
 
 DATA = Path("data")
 
@@ -71,5 +71,7 @@ ranges("rewrites.csv", ["rewrite", "model", "case"], 9)
 # %%
 # Measured, and not written
 # +++++++++++++++++++++++++
+#
+# These rewrites were measured in the same way. They do not save enough time, so the project does not have them.
 
 ranges("not_written.csv", ["rewrite", "case"], 5)

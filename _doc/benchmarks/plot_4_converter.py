@@ -2,8 +2,9 @@
 What the converter of torch covers
 ==================================
 
-Every operator that the tests of torch know, and families of transformers: right, refused with a reason,
-or wrong. ``_doc/examples/bench_opinfo.py`` and ``bench_transformers.py`` write the tables.
+This page counts the operators of torch and the families of transformers that the converter exports. The operators are
+those that the tests of torch know. The status is *right* when the model gives the results of torch. Any other status
+says why there is no such model. ``_doc/examples/bench_opinfo.py`` and ``bench_transformers.py`` write the tables.
 """
 
 from pathlib import Path

@@ -2,8 +2,8 @@
 What an optimization costs
 ==========================
 
-Time against the number of nodes, and the steps that take the time. ``python _doc/benchmarks/collect.py``
-measures it again.
+This page shows how the time of an optimization grows with the number of nodes, and which steps take the most time.
+``python _doc/benchmarks/collect.py CORPUS`` measures it again.
 """
 
 from pathlib import Path
@@ -34,8 +34,8 @@ fig.tight_layout()
 # Steps
 # +++++
 #
-# The steps that take the most time over the models of the corpus: a search, ``match_``, or the
-# application, ``apply_``, of a pattern, or a pass.
+# These steps take the most time over the models of the corpus. A step is the search of a pattern (``match_``), the
+# application of a pattern (``apply_``), or a pass.
 
 steps = pandas.read_csv(DATA / "steps.csv").groupby("step")["ms"].sum().sort_values()
 ax = steps.tail(20).plot.barh(figsize=(7, 5))

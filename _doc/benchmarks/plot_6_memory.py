@@ -2,8 +2,8 @@
 Memory and large weights
 ========================
 
-Weights stay on the disk: the peak of memory of the command hardly depends on their size.
-:doc:`/large_models` measures the time of models of 2.2 GB beside a copy of their files.
+The command leaves the weights on the disk, so the size of the weights hardly changes its peak of memory.
+:doc:`/large_models` compares the time for models of 2.2 GB with the time of a copy of their files.
 """
 
 from pathlib import Path

@@ -2,7 +2,8 @@
 The rewrites that real models need
 ==================================
 
-How many models of the corpus each pattern was applied to, and the nodes it saved.
+This page counts, for each pattern, the models of the corpus that it was applied to. The second plot shows the nodes
+that it saved.
 """
 
 from pathlib import Path

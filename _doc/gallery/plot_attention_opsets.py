@@ -2,8 +2,8 @@
 Attention, by opset
 ===================
 
-``scaled_dot_product_attention`` is one operator since opset 23. Before, it is products and a softmax,
-which the set ``onnxruntime`` recognizes.
+ONNX has an operator for attention since opset 23. With an older opset, ``scaled_dot_product_attention`` becomes
+products and a softmax, which the set ``onnxruntime`` recognizes.
 """
 
 import matplotlib.pyplot as plt

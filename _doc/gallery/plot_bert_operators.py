@@ -2,7 +2,7 @@
 The operators of BERT, before and after
 =======================================
 
-A small BERT is exported by torch, then optimized.
+This script exports a small BERT, optimizes it, and counts the nodes of each operator.
 """
 
 import matplotlib.pyplot as plt

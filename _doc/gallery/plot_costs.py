@@ -17,7 +17,7 @@ onx = to_onnx(layer, (torch.randn(2, 6, 64),), dynamic_shapes=({0: "batch", 1: "
 print("operations:", xoptim.summary(onx).costs.total)
 
 # %%
-# With sizes, they are numbers. Attention makes them grow faster than the length.
+# With sizes, the formulas become numbers. They grow faster than the length, because of attention.
 
 lengths = [16, 32, 64, 128, 256, 512]
 costs = [xoptim.summary(onx, {"batch": 1, "seq": n}).costs for n in lengths]

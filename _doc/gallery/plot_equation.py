@@ -2,7 +2,7 @@
 A rewrite in one line
 =====================
 
-``@rule`` reads an equation. This one writes Mish.
+``@rule`` turns an equation into a rewrite. This one replaces three operators by Mish.
 """
 
 import onnx

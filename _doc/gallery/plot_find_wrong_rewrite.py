@@ -2,8 +2,8 @@
 Find the rewrite that is wrong
 ==============================
 
-A rewrite of this model is wrong for a negative number only. Random inputs show a difference, and
-``bisect`` names the rewrite and draws what it replaced.
+The rewrite below is wrong for negative numbers. ``bisect`` optimizes the model with it and with the set ``default``,
+compares the results on random inputs, names the wrong rewrite, and saves the nodes it replaced.
 """
 
 import onnx
@@ -34,7 +34,7 @@ found = xoptim.bisect(model, ["default", sqrt_square], folder="wrong")
 print(found.wrong.patterns, found.wrong.reason)
 
 # %%
-# The two small models are in the folder.
+# The folder holds two small models: the nodes that the rewrite replaced and those it wrote.
 
 before, after = (onnx.load(path) for path in sorted(found.wrong.files, reverse=True))
 drawn = {"what it replaced": before, "what it wrote": after}

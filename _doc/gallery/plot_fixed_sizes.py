@@ -2,7 +2,7 @@
 What a fixed size removes
 =========================
 
-A model computes shapes to work for any size. With one size, these nodes are constants.
+A model computes shapes to work for any size. When you fix a size, the optimization turns these nodes into constants.
 """
 
 import matplotlib.pyplot as plt

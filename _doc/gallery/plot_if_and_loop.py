@@ -2,7 +2,8 @@
 Rewrites inside branches and loops
 ==================================
 
-What does not depend on the iteration leaves the loop, and what cancels out goes.
+Rewrites apply inside branches and loops too. In the loop below, two transpositions cancel each other and a product
+by 1 disappears. The optimization also moves nodes that do not depend on the iteration out of a loop.
 """
 
 import onnx

@@ -2,7 +2,8 @@
 From torch to one optimized graph
 =================================
 
-A network whose normalization is written by hand, as in many repositories.
+Many repositories write a normalization by hand. This script exports such a network from torch, and the optimization
+recognizes the normalization.
 """
 
 import torch

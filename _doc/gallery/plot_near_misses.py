@@ -2,7 +2,8 @@
 The fusions a model nearly has
 ==============================
 
-``near_misses`` tries every pattern and ranks those that declined by how far they went.
+``near_misses`` tries every pattern on a model. It ranks the patterns that declined by the number of nodes they visited
+first, so the fusions that nearly applied are at the top.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,7 @@ model = onnx.parser.parse_model("""
 """)
 
 # %%
-# This is nearly a Gelu: the number that is added is an input, not a constant.
+# This model is nearly a Gelu, but the number that it adds is an input, not a constant.
 
 misses = xoptim.near_misses(model, op_type="Mul")[:12]
 for miss in misses[:3]:

@@ -2,7 +2,8 @@
 A pattern made from selected nodes
 ==================================
 
-Name two results of a model: the nodes that compute them become the pattern to find.
+Name some results of a model. ``pattern_from_nodes`` turns the nodes that compute them into a pattern to find, and you
+give the replacement.
 """
 
 import onnx

@@ -2,7 +2,8 @@
 Where the time goes
 ===================
 
-``profile=True`` keeps the time of each pass and of each pattern.
+An optimization records the time of each search and of each application of a pattern. This script plots the steps that
+take the most time. :doc:`/profiles` shows how to measure more.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +19,7 @@ done = xoptim.optimize(onx, patterns="default+onnxruntime")
 rows = done.statistics
 
 # %%
-# The rows of the engine are enough for a plot: what was searched, what was applied.
+# Each row of the statistics is a search, the application of a pattern, or a pass.
 
 times = rows.groupby("pattern")["time_in"].sum().sort_values().tail(15) * 1000
 ax = times.plot.barh(figsize=(7, 4.5))

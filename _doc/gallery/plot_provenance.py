@@ -2,7 +2,7 @@
 Where each new node comes from
 ==============================
 
-``Provenance`` remembers the nodes that each node stands for.
+``Provenance`` remembers the rewrites that wrote each node, and the nodes of the original model that it replaces.
 """
 
 import onnx

@@ -2,7 +2,7 @@
 A quantized model stays quantized
 =================================
 
-QuantizeLinear and DequantizeLinear keep their places. What is around them is optimized.
+The optimization leaves QuantizeLinear and DequantizeLinear where they are. It rewrites the nodes around them.
 """
 
 import matplotlib.pyplot as plt

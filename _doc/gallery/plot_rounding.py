@@ -2,8 +2,8 @@
 What rounding looks like
 ========================
 
-A fusion adds numbers in another order. The differences that follow are those of float32: this is what
-``verify`` compares with its tolerance.
+A fusion may add numbers in another order, which changes the rounding of float32. This script compares the rounding
+errors with the tolerance of ``verify``.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ exact = layer.double()(x.double()).detach().numpy()
 errors = {"before": np.abs(before - exact), "after": np.abs(after - exact)}
 
 # %%
-# Both models are as far from the exact result.
+# Both models are equally far from the result computed with doubles.
 
 fig, ax = plt.subplots(figsize=(6, 3.5))
 for name, error in errors.items():

@@ -2,7 +2,8 @@
 Shapes with names
 =================
 
-Shapes are expressions of the dimensions of the inputs. The optimizer proves equalities with them.
+The optimizer infers shapes as expressions of the dimensions of the inputs. It uses them to prove that two shapes are
+equal, whatever the sizes.
 """
 
 import onnx
@@ -23,6 +24,6 @@ for name in ("both", "y"):
     print(name, builder.get_shape(name))
 
 # %%
-# The drawing has them beside the edges.
+# The drawing shows the shapes beside the edges.
 
 drawn = {"shapes": model}

@@ -2,8 +2,8 @@
 A mistake in a branch that never runs
 =====================================
 
-The inputs may never reach a branch. ``validate`` checks each rewrite alone, so it sees the mistake all
-the same.
+Random inputs may never run a branch, so ``verify`` may miss a mistake in it. ``validate`` checks each rewrite alone, so
+it finds the mistake in any branch.
 """
 
 import onnx
@@ -36,7 +36,8 @@ except Exception as e:
     print(str(e)[:300])
 
 # %%
-# ``verify`` finds the constant that the rate is compared with, and draws it among the inputs.
+# In this model, ``verify`` finds the constant that the rate is compared with. It uses the constant as one of the
+# inputs, so both branches run.
 
 report = xoptim.verify(model, model)
 print("sets of inputs:", report.draws, "branches that never ran:", report.never_ran)

@@ -55,7 +55,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("package", sorted(ROOMS))
 def test_rooms_are_listed_in_the_order_of_their_imports(package):
     text = (ROOT / "_doc" / "design.rst").read_text(encoding="utf-8")
-    table = re.search(rf"^rooms of ``{package}``.*?\n=+ +=+\n(.*?)\n=+ +=+\n", text, re.M | re.S)
+    table = re.search(rf"^folders of ``{package}``.*?\n=+ +=+\n(.*?)\n=+ +=+\n", text, re.M | re.S)
     names = [n.removesuffix(".py") for n in re.findall(r"^``([\w.]+)``", table.group(1), re.M)]
     places = [room_of(f"{package}.{name}") for name in names]
     assert len(names) > 5 and places == sorted(places)

@@ -2,7 +2,7 @@
 A rewrite as an equation
 ========================
 
-Most rewrites are an equation with a condition. ``@rule`` reads it.
+Most rewrites are an equation with a condition. This tutorial writes one with ``@rule`` and runs it on a model.
 """
 
 import onnx
@@ -32,11 +32,12 @@ drawn = {"before": model, "after": done.model}
 # Reading the equation
 # ++++++++++++++++++++
 #
-# * ``x`` and ``slope`` stand for any result; ``slope`` becomes an attribute, so it has to be a constant.
+# * ``x`` and ``slope`` stand for any result. ``slope`` becomes an attribute, so it has to be a constant.
 # * ``x * slope`` also matches ``slope * x``.
-# * The function adds conditions. ``g.require`` refuses, with a reason that ``explain`` prints.
+# * The function adds conditions. When a condition fails, ``g.require`` refuses the match with a reason, which
+#   ``explain`` prints.
 #
-# An operator that does not exist is refused when the rule is declared:
+# If an operator does not exist, the declaration of the rule raises an error:
 
 try:
     rule("Lgo(Exp(x)) -> x")(lambda g: None)
@@ -44,4 +45,4 @@ except Exception as e:
     print(type(e).__name__, e)
 
 # %%
-# Next: :doc:`plot_02_function`, when a condition needs a question.
+# The next tutorial is :doc:`plot_02_function`, for conditions that ask questions about the graph.

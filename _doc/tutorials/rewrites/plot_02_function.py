@@ -2,8 +2,8 @@
 A rewrite as a function
 =======================
 
-``@rewrite`` calls a function on each node of a kind. It asks questions, refuses, or returns what
-replaces the node.
+``@rewrite`` calls a function on each node of some operators. The function asks questions about the graph, then
+refuses or returns the replacement of the node.
 """
 
 import numpy as np
@@ -40,11 +40,11 @@ drawn = {"before": model, "after": done.model}
 # ++++++++++++++++++++++++
 #
 # * It calls the function on the nodes that ``root`` and ``after`` select.
-# * It removes the nodes that nothing reads any more. ``sole_use=True`` refuses the rewrite if the first
-#   Clip is read elsewhere.
-# * It checks what the function returns: operators, types, shapes, order.
+# * It removes the nodes that have no reader left. With ``sole_use=True``, it refuses the rewrite if another node
+#   reads the first Clip.
+# * It checks the operators, the types, the shapes and the order of the new nodes.
 #
-# **Unknown means no.** ``g.constant_of`` refuses when the value is not known. A rewrite applies when its
-# conditions are proven.
+# **Unknown means no.** ``g.constant_of`` refuses the rewrite when the value is not known. A rewrite applies only if
+# its conditions are proven.
 #
-# Next: :doc:`plot_03_class`, when a rewrite has parameters.
+# The next tutorial is :doc:`plot_03_class`, for rewrites with parameters.

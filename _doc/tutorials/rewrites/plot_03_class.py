@@ -2,7 +2,8 @@
 A rewrite as a class
 ====================
 
-A class gives parameters to a rewrite.
+A class gives parameters to a rewrite. This one removes a multiplication by a number close to 1. The parameter says
+how close it has to be.
 """
 
 import onnx
@@ -40,8 +41,8 @@ for epsilon in (0.0, 0.001):
     print(epsilon, [node.op_type for node in done.model.graph.node])
 
 # %%
-# The second one changes the results: such a rewrite is *approximate*. It stays out of the default sets,
-# and ``verify`` says by how much the results change.
+# With the second value, the rewrite changes the results, so it is *approximate*. The sets ``default`` and
+# ``onnxruntime`` accept no such rewrite. ``verify`` measures how much the results change:
 
 report = xoptim.verify(model, done.model)
 print(report.ok, report.max_rel)

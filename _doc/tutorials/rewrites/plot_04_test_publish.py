@@ -2,8 +2,8 @@
 Test a rewrite, and publish it
 ==============================
 
-``check_pattern`` tests what a rewrite does, ``check_no_match`` tests what it refuses. A package then
-gives it to the command.
+``check_pattern`` tests the graph that a rewrite writes, and ``check_no_match`` tests a model that it refuses. Once it
+is tested, publish it in a file or in a package, so that the command finds it.
 """
 
 from xoptim import rewrite
@@ -20,14 +20,14 @@ def abs_neg(g, node):
 # Test
 # ++++
 #
-# Both models are text. ``check_pattern`` compares the graphs, runs both models on random inputs of several
+# You write both models as text. ``check_pattern`` compares the graphs, runs both models on random inputs of several
 # sizes, and checks that a second run changes nothing.
 
 header = "agraph (float[n] x) => (float[n] y) "
 check_pattern(header + "{ a = Neg (x)  y = Abs (a) }", header + "{ y = Abs (x) }", [abs_neg])
 
 # %%
-# Each condition has a model that nearly matches, and the reason of the refusal.
+# Write one model that nearly matches for each condition, with the reason of the refusal:
 
 twice = "agraph (float[n] x) => (float[n] y, float[n] a) { a = Neg (x)  y = Abs (a) }"
 check_no_match(twice, abs_neg, "used elsewhere")
@@ -36,16 +36,16 @@ check_no_match(twice, abs_neg, "used elsewhere")
 # Publish
 # +++++++
 #
-# A file is enough for the command::
+# For your own use, a file is enough. The command loads it::
 #
 #     xoptim model.onnx out.onnx --load my_rewrites.py -p default+AbsNeg
 #
-# A package of yours names its module in ``pyproject.toml``. Its rewrites are then there for every user
-# who installs it:
+# To share rewrites, name their module in the ``pyproject.toml`` of your package. Every user who installs the package
+# can then select them:
 #
 # .. code-block:: toml
 #
 #     [project.entry-points."xoptim.patterns"]
 #     mine = "my_package.rewrites"
 #
-# :doc:`/rewrite_databases` has the details.
+# :doc:`/rewrite_databases` explains the details.

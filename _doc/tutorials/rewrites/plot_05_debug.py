@@ -2,7 +2,8 @@
 Why does my rewrite not apply?
 ==============================
 
-``explain`` names the first condition that fails. ``near_misses`` asks every pattern about a node.
+When a rewrite does not apply, ``explain`` names the first condition that fails. ``near_misses`` tries every pattern
+on a node. Both work for the patterns of the project and for yours.
 """
 
 import onnx
@@ -23,24 +24,25 @@ model = onnx.parser.parse_model("""
 drawn = {"model": model}
 
 # %%
-# One pattern, every node it may start from:
+# ``explain`` tries one pattern on every node it may start from:
 
 for row in xoptim.explain(model, "TransposeTranspose"):
     print(row["result"], row["operator"], "->", row["answer"])
 
 # %%
-# One node, every pattern. Those that went the farthest before they declined come first.
+# ``near_misses`` tries every pattern on the nodes of one operator. The first rows are the patterns that visited the
+# most nodes before they declined:
 
 for miss in xoptim.near_misses(model, op_type="Add")[:5]:
     print(f"{miss.pattern:24} visited {miss.visited}: {miss.reason}")
 
 # %%
-# The commands are ``xoptim explain model.onnx TransposeTranspose`` and ``xoptim explain model.onnx --op Add``.
+# The commands ``xoptim explain model.onnx TransposeTranspose`` and ``xoptim explain model.onnx --op Add`` do the same.
 #
 # See the match
 # +++++++++++++
 #
-# ``dump_applied_patterns`` writes each match as two models, before and after.
+# ``dump_applied_patterns`` writes each match as two models, before and after the rewrite.
 
 from pathlib import Path
 
@@ -51,5 +53,5 @@ GraphBuilder(model, optimization_options=options).to_onnx()
 print(sorted(path.name for path in Path("dumped").glob("*.onnx")))
 
 # %%
-# ``verbose=10`` prints every match and every refusal with its line, ``-vv`` does it with the command.
-# :doc:`/debugging` goes on.
+# ``verbose=10`` prints every match, and every refusal with its line. The option of the command is ``-vv``.
+# :doc:`/debugging` has more tools.

@@ -2,7 +2,8 @@
 Read the statistics
 ===================
 
-The engine writes one row for each search and each application. ``done.statistics`` is a DataFrame.
+The statistics tell what each pattern did, and how long it took. The engine writes one row for each search and each
+application, and ``done.statistics`` returns them as a DataFrame.
 """
 
 import onnx
@@ -21,16 +22,15 @@ rows = done.statistics
 print(rows.columns.tolist())
 
 # %%
-# What each pattern did:
+# These are the nodes that each pattern added and removed:
 
 applied = rows[rows["pattern"].str.startswith("apply_")]
 print(applied.groupby("pattern")[["added", "removed"]].sum())
 
 # %%
-# Where the time went:
+# These are the five steps that took the most time:
 
 print(rows.groupby("pattern")["time_in"].sum().sort_values(ascending=False).head(5))
 
 # %%
-# ``profile=True``, ``--profile`` in the command, gives the same by graph, pass and phase: see
-# :doc:`/profiles`.
+# ``profile=True``, or ``--profile`` in the command, measures the time by graph, pass and phase, see :doc:`/profiles`.

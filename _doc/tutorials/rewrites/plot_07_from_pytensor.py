@@ -2,10 +2,11 @@
 From PyTensor, Aesara, Theano
 =============================
 
-Graph rewriters, node rewriters, equilibria: the words are the same, on ONNX graphs.
+``xoptim`` has graph rewriters, node rewriters and equilibria, as PyTensor has, but they rewrite ONNX graphs. The
+table gives the name of each object here. Then the page writes the rewrite of the PyTensor tutorial.
 
 ======================================  =====================================================
-there                                   here
+in PyTensor                             in ``xoptim``
 ======================================  =====================================================
 ``FunctionGraph``                       the graph of a ``GraphBuilder``
 ``Apply``, ``Variable``                 a node, the name of a result
@@ -35,7 +36,7 @@ model = onnx.parser.parse_model("""
 print(pretty_onnx(model))
 
 # %%
-# The rewrite of the PyTensor tutorial, ``x * y / y`` becomes ``x``. It is not exact, since *y* may be 0.
+# The rewrite of the PyTensor tutorial turns ``x * y / y`` into ``x``. It is not exact, because *y* may be 0.
 
 
 @node_rewriter("Div")
@@ -52,5 +53,5 @@ options = OptimizationOptions(patterns=[local_simplify])
 print(pretty_onnx(GraphBuilder(model, optimization_options=options).to_onnx()))
 
 # %%
-# :doc:`/rewriting_toolkit` has walks, equilibria and merges; :doc:`/relations` has unification and
-# miniKanren; :doc:`/features` has ``History`` and ``ReplaceValidate``.
+# :doc:`/rewriting_toolkit` explains walks, equilibria and merges. :doc:`/relations` explains unification and
+# miniKanren. :doc:`/features` explains ``History`` and ``ReplaceValidate``.
