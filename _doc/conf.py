@@ -10,7 +10,7 @@ from pathlib import Path
 
 DOC = Path(__file__).resolve().parent
 ROOT = DOC.parent
-sys.path[:0] = [str(ROOT), str(DOC), str(DOC / "extensions")]
+sys.path[:0] = [str(ROOT), str(DOC / "extensions")]
 # the commands that the scripts start use the packages of this checkout
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")]))
 

@@ -155,8 +155,8 @@ def peers_table() -> str:
     text.append(
         f"Geometric means over {len({r['model'] for r in rows})} models, as ratios to the original: "
         f"1 changes nothing. *usable*: onnxruntime runs the result, *right*: the outputs are the same. "
-        f"CPU, one thread, with the optimizations of onnxruntime; the original beside itself gives "
-        f"{noise:.2f}. {about['date']}, {about['machine']}; {about['versions']}."
+        f"CPU, one thread, with the optimizations of onnxruntime; the original measured against "
+        f"itself gives {noise:.2f}. {about['date']}, {about['machine']}; {about['versions']}."
     )
     return "\n".join([*text[:-1], textwrap.fill(text[-1], 99), ""])
 

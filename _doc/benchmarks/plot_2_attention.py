@@ -12,8 +12,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas
 
-DOC = Path("..")
-table = pandas.read_csv(DOC / "attention.csv")
+TABLES = Path("..") / "tables"
+table = pandas.read_csv(TABLES / "attention.csv")
 
 # %%
 # One dot is one size of the inputs. ``_doc/examples/bench_attention.py --write`` measures the ratios again.
@@ -31,7 +31,7 @@ fig.tight_layout()
 # ``SkipLayerNormalization`` is slower on CPU when another node reads the sum, and saves nothing otherwise. The
 # optimization only writes it for CUDA.
 
-skip = pandas.read_csv(DOC / "skip_layer_norm.csv")
+skip = pandas.read_csv(TABLES / "skip_layer_norm.csv")
 skip["size"] = skip["batch"] * skip["sequence"] * skip["hidden"]
 fig, ax = plt.subplots(figsize=(7, 3.5))
 for (name, case), part in skip.groupby(["pattern", "case"]):

@@ -4,7 +4,7 @@ Families of models with attention
 
 This page compares three optimizers on the families of models of transformers. Three exporters export the families, with
 random weights. The latency is a ratio to the exported model, and both models run with the optimizations of
-onnxruntime. ``_doc/examples/bench_families.py --write`` measures it again. :doc:`/attention` explains which graphs are
+onnxruntime. ``_doc/examples/bench_families.py --write`` measures it again. :doc:`/rewrites/attention` explains which graphs are
 recognized.
 """
 
@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas
 
-DOC = Path("..")
-table = pandas.read_csv(DOC / "families.csv")
+TABLES = Path("..") / "tables"
+table = pandas.read_csv(TABLES / "families.csv")
 tools = {"ours": "xoptim", "onnxruntime": "onnxruntime.transformers", "onnxscript": "onnxscript"}
 
 

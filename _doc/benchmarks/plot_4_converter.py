@@ -12,9 +12,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas
 
-DOC = Path("..")
-operators = pandas.read_csv(DOC / "opinfo.csv")
-families = pandas.read_csv(DOC / "transformers.csv")
+TABLES = Path("..") / "tables"
+operators = pandas.read_csv(TABLES / "opinfo.csv")
+families = pandas.read_csv(TABLES / "transformers.csv")
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.2))
 for ax, table, title in zip(

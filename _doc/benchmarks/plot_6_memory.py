@@ -3,7 +3,7 @@ Memory and large weights
 ========================
 
 The command leaves the weights on the disk, so the size of the weights hardly changes its peak of memory.
-:doc:`/large_models` compares the time for models of 2.2 GB with the time of a copy of their files.
+:doc:`/command/large_models` compares the time for models of 2.2 GB with the time of a copy of their files.
 """
 
 from pathlib import Path

@@ -2,9 +2,9 @@
 Attention, fused or not
 =======================
 
-Writes the table of ``_doc/attention.rst``: the time a pattern saves, kernel by kernel. Each case is
-an attention as exporters write it, optimized with and without the pattern, both run by onnxruntime
-with its own optimizations, in turns, on one thread. What is measured is the time of the processor,
+Writes the table of ``_doc/rewrites/attention.rst``: the time a pattern saves, kernel by kernel.
+Each case is an attention as exporters write it, optimized with and without the pattern, both run by
+onnxruntime with its own optimizations, in turns, on one thread. The measure is the CPU time,
 the lowest of several blocks.
 
     python _doc/examples/bench_attention.py            # prints the table
@@ -31,7 +31,7 @@ import pandas
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.operators.opsets import ir_version_for
 
-TABLE = Path(__file__).resolve().parents[1] / "attention.csv"
+TABLE = Path(__file__).resolve().parents[1] / "tables" / "attention.csv"
 #: batch, queries, keys, heads, length of each
 SIZES = [(1, 1, 64, 4, 16), (1, 16, 16, 8, 32), (2, 64, 64, 8, 32), (1, 256, 256, 12, 64)]
 #: name of a case -> patterns, opset, mask, heads that queries share, rotary embedding

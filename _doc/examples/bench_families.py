@@ -15,7 +15,7 @@ fusions for onnxruntime. Models have random weights, nothing is downloaded, see
     python _doc/examples/bench_families.py --exporters dynamo --attention eager sdpa
     python _doc/examples/bench_families.py --length 256       # other numbers of words
     python _doc/examples/bench_families.py --threads 1        # time of the processor
-    python _doc/examples/bench_families.py --write            # writes _doc/families.csv
+    python _doc/examples/bench_families.py --write            # writes _doc/tables/families.csv
     python _doc/examples/bench_families.py --export FOLDER    # writes the models, measures nothing
 
 As many threads as cores run, which is what onnxruntime does by default, the time elapses; with one
@@ -54,7 +54,7 @@ from xoptim.trust.latency import compare_sessions, fast_session
 from xoptim.trust.sessions.session_child import open_session
 
 EVERY = {**FAMILIES, **MORE}
-TABLE = Path(__file__).resolve().parents[1] / "families.csv"
+TABLE = Path(__file__).resolve().parents[1] / "tables" / "families.csv"
 ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
 #: patterns that write an operator for an attention another one recognized
 OPERATORS = (

@@ -12,8 +12,8 @@ are compared with those of torch.
     python _doc/examples/bench_opinfo.py --again             # rows that exist too
     python _doc/examples/bench_opinfo.py --failed            # rows that are not right
 
-An operator has a process of its own and a time limit. A row goes to ``_doc/opinfo.csv`` as soon as
-it is known, and is not computed twice: the command may be interrupted.
+An operator has a process of its own and a time limit. A row goes to ``_doc/tables/opinfo.csv``
+as soon as it is known, and is not computed twice: the command may be interrupted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "_unittests"))
 from ut_torch_interpreter import opinfo_samples
 
-TABLE = ROOT / "_doc" / "opinfo.csv"
+TABLE = ROOT / "_doc" / "tables" / "opinfo.csv"
 COLUMNS = ["operator", "exporter", "status", "cause"]
 KEYS = COLUMNS[:2]
 OPERATORS = {opinfo_samples.full_name(op): op for op in opinfo_samples.OPERATORS}

@@ -34,7 +34,7 @@ NORMALIZATIONS = {
     "SkipLayerNormalization": "LayerNormalization({}, w, c)",
     "SkipSimplifiedLayerNormalization": "SimplifiedLayerNormalization <axis=-1> ({}, w)",
 }
-TABLE = Path(__file__).resolve().parents[1] / "skip_layer_norm.csv"
+TABLE = Path(__file__).resolve().parents[1] / "tables" / "skip_layer_norm.csv"
 
 
 def model(hidden: int, normalization: str, sum_is_used: bool) -> onnx.ModelProto:

@@ -15,8 +15,8 @@ sizes, onnxruntime runs it.
     python _doc/examples/bench_transformers.py --again             # rows that exist too
     python _doc/examples/bench_transformers.py --failed            # rows that failed
 
-A family has a process of its own and a time limit. A row goes to ``_doc/transformers.csv`` as soon
-as it is known, and is not computed twice: the command may be interrupted.
+A family has a process of its own and a time limit. A row goes to ``_doc/tables/transformers.csv``
+as soon as it is known, and is not computed twice: the command may be interrupted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tools.table_rows import read_table, row_within, write_table
 from torch_interpreter import to_onnx
 from torch_interpreter.inputs.caches import register_caches
 
-TABLE = Path(__file__).resolve().parents[1] / "transformers.csv"
+TABLE = Path(__file__).resolve().parents[1] / "tables" / "transformers.csv"
 COLUMNS = [
     *("family", "kind", "exporter", "cache"),
     *("status", "nodes", "error", "seconds", "cause"),

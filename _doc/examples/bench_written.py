@@ -4,7 +4,7 @@ Modules as people write them, exported
 
 Exports the modules of ``written_modules.py`` with :func:`torch_interpreter.to_onnx` and
 ``torch.onnx.export(dynamo=True)``, and compares each model with torch at two sizes. The table is
-``_doc/written_modules.csv``::
+``_doc/tables/written_modules.csv``::
 
     python _doc/examples/bench_written.py               # what is missing in the table
     python _doc/examples/bench_written.py Rotary Warp   # some modules, once more
@@ -30,7 +30,7 @@ from corpus.written_modules import MODULES, Written
 
 from torch_interpreter import to_onnx
 
-TABLE = Path(__file__).parents[1] / "written_modules.csv"
+TABLE = Path(__file__).parents[1] / "tables" / "written_modules.csv"
 TOLERANCE = 1e-3
 COLUMNS = ["module", "exporter", "status", "nodes", "error", "seconds", "cause"]
 tree = torch.utils._pytree

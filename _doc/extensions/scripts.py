@@ -23,8 +23,7 @@ def copy_scripts(app: Sphinx, config: Any) -> None:
     shutil.rmtree(target, ignore_errors=True)
     for name in FOLDERS:
         shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for table in source.glob("*.csv"):
-        shutil.copy(table, target)
+    shutil.copytree(source / "tables", target / "tables")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -3,7 +3,7 @@ Where the time goes
 ===================
 
 An optimization records the time of each search and of each application of a pattern. This script plots the steps that
-take the most time. :doc:`/profiles` shows how to measure more.
+take the most time. :doc:`/rewrites/profiles` shows how to measure more.
 """
 
 import matplotlib.pyplot as plt

@@ -10,7 +10,7 @@ from pathlib import Path
 from xoptim import get_pattern_list
 from xoptim.catalogue.speed_gates import read_gates
 
-TABLE = Path(__file__).resolve().parents[2] / "_doc" / "attention.csv"
+TABLE = Path(__file__).resolve().parents[2] / "_doc" / "tables" / "attention.csv"
 #: above it, a pattern is slower
 LIMIT = 1.0
 

@@ -74,7 +74,7 @@ def test_every_page_is_in_a_toctree():
 
 
 def test_catalogue_has_an_example_for_every_pattern(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "_doc"))
+    monkeypatch.syspath_prepend(str(ROOT / "_doc" / "extensions"))
     from pattern_models import collect_examples, model_lines
 
     examples = collect_examples()
@@ -85,7 +85,7 @@ def test_catalogue_has_an_example_for_every_pattern(monkeypatch):
 
 
 def test_an_example_is_a_pair_of_models(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "_doc"))
+    monkeypatch.syspath_prepend(str(ROOT / "_doc" / "extensions"))
     from pattern_models import model_lines, pair_of
 
     before = "g (float[a] x) => (float[a] y) { y = Identity(x) }"

@@ -15,7 +15,7 @@ import xbuilder
 import xoptim
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "_doc" / "from_experimental_experiment.csv"
+TABLE = ROOT / "_doc" / "tables" / "from_experimental_experiment.csv"
 
 
 def rows() -> list[dict[str, str]]:

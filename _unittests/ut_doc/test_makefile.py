@@ -49,7 +49,7 @@ def test_targets_that_are_named_exist():
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
     assert {"test", "lint"} <= targets
     texts = [ROOT / ".pre-commit-config.yaml", ROOT / ".ci/run", *ROOT.glob("*.[rm][sd]*")]
-    texts += [*ROOT.glob("_doc/*.rst"), *ROOT.glob(".github/**/*.[my]*")]
+    texts += [*ROOT.glob("_doc/**/*.rst"), *ROOT.glob(".github/**/*.[my]*")]
     assert len(texts) > 20
     named = r"(?:^ *(?:- )?(?:\w+: )?|`|command: )make ([a-z-]+)"
     found = {n for path in texts for n in re.findall(named, path.read_text("utf-8"), re.M)}

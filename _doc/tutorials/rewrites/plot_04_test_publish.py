@@ -48,4 +48,4 @@ check_no_match(twice, abs_neg, "used elsewhere")
 #     [project.entry-points."xoptim.patterns"]
 #     mine = "my_package.rewrites"
 #
-# :doc:`/rewrite_databases` explains the details.
+# :doc:`/rewrites/rewrite_databases` explains the details.

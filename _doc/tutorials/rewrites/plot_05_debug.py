@@ -54,4 +54,4 @@ print(sorted(path.name for path in Path("dumped").glob("*.onnx")))
 
 # %%
 # ``verbose=10`` prints every match, and every refusal with its line. The option of the command is ``-vv``.
-# :doc:`/debugging` has more tools.
+# :doc:`/command/debugging` has more tools.

@@ -33,4 +33,4 @@ print(applied.groupby("pattern")[["added", "removed"]].sum())
 print(rows.groupby("pattern")["time_in"].sum().sort_values(ascending=False).head(5))
 
 # %%
-# ``profile=True``, or ``--profile`` in the command, measures the time by graph, pass and phase, see :doc:`/profiles`.
+# ``profile=True``, or ``--profile`` in the command, measures the time by graph, pass and phase, see :doc:`/rewrites/profiles`.

@@ -53,5 +53,5 @@ options = OptimizationOptions(patterns=[local_simplify])
 print(pretty_onnx(GraphBuilder(model, optimization_options=options).to_onnx()))
 
 # %%
-# :doc:`/rewriting_toolkit` explains walks, equilibria and merges. :doc:`/relations` explains unification and
-# miniKanren. :doc:`/features` explains ``History`` and ``ReplaceValidate``.
+# :doc:`/rewrites/rewriting_toolkit` explains walks, equilibria and merges. :doc:`/rewrites/relations` explains unification and
+# miniKanren. :doc:`/rewrites/features` explains ``History`` and ``ReplaceValidate``.

@@ -68,4 +68,4 @@ print(found.wrong.patterns, found.wrong.reason)
 
 # %%
 # The commands are ``xoptim verify a.onnx b.onnx``, ``xoptim optimize --validate`` and ``xoptim bisect``.
-# :doc:`/verification` says what counts as equal.
+# :doc:`/command/verification` says what counts as equal.

@@ -41,5 +41,5 @@ for row in done.files:
 #     xoptim optimize large.onnx -o small.onnx --refer-to-source
 #
 # ``--external`` chooses between one data file, one file for each weight, and everything inside the
-# model. xoptim refuses a model that points outside of its folder. :doc:`/large_models` explains the formats and
+# model. xoptim refuses a model that points outside of its folder. :doc:`/command/large_models` explains the formats and
 # measures the memory.

@@ -17,7 +17,7 @@ there                                   here
 ``onnxslim --dtype fp16``               :doc:`plot_06_float16_quantized`
 ``onnxscript.optimizer.optimize(m)``    ``xoptim.optimize(m).model``
 ``onnxscript.rewriter.rewrite``         ``xoptim.optimize(m, patterns=[...])``
-``RewriteRule(pattern, rewrite)``       ``@rule("Log(Exp(x)) -> x")``, :doc:`/writing_a_pattern`
+``RewriteRule(pattern, rewrite)``       ``@rule("Log(Exp(x)) -> x")``, :doc:`/rewrites/writing_a_pattern`
 ``polygraphy inspect model``            ``xoptim info``, ``xoptim print``
 ``polygraphy run --onnxrt a b``         ``xoptim verify a.onnx b.onnx``
 ``polygraphy debug reduce``             ``xoptim reduce``

@@ -41,5 +41,5 @@ print([row["state"] for row in xoptim.batch("zoo", "optimized", jobs=1).rows])
 #     xoptim batch zoo --output-dir optimized --verify --report report.html
 #     xoptim batch s3://bucket/zoo --output-dir s3://bucket/optimized
 #
-# ``--dask tcp://host:8786`` sends the models to the workers of a dask cluster. :doc:`/many_models` says what
+# ``--dask tcp://host:8786`` sends the models to the workers of a dask cluster. :doc:`/command/many_models` says what
 # happens when a worker dies.

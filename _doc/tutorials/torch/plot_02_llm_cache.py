@@ -85,4 +85,4 @@ print("onnxruntime", tokens[0, 5:].tolist())
 print("torch      ", expected[0, 5:].tolist())
 
 # %%
-# :doc:`/torch_caches` explains the other caches: static, sliding windows, hybrid, encoder and decoder.
+# :doc:`/torch/torch_caches` explains the other caches: static, sliding windows, hybrid, encoder and decoder.

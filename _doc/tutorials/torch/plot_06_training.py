@@ -54,4 +54,4 @@ for name, onx in backend.models.items():
     print(name, type(onx).__name__)
 
 # %%
-# :doc:`/torch_compile` explains dynamic sizes and the choice of patterns, and trains a GPT2.
+# :doc:`/torch/torch_compile` explains dynamic sizes and the choice of patterns, and trains a GPT2.

@@ -36,4 +36,4 @@ for name, component in exported.components.items():
 
 # %%
 # ``exported.save_pretrained(folder)`` writes the parts, and ``exported.runners`` runs them with onnxruntime.
-# :doc:`/transformers_backend` generates text with them.
+# :doc:`/torch/transformers_backend` generates text with them.

@@ -31,7 +31,7 @@ from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import PatternTestError, assert_same_outputs, make_feeds, model_from_text
 
 T = TypeVar("T")
-DOC = Path(__file__).resolve().parents[3] / "_doc"
+DOC = Path(__file__).resolve().parents[3] / "_doc" / "extensions"
 #: the patterns a near-miss is given: those of the pattern it comes from, or a set
 SETS = ("default+onnxruntime", "default+onnxruntime", "default+onnxruntime+experimental", "")
 #: sizes of the open dimensions, all the same, then all different

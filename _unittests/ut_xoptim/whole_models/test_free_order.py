@@ -32,7 +32,7 @@ FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProt
 
 
 def _example(*names: str) -> list[ModuleType]:
-    folders = [str(ROOT / "_doc" / "examples"), str(ROOT / "_doc")]
+    folders = [str(ROOT / "_doc" / "examples"), str(ROOT / "_doc" / "extensions")]
     sys.path[:0] = folders
     try:
         return [importlib.import_module(name) for name in names]

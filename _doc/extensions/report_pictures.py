@@ -2,7 +2,7 @@
 
 ::
 
-    python _doc/report_pictures.py
+    python _doc/extensions/report_pictures.py
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-HERE = Path(__file__).resolve().parent
+DOC = Path(__file__).resolve().parents[1]
 
 
 def picture(page: Any, path: Path) -> None:
@@ -50,8 +50,8 @@ def main(report: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    demo = runpy.run_path(str(HERE / "examples" / "plot_demo_mlp.py"))
+    demo = runpy.run_path(str(DOC / "examples" / "plot_demo_mlp.py"))
     with tempfile.TemporaryDirectory() as name:
         written = Path(name) / "mlp.html"
         demo["write_page"](demo["convert"](), written)
-        main(written, HERE)
+        main(written, DOC / "_static")

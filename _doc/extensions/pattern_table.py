@@ -20,7 +20,7 @@ from xoptim.catalogue.phases import PHASES
 from xoptim.catalogue.selection import get_pattern_list
 from xoptim.cli.patterns import describe_patterns
 
-FIRED = Path(__file__).resolve().parent / "benchmarks" / "data" / "fired.csv"
+FIRED = Path(__file__).resolve().parents[1] / "benchmarks" / "data" / "fired.csv"
 #: models that are named below a pattern
 NAMED = 8
 

@@ -19,7 +19,7 @@ from xbuilder import pretty_onnx
 from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import model_from_text
 
-TESTS = Path(__file__).resolve().parents[1] / "_unittests" / "ut_xoptim"
+TESTS = Path(__file__).resolve().parents[2] / "_unittests" / "ut_xoptim"
 _HIGHEST_OPSET = 23
 
 
