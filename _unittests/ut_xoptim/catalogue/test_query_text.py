@@ -94,7 +94,7 @@ def random_texts(seed: int, count: int) -> list[str]:
     return [text() for _ in range(count)]
 
 
-NUMBERED = ("TransposeTranspose", "NotNot", "Cast")
+NUMBERED = ("TransposeTranspose", "NotNot", "CastCast")
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -114,7 +114,7 @@ selection_options = bundled(
         type=Selection(),
         default="default",
         show_default=True,
-        help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose; none: "
+        help="Sets and names: default+onnxruntime, default-NotNot, TransposeTranspose; none: "
         "constants are folded, duplicates and dead nodes removed.",
     ),
     click.option(
