@@ -192,7 +192,7 @@ class _RuleSearch:
                 if not isinstance(found, str):
                     return found
                 best.say(AFTER_SEARCH, context.visited, "{}", found)
-        context.visited = max((r.nodes for r in said(reasons.values())), key=len) or [record]
+        context.visited = max([[record], *(r.nodes for r in said(reasons.values()))], key=len)
         node = context.store.proto(record)
         return pattern.none(node, pattern.line, lambda: best_of(reasons.values()))
 
