@@ -56,7 +56,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=hidden)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for path, diff in blocks_of_the_page("diff").items():
-        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         text = with_hunks((ROOT / path).read_text(encoding="utf-8"), diff)
         (folder / path).write_text(text, encoding="utf-8")
     for path, text in files_of_the_page().items():

@@ -27,7 +27,7 @@ def test_help_and_version():
 
 
 def test_every_subcommand_is_described():
-    page = (ROOT / "_doc" / "command_line.rst").read_text(encoding="utf-8")
+    page = (ROOT / "_doc" / "command" / "command_line.rst").read_text(encoding="utf-8")
     text = run("--help").output
     assert len(main.commands) > 9
     for name in main.commands:
