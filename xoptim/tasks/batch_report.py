@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -28,19 +27,6 @@ from .many.places import is_address
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
-.wide { overflow-x: auto; }
-h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
-table { border-collapse: collapse; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
-th, td { white-space: nowrap; }
-.text { text-align: left; }
-.long { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
-.failed { color: light-dark(#b3261e, #ff8a80); }
-"""
 
 
 @dataclass
@@ -121,26 +107,23 @@ class BatchReport:
 
         :param folder: the folder of the page
         """
+        from ..reports.page.page import render
+
         columns, rows = self.table()
-        classes = [f' class="{_CLASSES[c]}"' if c in _CLASSES else "" for c in columns]
-        lines = []
-        for row, cells in zip(self.rows, rows, strict=True):
-            texts = [escape(cell) for cell in cells]
-            if row["page"]:
-                texts[0] = f'<a href="{escape(self._link(row["page"], folder))}">{texts[0]}</a>'
-            kind = ' class="failed"' if row["state"] == FAILED else ""
-            found = zip(classes, texts, strict=True)
-            lines.append(f"<tr{kind}>{''.join(f'<td{c}>{t}</td>' for c, t in found)}</tr>")
-        named = zip(classes, columns, strict=True)
-        head = "".join(f"<th{c}>{escape(name)}</th>" for c, name in named)
-        body = "\n".join(lines)
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width">\n'
-            f"<title>{escape(self.output)}</title>\n<style>{_STYLE}</style></head>\n"
-            f'<body><h1>{escape(self.output)}</h1>\n<p>{escape(self.title)}</p>\n<div class="wide">'
-            f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
-            "</body></html>\n"
+        return render(
+            "batch.html",
+            output=self.output,
+            title=self.title,
+            classes=_CLASSES,
+            columns=columns,
+            rows=[
+                {
+                    "cells": cells,
+                    "link": self._link(row["page"], folder) if row["page"] else "",
+                    "failed": row["state"] == FAILED,
+                }
+                for row, cells in zip(self.rows, rows, strict=True)
+            ],
         )
 
     def _link(self, page: str, folder: str | os.PathLike[str]) -> str:

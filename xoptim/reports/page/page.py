@@ -28,27 +28,37 @@ def page_html(content: Mapping[str, Any]) -> str:
         (`svg`, `before` and `after` of a rewrite, `profile`) are not
     :return: the page
     """
-    from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FileSystemLoader(_DATA), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.finalize = _shown
-    template = environment.get_template("page.html")
     swatches = "\n".join(
         f".swatch.f-{f.name} {{ background: light-dark({f.light[0]}, {f.dark[0]}); "
         f"border-color: light-dark({f.light[1]}, {f.dark[1]}); }}"
         for f in FAMILIES.values()
     )
     style = (_DATA / "page.css").read_text(encoding="utf-8")
-    return template.render(
+    return render(
+        "page.html",
         **content,
         sections=SECTIONS,
         families=FAMILIES.values(),
         style=Markup("\n".join([style, drawing_style(dark=True), swatches])),
         script=Markup((_DATA / "page.js").read_text(encoding="utf-8")),
     )
+
+
+def render(template: str, **content: Any) -> str:
+    """Fills a template.
+
+    :param template: its name in the folder `data`
+    :param content: what it shows, by name; texts are escaped, `markupsafe.Markup` is not
+    """
+    from jinja2 import Environment, FileSystemLoader
+
+    environment = Environment(
+        loader=FileSystemLoader(_DATA), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.finalize = _shown
+    return environment.get_template(template).render(**content)
 
 
 def _shown(value: Any) -> Any:
