@@ -150,17 +150,21 @@ class _Race:
         """A selection that runs, with its latency, None if it does not."""
         begin = time.perf_counter()
         text = text or ("none" if patterns is None else str(patterns))
-        try:
-            runner = self._runner(patterns, text)
-        except XoptimError as e:
-            if required:
-                raise
-            self._note(text, 0, None, f"fails: {str(e).splitlines()[0]}")
+        runner = self._runner(patterns, text) if required else self._attempt(patterns, text)
+        if runner is None:
             return None
         latency = self._compared(self.reference, runner)
         self.last = max(self.last, time.perf_counter() - begin)
         self._note(text, runner.nodes, latency, "faster" if latency.high < 1 else "not faster")
         return runner, latency
+
+    def _attempt(self, patterns: Any, text: str) -> _Runner | None:
+        """A model that is ready to run, None if it fails: the trials tell why."""
+        try:
+            return self._runner(patterns, text)
+        except XoptimError as e:
+            self._note(text, 0, None, f"fails: {str(e).splitlines()[0]}")
+            return None
 
     def _runner(self, patterns: Any, text: str) -> _Runner:
         """A model optimized with a selection, loaded by onnxruntime."""
@@ -202,10 +206,8 @@ class _Race:
             fewer = [p for p in get_pattern_list(best.patterns) if p.name != name]
             text = f"{best.text}-{name}"
             begin = time.perf_counter()
-            try:
-                runner = self._runner(fewer, text)
-            except XoptimError as e:
-                self._note(text, 0, None, f"fails: {str(e).splitlines()[0]}")
+            runner = self._attempt(fewer, text)
+            if runner is None:
                 continue
             found = self._compared(best.session, runner)
             self.last = max(self.last, time.perf_counter() - begin)
