@@ -42,6 +42,8 @@ def open_session(
     if profile:
         options.enable_profiling, options.profile_file_prefix = True, profile
     chosen = list(providers or ["CPUExecutionProvider"])
+    if "CUDAExecutionProvider" in chosen and hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()  # finds the libraries that torch ships
     return onnxruntime.InferenceSession(source, options, providers=chosen)
 
 
