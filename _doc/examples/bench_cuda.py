@@ -29,13 +29,16 @@ import csv
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -71,7 +74,7 @@ SETS = {
     "default+onnxruntime": {"patterns": "default+onnxruntime", "processor": "CUDA"},
 }
 #: sizes of the dynamic dimensions of the transformers
-SIZES = ({"batch": 1, "seq": 128}, {"batch": 8, "seq": 128})
+SIZES = {"batch": 8, "seq": 128}
 #: models whose rewrites are measured one by one
 TUNED = ("float16.bert", "float16.llama", "float16.vit", "float32.bert", "float16.gpt2")
 Feeds = Mapping[str, np.ndarray]
@@ -103,6 +106,7 @@ def prepare(folder: Path, corpus: Path) -> None:
         if path.parent.name in CORPUS:
             name = f"corpus.{path.parents[1].name}.{path.parent.name}.onnx"
             onnx.save(without_weights(onnx.load(path)), models / name)
+            shutil.copy(path.with_name("in1.npz"), (models / name).with_suffix(".npz"))
 
 
 def _record(path: Path) -> None:
@@ -196,43 +200,72 @@ def checks(path: Path, processor: str) -> Iterator[dict[str, Any]]:
         yield {**row, "state": "right" if ok else "wrong", "gap": gap}
 
 
-def latencies(folder: Path, processor: str, until: float) -> Iterator[dict[str, Any]]:
-    """One row for each model, each set and each size: right or not, time over the original's."""
-    for path in sorted(folder.glob("*.onnx"), key=_place):
-        original = with_weights(onnx.load(path))
-        content = original.SerializeToString()
-        made = {name: _optimized(original, options) for name, options in SETS.items()}
-        names = {d.dim_param for i in original.graph.input for d in i.type.tensor_type.shape.dim}
-        for sizes in SIZES if path.name.startswith("large") else SIZES[:1]:
-            if time.monotonic() > until:
-                return
-            head = {"model": path.stem, **sizes}
-            try:
-                known = {n: s for n, s in sizes.items() if n in names}
-                feeds = accepted_inputs(original, None, known, 0)[0]
-                expected = plain(content, "CPU").run(None, feeds)
-                noisy = plain(content, processor).run(None, feeds)
-                first = fast_session(content, 1, processor=processor)
-            except Exception as e:
-                yield {**head, "set": "none", "state": _first_line(e)}
-                continue
-            for name, model in made.items():
-                yield {**head, "set": name} | _measured(
-                    first, model, feeds, processor, expected, noisy
-                )
+class Ready(NamedTuple):
+    """A model, what each set makes of it, its inputs and its outputs on CPU."""
+
+    name: str
+    original: bytes
+    made: dict[str, bytes]
+    feeds: dict[str, np.ndarray]
+    expected: list[Any]
+    reason: str = ""
+
+
+def ready(path: Path) -> Ready:
+    """Draws the weights of a model, optimizes it, runs it on CPU."""
+    model = with_weights(onnx.load(path))
+    content = model.SerializeToString()
+    try:
+        made = {name: _optimized(model, options) for name, options in SETS.items()}
+        feeds = _feeds(path, model, SIZES)
+        expected = plain(content, "CPU").run(None, feeds)
+    except Exception as e:
+        return Ready(path.stem, content, {}, {}, [], _first_line(e))
+    return Ready(path.stem, content, made, feeds, expected)
+
+
+def latencies(models: Iterable[Ready], processor: str) -> Iterator[dict[str, Any]]:
+    """One row for each model and each set: right or not, time over the original's.
+
+    :param models: the models
+    :param processor: what runs them
+    """
+    for model in models:
+        head = {"model": model.name}
+        if model.reason:
+            yield {**head, "set": "none", "state": model.reason}
+            continue
+        try:
+            noisy = plain(model.original, processor).run(None, model.feeds)
+            first = fast_session(model.original, 1, processor=processor)
+        except Exception as e:
+            yield {**head, "set": "none", "state": _first_line(e)}
+            continue
+        for name, content in model.made.items():
+            yield {**head, "set": name} | _measured(first, content, model, processor, noisy)
+
+
+def _feeds(path: Path, model: onnx.ModelProto, sizes: Mapping[str, int]) -> Feeds:
+    """The inputs that came with a model, or those drawn for these sizes."""
+    given = path.with_suffix(".npz")
+    if given.exists():
+        with np.load(given) as stored:
+            return dict(stored)
+    names = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+    known = {name: size for name, size in sizes.items() if name in names}
+    return accepted_inputs(model, None, known, 0)[0]
 
 
 def _measured(
-    first: Any, model: onnx.ModelProto, feeds: Feeds, processor: str, expected: Any, noisy: Any
+    first: Any, content: bytes, model: Ready, processor: str, noisy: Sequence[Any]
 ) -> dict[str, Any]:
     """The columns of an optimized model, measured in turns with the original."""
-    content = model.SerializeToString()
-    row: dict[str, Any] = {"nodes": len(model.graph.node)}
+    row: dict[str, Any] = {"nodes": len(onnx.load_from_string(content).graph.node)}
     try:
-        got = plain(content, processor).run(None, dict(feeds))
-        ok, row["gap"] = largest_gap(expected, got, noisy)
+        got = plain(content, processor).run(None, model.feeds)
+        ok, row["gap"] = largest_gap(model.expected, got, noisy)
         second = fast_session(content, 1, processor=processor)
-        found = compare_sessions(first, second, feeds, 5, 0.05, clock_of(processor))
+        found = compare_sessions(first, second, model.feeds, 5, 0.05, clock_of(processor))
     except Exception as e:
         return {**row, "state": _first_line(e)}
     row |= {"state": "right" if ok else "wrong", "microseconds": round(found.before * 1e6, 1)}
@@ -240,10 +273,11 @@ def _measured(
     return row | {name: round(value, 3) for name, value in ratios.items()}
 
 
-def _optimized(model: onnx.ModelProto, options: Mapping[str, str]) -> onnx.ModelProto:
+def _optimized(model: onnx.ModelProto, options: Mapping[str, str]) -> bytes:
     how = OptimizationOptions(**options)
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=how)
-    return builder.to_onnx(optimize=True)
+    content: bytes = builder.to_onnx(optimize=True).SerializeToString()
+    return content
 
 
 def _place(path: Path) -> tuple[int, str]:
@@ -262,9 +296,8 @@ def measured_rewrites(folder: Path, output: Path, processor: str, until: float) 
                 break
             path = Path(place) / f"{name}.onnx"
             onnx.save(with_weights(onnx.load(folder / f"large.{name}.onnx")), path)
-            how = Tuning(threads=(1,), blocks=5, sizes=SIZES[1], processor=processor)
-            if "vit" in name:
-                how = Tuning(threads=(1,), blocks=5, sizes={"batch": 8}, processor=processor)
+            sizes = {"batch": SIZES["batch"]} if "vit" in name else SIZES
+            how = Tuning(threads=(1,), blocks=5, sizes=sizes, processor=processor)
             measures += tune([path], how)
             _write(output / "tune.csv", measure_rows(measures, processor))
             _write(output / "gates.csv", [g.to_row() for g in summary(measures, processor)])
@@ -283,6 +316,22 @@ def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         table.writerows(rows)
 
 
+def _collect(path: Path, rows: Iterator[dict[str, Any]], begin: float, limit: float) -> None:
+    """Writes rows as they come, until the time is over."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        found.append(row)
+        if len(found) % 20 == 0:
+            _write(path, found)
+        if time.monotonic() > begin + limit:
+            print(f"{path.name}: no time left after {len(found)} rows", flush=True)
+            break
+    _write(path, found)
+    states = [row["state"] for row in found]
+    counts = {state: states.count(state) for state in dict.fromkeys(states)}
+    print(f"{path.name}: {counts}, {time.monotonic() - begin:.0f} s", flush=True)
+
+
 def run(folder: Path, output: Path, processor: str, seconds: float) -> None:
     """Checks and measures the models, see the top of the file."""
     begin = time.monotonic()
@@ -291,24 +340,18 @@ def run(folder: Path, output: Path, processor: str, seconds: float) -> None:
     table = read_installed(processor)
     if table is not None:
         (output / "kernels.json").write_text(json.dumps(table.data), encoding="utf-8")
-    # shares of the time: what is left by one goes to the next
-    parts = [
-        ("checks.csv", 0.3, checks(folder / "checks.pickle", processor)),
-        ("latency.csv", 0.7, latencies(folder / "models", processor, begin + 0.7 * seconds)),
-    ]
-    for name, share, rows in parts:
-        found: list[dict[str, Any]] = []
-        for row in rows:
-            found.append(row)
-            if len(found) % 20 == 0:
-                _write(output / name, found)
-            if time.monotonic() > begin + share * seconds:
-                print(f"{name}: no time left after {len(found)} rows", flush=True)
-                break
-        _write(output / name, found)
-        states = [row["state"] for row in found]
-        counts = {s: states.count(s) for s in dict.fromkeys(states)}
-        print(f"{name}: {counts}, {time.monotonic() - begin:.0f} s", flush=True)
+    paths = sorted((folder / "models").glob("*.onnx"), key=_place)
+    # other processes optimize the models while the first ones run
+    with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 4), get_context("spawn")) as pool:
+        models = pool.map(ready, paths)
+        # shares of the time: what is left by one goes to the next
+        parts = [
+            ("checks.csv", 0.3, checks(folder / "checks.pickle", processor)),
+            ("latency.csv", 0.65, latencies(models, processor)),
+        ]
+        for name, share, rows in parts:
+            _collect(output / name, rows, begin, share * seconds)
+        pool.shutdown(wait=False, cancel_futures=True)
     measured_rewrites(folder / "models", output, processor, begin + 0.9 * seconds)
     print(f"done in {time.monotonic() - begin:.0f} s", flush=True)
 
