@@ -48,7 +48,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.runtimes.installed import read_installed
 from xbuilder.runtimes.processors import gpu_features, processor_features
 from xbuilder.runtimes.sessions import providers_of
-from xbuilder.tensors.closeness import Criterion
+from xbuilder.tensors.closeness import ATOL, Criterion
 from xoptim.trust.inputs.draws import accepted_inputs
 from xoptim.trust.latency import clock_of, compare_sessions, fast_session
 from xoptim.trust.tuning import Tuning, measure_rows, summary, tune
@@ -149,28 +149,32 @@ def plain(content: bytes, processor: str, fallback: bool = True) -> Any:
     options.log_severity_level = 4
     if not fallback:
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-    providers: list[Any] = list(providers_of(processor))
+    providers: list[Any] = providers_of(processor)[: None if fallback else 1]
     if processor == "CUDA":
         providers[0] = (providers[0], {"use_tf32": "0"})
     return onnxruntime.InferenceSession(content, options, providers=providers)
 
 
 def largest_gap(
-    expected: Sequence[Any], got: Sequence[Any], noisy: Sequence[Any]
+    expected: Sequence[Any], got: Sequence[Any], noisy: Sequence[Any], atol: float = ATOL
 ) -> tuple[bool, float]:
     """Whether outputs are the same, and their largest relative difference.
 
     :param expected: those of the original on CPU
     :param got: those to check
     :param noisy: those of the original on the same processor
+    :param atol: the absolute difference that is accepted
     """
-    gaps = [Criterion().compare(a, b, [c]) for a, b, c in zip(expected, got, noisy, strict=True)]
+    gaps = [
+        Criterion(atol=max(atol, ATOL)).compare(a, b, [c])
+        for a, b, c in zip(expected, got, noisy, strict=True)
+    ]
     return all(g.ok for g in gaps), max((g.max_rel for g in gaps), default=0.0)
 
 
 def checks(path: Path, processor: str) -> Iterator[dict[str, Any]]:
     """One row for each test model: its rewrite on CUDA beside the original on CPU."""
-    for test, before, after, feeds, is_for_cuda in pickle.loads(path.read_bytes()):
+    for test, before, after, feeds, is_for_cuda, atol in pickle.loads(path.read_bytes()):
         row: dict[str, Any] = {"test": test.removeprefix("_unittests/ut_xoptim/")}
         row["for_cuda"] = is_for_cuda
         try:
@@ -193,7 +197,7 @@ def checks(path: Path, processor: str) -> Iterator[dict[str, Any]]:
                 continue
             row["partly_on_cpu"] = True
         try:
-            ok, gap = largest_gap(expected, session.run(None, feeds), noisy)
+            ok, gap = largest_gap(expected, session.run(None, feeds), noisy, atol)
         except Exception as e:
             yield {**row, "state": "does not run", "reason": _first_line(e)}
             continue

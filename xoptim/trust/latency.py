@@ -15,6 +15,8 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.runtimes.sessions import providers_of
 
+#: runs on a GPU that are not measured: they load kernels, and take a thousand times longer
+_WARM = 20
 #: a run to time: the session, on its inputs
 Run = Callable[[], object]
 
@@ -97,6 +99,8 @@ def bound_run(session: Any, feeds: Mapping[str, Any]) -> Run:
         binding.bind_ortvalue_input(name, on_device)
     for output in session.get_outputs():
         binding.bind_output(output.name, "cuda")
+    for _ in range(_WARM):
+        session.run_with_iobinding(binding)
     return lambda: session.run_with_iobinding(binding)
 
 

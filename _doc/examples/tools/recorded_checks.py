@@ -32,6 +32,7 @@ class Check(NamedTuple):
     :param after: the serialized model once the pattern is applied
     :param feeds: its inputs
     :param is_for_cuda: the test asks for CUDA, or CUDA gives another model than CPU
+    :param atol: the absolute difference that the test accepts
     """
 
     test: str
@@ -39,6 +40,7 @@ class Check(NamedTuple):
     after: bytes
     feeds: dict[str, np.ndarray]
     is_for_cuda: bool
+    atol: float
 
 
 _recorded: dict[bytes, Check] = {}
@@ -48,6 +50,7 @@ _check_pattern = checks.check_pattern
 def _record(model: onnx.ModelProto, result: onnx.ModelProto, patterns: Any, options: Any) -> None:
     asked = str(options.pop("processor", "CPU"))
     feeds, sizes = options.pop("feeds", None), options.pop("sizes", None)
+    atol = float(options.get("atol", 0.0))
     own = ("opset", "atol", "rtol", "reference", "runtime")
     others = {name: value for name, value in options.items() if name not in own}
     try:
@@ -61,7 +64,7 @@ def _record(model: onnx.ModelProto, result: onnx.ModelProto, patterns: Any, opti
     changed = "CUDA" in asked or after != result.SerializeToString(deterministic=True)
     test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
     before = model.SerializeToString(deterministic=True)
-    _recorded[before + after] = Check(test, before, after, dict(given[0]), changed)
+    _recorded[before + after] = Check(test, before, after, dict(given[0]), changed, atol)
 
 
 def check_pattern(before: Any, after: Any, patterns: Any, *rest: Any, **options: Any) -> Any:

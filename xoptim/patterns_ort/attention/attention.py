@@ -160,7 +160,8 @@ def grouped_queries(
         "scale": found.scale,
         "causal": 0,
     }
-    outputs = 3 if cache else 1
+    # the kernel of CUDA refuses a node without the cache it returns
+    outputs = 3 if cache or g.has_processor("CUDA") else 1
     new = NewNode("GroupQueryAttention", inputs, options, MICROSOFT, outputs)
     source = found.values.name if cache else inputs[2]
     result = with_nan_guard(g, found, new[0], source, cache is None)

@@ -41,9 +41,13 @@ def open_session(
     options.intra_op_num_threads = threads
     if profile:
         options.enable_profiling, options.profile_file_prefix = True, profile
-    chosen = list(providers or ["CPUExecutionProvider"])
-    if "CUDAExecutionProvider" in chosen and hasattr(onnxruntime, "preload_dlls"):
-        onnxruntime.preload_dlls()  # finds the libraries that torch ships
+    chosen: list[Any] = list(providers or ["CPUExecutionProvider"])
+    if "CUDAExecutionProvider" in chosen:
+        if hasattr(onnxruntime, "preload_dlls"):
+            onnxruntime.preload_dlls()  # finds the libraries that torch ships
+        # products of float32 that keep their 24 bits, to be compared with those of the CPU
+        exact = ("CUDAExecutionProvider", {"use_tf32": "0"})
+        chosen = [exact if name == exact[0] else name for name in chosen]
     return onnxruntime.InferenceSession(source, options, providers=chosen)
 
 

@@ -280,3 +280,9 @@ def test_error_of_fast_gelu() -> None:
     error, _ = difference(text, "FastGelu", {"x": x}, run_onnxruntime)
     assert 4.7e-4 < error.max() < 4.8e-4
     assert abs(abs(x[error.argmax()]) - 2.7) < 0.02
+
+
+def test_scalar_on_cuda() -> None:
+    """The kernel of Gelu refuses a scalar there."""
+    before = MODELS["GeluErf"][0].replace("[a, b, 4]", "")
+    check_no_match(before, "GeluErf", "Gelu refuses a scalar", processor="CUDA")
