@@ -76,7 +76,12 @@ SETS = {
 #: sizes of the dynamic dimensions of the transformers
 SIZES = {"batch": 8, "seq": 128}
 #: models whose rewrites are measured one by one
-TUNED = ("float16.bert", "float16.llama", "float16.vit", "float32.bert", "float16.gpt2")
+TUNED = (
+    "attention.float16.mask.8x128", "attention.float32.mask.8x128", "large.float32.gpt2",
+    "corpus.script.detr", "attention.float16.mask.1x1024", "attention.float32.mask.1x1024",
+    "large.float32.bert", "large.float16.gpt2", "large.float32.llama", "corpus.script.clip_text",
+    "large.float16.bert", "large.float16.llama", "large.float16.vit", "corpus.dynamo.detr",
+)  # fmt: skip
 Feeds = Mapping[str, np.ndarray]
 
 
@@ -299,9 +304,12 @@ def measured_rewrites(folder: Path, output: Path, processor: str, until: float) 
                 print(f"no time left for {name}", flush=True)
                 break
             path = Path(place) / f"{name}.onnx"
-            onnx.save(with_weights(onnx.load(folder / f"large.{name}.onnx")), path)
-            sizes = {"batch": SIZES["batch"]} if "vit" in name else SIZES
-            how = Tuning(threads=(1,), blocks=5, sizes=sizes, processor=processor)
+            model = with_weights(onnx.load(folder / path.name))
+            onnx.save(model, path)
+            feeds = _feeds(folder / path.name, model, SIZES)
+            how = Tuning(
+                threads=(1,), blocks=5, processor=processor, inputs=lambda _, fed=feeds: [fed]
+            )
             measures += tune([path], how)
             _write(output / "tune.csv", measure_rows(measures, processor))
             _write(output / "gates.csv", [g.to_row() for g in summary(measures, processor)])
