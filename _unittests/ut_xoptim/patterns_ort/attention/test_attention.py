@@ -333,11 +333,10 @@ def test_mask(name: str, row: str, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("processor", ["CUDA", "CPU,CUDA"])
-def test_the_kernel_of_cuda_wants_its_cache(processor: str) -> None:
-    """It refuses a node that does not name the keys and values it returns."""
-    model = as_float16(model_from_text(GROUP))
+def test_shared_heads_on_cuda(processor: str) -> None:
+    """Products were measured faster than the operator."""
     options = OptimizationOptions(patterns=PREPARED + "GroupQueryAttention3D", processor=processor)
+    model = as_float16(model_from_text(GROUP))
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
-    nodes = builder.to_onnx().graph.node
-    (node,) = [n for n in nodes if n.op_type == "GroupQueryAttention"]
-    assert len(node.output) == 3 and all(node.output)
+    operators = {n.op_type for n in builder.to_onnx().graph.node}
+    assert "GroupQueryAttention" not in operators and "Softmax" in operators
