@@ -86,7 +86,7 @@ def _cancelled(
     return g.no("the Transpose do not cancel")
 
 
-@rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMatMul", min_opset=7)
+@rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMulScalar", min_opset=7)
 def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
 
