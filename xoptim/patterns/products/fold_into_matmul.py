@@ -37,8 +37,7 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """
     node_before = producer_among(g, node, *PRODUCTS)
     result = node_before.output[0]
-    alone = not g.is_used_more_than_once(result)
-    g.require(alone, "the product is used elsewhere")
+    g.require_sole_use("the product is used elsewhere", result)
     if node_before.op_type == "MatMul" and node.op_type == "Add":
         return g.no("it is a sum, MatMulAdd makes a Gemm")
     product = product_of(g, node_before)
@@ -84,8 +83,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     add = producer_among(g, node, "Add") if rows is None else g.before_or_none(rows, "Add")
     inner = producer_among(g, add or rows or node, "MatMul")
     results = [n.output[0] for n in (inner, add, rows) if n is not None]
-    alone = not any(g.is_used_more_than_once(name) for name in results)
-    g.require(alone, "an inner result is used elsewhere")
+    g.require_sole_use("an inner result is used elsewhere", *results)
     product = product_of(g, inner)
     channels = product.channels(g, results[0])
     added = np.zeros(()) if add is None else affine_of(g, add, results[0], channels).shift
