@@ -70,7 +70,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
        it then takes 0.1 to 1.0 of the time, and up to 1.8 for other axes.
     """
     inner = g.before(node, node.op_type)
-    g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
+    g.require_sole_use("the inner result is used elsewhere", inner.output[0])
     x = inner.input[0]
     floats = node.op_type != "ReduceMean" or g.type_or_none(x) in FLOATS
     g.require(floats, "a mean of integers is rounded")

@@ -132,11 +132,9 @@ REFUSED = {
         "two uses": (formula(ERF.replace("Y =", "y =") + " Y = Add(y, e)"), "used elsewhere"),
         "erf of an input": (formula(ERF.replace("Erf(v)", "Erf(X)")), "no Mul before Erf"),
         "inverted division": (formula(ERF.replace("Div(X, root)", "Div(root, X)")), "argument"),
-        "tanh instead": (formula(TANH), "no Erf before Add, Tanh was found"),
     },
     "GeluOrt": {
         "double tanh": (formula(TANH, elem_type="double"), "no FastGelu for this type"),
-        "erf instead": (formula(), "no Tanh before Add, Erf was found"),
         "tanh slope": (formula(TANH, s=0.5), "argument of Tanh"),
     },
     "BiasGelu": {
