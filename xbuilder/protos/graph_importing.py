@@ -14,6 +14,7 @@ from ..facts.facts import DECLARED, ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
+from ..inference.required_sizes import note_required_sizes
 from ..nodes.copies import copy_node
 from ..nodes.functions import all_nodes
 from ..nodes.mended_attributes import mended
@@ -187,6 +188,7 @@ def import_nodes(
             if name in declared:
                 _refine_with_declared(graph, name, declared[name], trusted)
     graph.infer_nodes = True
+    note_required_sizes(graph)
     _infer_quotients_again(graph)
 
 
