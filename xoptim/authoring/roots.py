@@ -150,7 +150,7 @@ class Roots(ABC):
         Cost: O(nodes returned), O(edges) the first time.
         """
         names, types, links = tuple(roots), tuple(types), self.links
-        if any(name.endswith("*") for name in names):
+        if root_keys(names)[1]:
             wanted = {record.key for record in self.of(names)}
             return links.nodes(
                 link for link in links.known if link[1] in types and link[0] in wanted
