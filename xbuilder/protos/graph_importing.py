@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import filterfalse
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -144,7 +145,8 @@ def _reserve_records(graph: Graph) -> None:
     """Reserves every name the nodes use, before any name is generated."""
     names, node_names, store = graph.scope.names, graph.scope.node_names, graph.store
     names.reserve_all(store.producers)
-    names.reserve_all(store.consumers)
+    # a set that receives as many names as it has doubles its room, even for those it has
+    names.reserve_all(filterfalse(store.producers.__contains__, store.consumers))
     for record in store.possible_owners():
         for _, body in subgraphs_of(store.proto(record)):
             reserve_names(names, node_names, body)
