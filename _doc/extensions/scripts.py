@@ -63,8 +63,9 @@ def add_thumbnails(source: Path, scripts: Path) -> None:
             continue
         picture = f"{THUMBNAILS}/{path.stem}.png"
         write_thumbnail(telling_lines(text), source / picture)
-        text += f"# sphinx_gallery_thumbnail_path = '{picture}'\n"
-        path.write_text(text, encoding="utf-8")
+        title, code = text.split('\n"""\n', 1)
+        comment = f"# sphinx_gallery_thumbnail_path = '{picture}'"
+        path.write_text(f'{title}\n"""\n\n{comment}\n{code}', encoding="utf-8")
 
 
 def copy_scripts(app: Sphinx, config: Any) -> None:

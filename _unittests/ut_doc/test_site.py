@@ -173,3 +173,21 @@ def test_pages_to_open(tmp_path: Path) -> None:
         (tmp_path / f"{name}.html").write_text("", encoding="utf-8")
     assert screenshots.pages_of(tmp_path, True) == ["a/b", "index"]
     assert screenshots.pages_of(tmp_path, False) == ["index"]
+
+
+def test_an_example_of_each_public_name() -> None:
+    """A page, a test, or what uses the object."""
+    examples = extension("examples_of")
+    from xbuilder.dims import broadcast_shapes
+    from xoptim.trust.latency import Latency
+    from xoptim.trust.verification import verify_models
+
+    page = examples.page_of("verify_models", verify_models)
+    assert page is not None and "verify_models" in (DOC / f"{page.file}.rst").read_text("utf-8")
+    test = examples.example_of("broadcast_shapes", broadcast_shapes)
+    assert test is not None and test.file.startswith("_unittests/ut_xbuilder/")
+    assert "broadcast_shapes(" in test.code
+    assert "xoptim.trust.latency.compare_runs" in examples.users_of("Latency", Latency)
+    assert examples.has_code(broadcast_shapes) == (">>>" in broadcast_shapes.__doc__)
+    (line,) = filter(None, examples.example_lines("verify_models", verify_models))
+    assert line == f"Example in :doc:`/{page.file}`."
