@@ -6,7 +6,8 @@
     python _doc/extensions/screenshots.py _doc/_build/html --all    # every page, on sheets
 
 The pictures are written beside the pages, in ``_doc/_build/screenshots``. A page that is wider than
-the screen, or whose scripts fail, is printed, and the command exits with 1.
+the screen, or whose scripts fail, is printed, and so is a word that the search does not find. The
+command then exits with 1.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import io
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,14 @@ PAGES = (
     "api/xoptim",
     "help/how_it_compares",
 )
+#: words that users search, and the page they are looking for
+SEARCHED = {
+    "quickstart": "auto_tutorials/start/plot_01_quickstart.html",
+    "FAQ": "help/faq.html",
+    "fp16": "auto_tutorials/start/plot_06_float16_quantized.html",
+    "DynamicCache": "auto_tutorials/torch/plot_02_llm_cache.html",
+    "notebook": "auto_gallery/",
+}
 
 
 def pages_of(folder: Path, everything: bool) -> list[str]:
@@ -51,13 +61,11 @@ def pages_of(folder: Path, everything: bool) -> list[str]:
     return sorted(n for n in names if not n.startswith(("_modules", "_static")))
 
 
-def pictures(folder: Path, names: Sequence[str], width: int, faults: list[str]) -> Iterator[Any]:
-    """The pictures of pages, and what is wrong with them.
+@contextmanager
+def opened(width: int) -> Iterator[Any]:
+    """A page of a browser.
 
-    :param folder: the built documentation
-    :param names: pages
     :param width: of the screen
-    :param faults: receives what is wrong
     """
     from playwright.sync_api import sync_playwright
 
@@ -66,7 +74,19 @@ def pictures(folder: Path, names: Sequence[str], width: int, faults: list[str]) 
         sys.exit("chromium is not installed: apt-get install chromium")
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+        yield browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+        browser.close()
+
+
+def pictures(folder: Path, names: Sequence[str], width: int, faults: list[str]) -> Iterator[Any]:
+    """The pictures of pages, and what is wrong with them.
+
+    :param folder: the built documentation
+    :param names: pages
+    :param width: of the screen
+    :param faults: receives what is wrong
+    """
+    with opened(width) as page:
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         for name in names:
@@ -79,7 +99,22 @@ def pictures(folder: Path, names: Sequence[str], width: int, faults: list[str]) 
             height = page.evaluate("document.documentElement.scrollHeight")
             shown = {"x": 0, "y": 0, "width": width, "height": min(height, HEIGHT)}
             yield Image.open(io.BytesIO(page.screenshot(clip=shown, full_page=True)))
-        browser.close()
+
+
+def search(folder: Path, faults: list[str]) -> None:
+    """Searches the words of users.
+
+    :param folder: the built documentation
+    :param faults: receives the words that do not find their page
+    """
+    with opened(WIDTHS[0]) as page:
+        for word, target in SEARCHED.items():
+            page.goto(f"{(folder / 'search.html').resolve().as_uri()}?q={word}")
+            found = page.locator(f"#search-results li > a[href*='{target}']")
+            try:
+                found.first.wait_for(timeout=60_000)
+            except Exception as error:  # a timeout: the page is not among the results
+                faults.append(f"search: {word} does not find {target}, {type(error).__name__}")
 
 
 def sheet(images: Sequence[Image.Image], path: Path, columns: int, scale: float) -> None:
@@ -124,6 +159,7 @@ def main(folder: Path, everything: bool) -> int:
             if len(row) == columns or i == len(names):
                 sheet(row, target / f"sheet_{width}_{i - len(row):03}.png", columns, scale)
                 row.clear()
+    search(folder, faults)
     print("\n".join([*faults, f"{len(names)} pages, pictures in {target}"]))
     return min(len(faults), 1)
 
