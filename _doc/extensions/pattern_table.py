@@ -1,4 +1,4 @@
-"""Sphinx extension: directives ``pattern-filter``, ``pattern-examples``, ``phase-table``."""
+"""Sphinx extension: the directives of the catalogue, ``pattern-filter``, ``pattern-examples``..."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from xoptim.catalogue.phases import PHASES
 from xoptim.catalogue.selection import get_pattern_list
 from xoptim.cli.patterns import describe_patterns
 
-FIRED = Path(__file__).resolve().parents[1] / "benchmarks" / "data" / "fired.csv"
+DATA = Path(__file__).resolve().parents[1] / "benchmarks" / "data"
+FIRED, GAINS = DATA / "fired.csv", DATA / "gains.csv"
+#: orders of the patterns of the page
+ORDERS = ("name", "latency", "models")
 #: models that are named below a pattern
 NAMED = 8
 
@@ -46,8 +49,31 @@ class PatternFilter(SphinxDirective):
             for field, values in choices.items()
         )
         name = '<input type="search" data-field="text" placeholder="word" aria-label="word">'
+        orders = "".join(f'<option value="{k}">sort by {k}</option>' for k in ORDERS)
+        order = f'<select data-order aria-label="order">{orders}</select>'
         count = f'<output aria-live="polite">{len(rows)} patterns</output>'
-        return [nodes.raw("", f'<div class="filters">{name}{fields}{count}</div>', format="html")]
+        html = f'<div class="filters">{name}{fields}{order}{count}</div>'
+        return [nodes.raw("", html, format="html")]
+
+
+class PatternGains(SphinxDirective):
+    """When, where and with which versions the gains were measured."""
+
+    has_content = False
+
+    def run(self) -> list[nodes.Node]:
+        """Makes a paragraph."""
+        self.env.note_dependency(str(GAINS))
+        self.env.note_dependency(str(DATA / "about.csv"))
+        about = next(row for row in _rows(DATA / "about.csv") if row["table"] == GAINS.name)
+        gains = [row for rows in _by_pattern(GAINS).values() for row in rows if row["ratio"]]
+        drawn = sum(not row["model"] for row in gains)
+        text = (
+            f"Measured on {about['date']}, {about['machine']}, mean load {about['load']}, "
+            f"{about['versions']}: {drawn} patterns on the model drawn here, {len(gains) - drawn} "
+            "measures in models of the corpus."
+        )
+        return [nodes.paragraph(text=text)]
 
 
 class PhaseTable(SphinxDirective):
@@ -79,24 +105,33 @@ class PatternExamples(SphinxDirective):
         """Makes the sections, one by pattern."""
         self.env.note_reread()
         self.env.note_dependency(str(FIRED))
-        examples, fired = collect_examples(), models_by_pattern()
+        self.env.note_dependency(str(GAINS))
+        examples, fired, gains = collect_examples(), _by_pattern(FIRED), _by_pattern(GAINS)
         members = {m.name: m for m in get_pattern_list(RewriteDatabaseQuery(None))}
         rows = sorted(describe_patterns(), key=lambda row: row["name"].lower())
         return [
-            _section(row, examples[row["name"]], reasons_of(members[row["name"]]), fired)
+            _section(
+                row,
+                examples[row["name"]],
+                reasons_of(members[row["name"]]),
+                fired.get(row["name"], []),
+                gains.get(row["name"], []),
+            )
             for row in rows
         ]
 
 
-def models_by_pattern() -> dict[str, list[dict[str, str]]]:
-    """The models of the corpus each pattern was applied to, from a table of the benchmarks.
+def _rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a table of the benchmarks."""
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
 
-    :return: pattern -> rows with `model`, `times`, `nodes`
-    """
+
+def _by_pattern(path: Path) -> dict[str, list[dict[str, str]]]:
+    """The rows of a table of the benchmarks, by pattern."""
     found = defaultdict(list)
-    with FIRED.open(encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            found[row["pattern"]].append(row)
+    for row in _rows(path):
+        found[row["pattern"]].append(row)
     return found
 
 
@@ -104,13 +139,14 @@ def _section(
     row: dict[str, Any],
     pair: tuple[Any, Any],
     reasons: list[str],
-    fired: dict[str, list[dict[str, str]]],
+    fired: list[dict[str, str]],
+    gains: list[dict[str, str]],
 ) -> nodes.section:
     """One pattern."""
     name = row["name"]
     section = nodes.section(ids=[f"pattern-{nodes.make_id(name)}"], classes=["rewrite"])
     section += nodes.title(text=name)
-    section += _data(row)
+    section += _data(row, len(fired), gains)
     section += nodes.paragraph(text=row["summary"])
     section += nodes.paragraph(text=_facts(row))
     section += side_by_side(*pair, shapes=False)
@@ -118,19 +154,22 @@ def _section(
     if reasons:
         items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
         section += _details("declines when", f"<ul>{items}</ul>")
-    models = sorted(fired.get(name, []), key=lambda m: -int(m["nodes"]))
-    section += nodes.paragraph(text=_models(models))
+    section += nodes.paragraph(text=_models(sorted(fired, key=lambda m: -int(m["nodes"]))))
+    section += nodes.paragraph(text=_gain(gains))
     return section
 
 
-def _data(row: dict[str, Any]) -> nodes.raw:
-    """What the filter reads."""
+def _data(row: dict[str, Any], models: int, gains: list[dict[str, str]]) -> nodes.raw:
+    """What the fields filter and sort by."""
+    ratios = [float(gain["ratio"]) for gain in gains if gain["ratio"]]
     values = {
         "operator": " ".join(row["roots"]),
         "set": " ".join(row["sets"]),
         "precision": row["precision"],
         "phase": row["phase"],
         "text": f"{row['name']} {' '.join(row['aliases'])} {row['summary']}".lower(),
+        "models": models,
+        "latency": min(ratios, default=""),
     }
     fields = " ".join(f'data-{k}="{escape(str(v), quote=True)}"' for k, v in values.items())
     return nodes.raw("", f"<span hidden {fields}></span>", format="html")
@@ -159,6 +198,21 @@ def _models(models: list[dict[str, str]]) -> str:
     return f"Applied to {count}, {nodes_saved} nodes fewer: {names}{more}."
 
 
+def _gain(gains: list[dict[str, str]]) -> str:
+    """The latencies with a pattern, as ratios to those without it."""
+    if not gains:
+        return "Latency: not measured."
+    found = []
+    for row in gains:
+        if not row["ratio"]:
+            found.append(f"not measured, {row['why']}")
+        elif not row["model"]:
+            found.append(f"{float(row['ratio']):.2f} for the model drawn above")
+        else:
+            found.append(f"{float(row['ratio']):.2f} in {row['model']}")
+    return f"Latency: {', '.join(found)}."
+
+
 def _pre(model: Any) -> str:
     return f"<pre>{escape(model_lines(model))}</pre>"
 
@@ -170,6 +224,7 @@ def _details(title: str, body: str) -> nodes.raw:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the directives."""
     app.add_directive("pattern-filter", PatternFilter)
+    app.add_directive("pattern-gains", PatternGains)
     app.add_directive("pattern-examples", PatternExamples)
     app.add_directive("phase-table", PhaseTable)
-    return {"version": "3", "parallel_read_safe": True}
+    return {"version": "4", "parallel_read_safe": True}

@@ -1,7 +1,11 @@
-"""Copies the scripts of the galleries: what they write while they run stays out of the sources."""
+"""Copies the scripts of the galleries: what they write while they run stays out of the sources.
+
+A script without a plot or a drawing has a few of its lines as thumbnail.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,57 @@ from sphinx.application import Sphinx
 FOLDERS = ("tutorials", "gallery", "benchmarks")
 #: where the copies are, below the sources of the documentation
 COPIES = "auto_scripts"
+#: where the thumbnails are
+THUMBNAILS = "auto_static/thumbnails"
+#: lines that show something
+_SHOWN = re.compile(r"plt\.|\.plot|^drawn = ", re.M)
+#: lines that say what a script is about
+_TELLING = re.compile(r"^\s*(@|class |def )|xoptim\.|to_onnx|Export|quantize|generate|check_")
+
+
+def telling_lines(script: str, count: int = 8, width: int = 34) -> list[str]:
+    """The lines of a script that say what it is about.
+
+    :param script: the script
+    :param count: number of lines
+    :param width: number of letters of a line
+    """
+    lines = [line for line in script.split('"""', 2)[-1].splitlines() if _TELLING.search(line)]
+    lines = [line for line in lines if not line.startswith(("#", "import", "from"))]
+    return [line[: width - 1] + "…" if len(line) > width else line for line in lines[:count]]
+
+
+def write_thumbnail(lines: list[str], path: Path) -> None:
+    """Draws lines of code.
+
+    :param lines: the lines
+    :param path: the picture
+    """
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(4, 2.8), dpi=100, facecolor="#f8f9fb")
+    fig.text(
+        0.04, 0.93, "\n".join(lines), family="monospace", fontsize=10.5, va="top", color="#24292f"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fig.savefig(path)
+
+
+def add_thumbnails(source: Path, scripts: Path) -> None:
+    """Gives a thumbnail to the scripts that show nothing else.
+
+    :param source: the sources of the documentation
+    :param scripts: the copies of the scripts
+    """
+    for path in sorted(scripts.rglob("plot_*.py")):
+        text = path.read_text(encoding="utf-8")
+        if _SHOWN.search(text):
+            continue
+        picture = f"{THUMBNAILS}/{path.stem}.png"
+        write_thumbnail(telling_lines(text), source / picture)
+        title, code = text.split('\n"""\n', 1)
+        comment = f"# sphinx_gallery_thumbnail_path = '{picture}'"
+        path.write_text(f'{title}\n"""\n\n{comment}\n{code}', encoding="utf-8")
 
 
 def copy_scripts(app: Sphinx, config: Any) -> None:
@@ -24,6 +79,7 @@ def copy_scripts(app: Sphinx, config: Any) -> None:
     for name in FOLDERS:
         shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(source / "tables", target / "tables")
+    add_thumbnails(source, target)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

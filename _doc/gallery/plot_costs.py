@@ -27,4 +27,7 @@ axes[0].plot(lengths, [c.at(c.total) / 1e6 for c in costs], marker="o")
 axes[0].set(xlabel="sequence", ylabel="million operations", xscale="log", yscale="log")
 axes[1].plot(lengths, [c.at(c.peak) / 1e6 for c in costs], marker="o", color="C1")
 axes[1].set(xlabel="sequence", ylabel="peak of the results, MB", xscale="log", yscale="log")
+for ax in axes:
+    ax.set_xticks(lengths, lengths)
+    ax.minorticks_off()
 fig.tight_layout()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import re
 import zlib
@@ -12,6 +13,7 @@ import onnx
 import pytest
 
 import xoptim
+from xoptim.catalogue.database_query import RewriteDatabaseQuery
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / "_doc"
@@ -49,7 +51,8 @@ def test_a_drawing_fits_and_has_its_bodies() -> None:
         assert text in html
     edges = re.findall(r"</path><text[^>]*>([^<]*)<", html)
     assert edges and not re.findall(r"</path><text", drawings.draw(looped(), shapes=False))
-    assert "background:#fff" in drawings.standalone(looped())
+    alone = drawings.standalone(looped(), "before")
+    assert "background:#fff" in alone and ">before</text>" in alone
 
 
 def test_the_picture_of_the_readme_is_the_one_of_the_index() -> None:
@@ -87,5 +90,104 @@ def test_reasons_of_refusal() -> None:
     reasons_of = extension("refusals").reasons_of
     (pattern,) = xoptim.get_pattern_list("TransposeTranspose")
     assert "the permutations are not known" in reasons_of(pattern)
-    everything = xoptim.get_pattern_list("default+onnxruntime")
-    assert sum(map(bool, map(reasons_of, everything))) > 0.8 * len(everything)
+    (pattern,) = xoptim.get_pattern_list("NotNot")
+    assert "the graph does not contain Not(Not(x))" in reasons_of(pattern), "of an equation"
+    (pattern,) = xoptim.get_pattern_list("AddMul")
+    assert "the kernel may not broadcast these shapes" in reasons_of(pattern), "of a helper"
+    (pattern,) = xoptim.get_pattern_list("TransposeReshapeMatMul")
+    assert "no Reshape for this node only" in reasons_of(pattern), "of a variable"
+    everything = xoptim.get_pattern_list(RewriteDatabaseQuery(None))
+    assert [member.name for member in everything if not reasons_of(member)] == []
+
+
+def test_the_gain_of_the_patterns_is_known() -> None:
+    """Each has a ratio, or the reason why there is none; the catalogue shows them."""
+    with (DOC / "benchmarks" / "data" / "gains.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert all(bool(row["ratio"]) != bool(row["why"]) for row in rows)
+    names = {member.name for member in xoptim.get_pattern_list(RewriteDatabaseQuery(None))}
+    drawn = {row["pattern"] for row in rows if not row["model"]}
+    assert len(names & drawn) > 0.9 * len(names)
+    table = extension("pattern_table", "igraph")
+    gain = {"model": "", "ratio": "0.503", "why": ""}
+    known = [
+        gain,
+        gain | {"model": "a/b", "ratio": "0.9"},
+        gain | {"ratio": "", "why": "no kernel"},
+    ]
+    text = "Latency: 0.50 for the model drawn above, 0.90 in a/b, not measured, no kernel."
+    assert table._gain(known) == text
+    assert table._gain([]) == "Latency: not measured."
+
+
+def test_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+    gains = extension("gains", "onnxruntime")
+    before = looped()
+    after = xoptim.optimize(before).model
+    unknown = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18, "intermediate" : 1]>'
+        "agraph (float[4] x) => (float[4] y) { y = intermediate.Local (x) }"
+    )
+    pairs = {"One": (before, after), "Two": (before, unknown)}
+    monkeypatch.setattr(gains, "collect_examples", lambda: pairs)
+    one, two = gains.measured_examples()
+    assert one["ratio"] > 0 and one["low"] <= one["ratio"] <= one["high"] and not one["why"]
+    assert two["ratio"] == "" and two["why"] == "another pattern replaces the operator it writes"
+
+
+def test_versions() -> None:
+    """Those of the change log, and the one that is not released yet."""
+    versions_of = extension("versions").versions_of
+    changes = "Change Logs\n===========\n\n0.2.0 (2027-01-01)\n++++++++++++++++++\n\n"
+    changes += "0.1.0 (2026-11-26)\n++++++++++++++++++\n"
+    base = "https://site/"
+    assert versions_of(changes, base, "0.2.0") == [("0.2.0", base), ("0.1.0", f"{base}0.1.0/")]
+    assert versions_of(changes, base, "0.3.0")[0] == ("0.3.0", base)
+    log = (ROOT / "CHANGELOGS.rst").read_text(encoding="utf-8")
+    assert versions_of(log, base, "0.1.0") == [("0.1.0", base)]
+
+
+def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
+    scripts = extension("scripts", "matplotlib")
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    text = '"""\nTitle\n=====\n"""\n\nimport xoptim\n\nprint(xoptim.optimize("a.onnx"))\n'
+    (folder / "plot_a.py").write_text(text, encoding="utf-8")
+    (folder / "plot_b.py").write_text(text + "drawn = {}\n", encoding="utf-8")
+    scripts.add_thumbnails(tmp_path, folder)
+    assert scripts.telling_lines(text) == ['print(xoptim.optimize("a.onnx"))']
+    assert (tmp_path / scripts.THUMBNAILS / "plot_a.png").exists()
+    named = [path.stem for path in folder.iterdir() if "thumbnail_path" in path.read_text("utf-8")]
+    assert named == ["plot_a"]
+
+
+def test_pages_to_open(tmp_path: Path) -> None:
+    screenshots = extension("screenshots", "PIL")
+    sources = [*DOC.rglob("*.rst"), *DOC.rglob("plot_*.py"), *DOC.rglob("README.txt")]
+    known = {p.relative_to(DOC).with_suffix("").as_posix() for p in sources}
+    known = {re.sub(r"^(tutorials|gallery|benchmarks)", r"auto_\1", name) for name in known}
+    known = {name.replace("README", "index") for name in known}
+    assert [name for name in screenshots.PAGES if name not in known] == []
+    for name in ("index", "a/b", "_modules/c"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.html").write_text("", encoding="utf-8")
+    assert screenshots.pages_of(tmp_path, True) == ["a/b", "index"]
+    assert screenshots.pages_of(tmp_path, False) == ["index"]
+
+
+def test_an_example_of_each_public_name() -> None:
+    """A page, a test, or what uses the object."""
+    examples = extension("examples_of")
+    from xbuilder.dims import broadcast_shapes
+    from xoptim.trust.latency import Latency
+    from xoptim.trust.verification import verify_models
+
+    page = examples.page_of("verify_models", verify_models)
+    assert page is not None and "verify_models" in (DOC / f"{page.file}.rst").read_text("utf-8")
+    test = examples.example_of("broadcast_shapes", broadcast_shapes)
+    assert test is not None and test.file.startswith("_unittests/ut_xbuilder/")
+    assert "broadcast_shapes(" in test.code
+    assert "xoptim.trust.latency.compare_runs" in examples.users_of("Latency", Latency)
+    assert examples.has_code(broadcast_shapes) == (">>>" in broadcast_shapes.__doc__)
+    (line,) = filter(None, examples.example_lines("verify_models", verify_models))
+    assert line == f"Example in :doc:`/{page.file}`."

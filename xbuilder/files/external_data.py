@@ -354,6 +354,12 @@ def source_array(tensor: TensorProto, source: ExternalSource) -> np.ndarray:
 
 def may_be_a_shape(tensor: TensorProto) -> bool:
     """Whether a tensor may be a shape or axes. It is kept in the proto, since onnx infers shapes
-    before it reads files."""
+    before it reads files.
+
+    >>> may_be_a_shape(TensorProto(data_type=TensorProto.INT64, dims=[4]))
+    True
+    >>> may_be_a_shape(TensorProto(data_type=TensorProto.FLOAT, dims=[64, 64]))
+    False
+    """
     limit = _SMALL.get(tensor.data_type, 0)
     return len(tensor.dims) < 2 and all(dim <= limit for dim in tensor.dims)

@@ -33,7 +33,11 @@ _PRECISIONS = ("exact", "rounding", "approximate")
 
 def empty_database() -> RewriteDatabase:
     """A database of patterns without any: one inner database for each phase, and the tags of the
-    sets."""
+    sets.
+
+    >>> empty_database().query("default")
+    []
+    """
     database = RewriteDatabase()
     for name, phase in PHASES.items():
         database.add(name, RewriteDatabase(name), position=phase.position)
@@ -141,6 +145,10 @@ def add_families(*packages: str) -> None:
     """Adds packages whose modules register patterns. They are imported on first use.
 
     :param packages: their order does not matter
+
+    ::
+
+        add_families("my_package.rewrites")
     """
     _PACKAGES.extend(packages)
 

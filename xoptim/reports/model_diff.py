@@ -225,7 +225,13 @@ def _computing(graph: GraphProto | FunctionProto) -> list[NodeProto]:
 
 
 def positional_tokens(names: Iterable[str]) -> dict[str, Token]:
-    """Tokens of the inputs of a body or of a function: they are known by position."""
+    """Tokens of the inputs of a body or of a function: they are known by position.
+
+    >>> positional_tokens(["x", "y"]) == positional_tokens(["a", "b"])
+    False
+    >>> list(positional_tokens(["x"]).values()) == list(positional_tokens(["a"]).values())
+    True
+    """
     return {name: token_of("input", i) for i, name in enumerate(names)}
 
 

@@ -31,7 +31,14 @@ def operator_of(node: NodeProto) -> str:
 
 
 def plain_attributes(node: NodeProto, opset: int) -> frozenset[bytes]:
-    """The attributes of a node that are no graph, without those equal to their default."""
+    """The attributes of a node that are no graph, without those equal to their default.
+
+    >>> from onnx import helper
+    >>> plain_attributes(helper.make_node("Concat", ["x"], ["y"], axis=1), 18) != frozenset()
+    True
+    >>> plain_attributes(helper.make_node("Gemm", ["x", "w"], ["y"], alpha=1.0), 18)
+    frozenset()
+    """
     if not any(subgraphs_of(node)):
         return canonical_attributes(node, opset)
     copy = NodeProto(op_type=node.op_type, domain=node.domain)
@@ -133,6 +140,11 @@ class NodeMatcher:
 
     :param before: the first graph
     :param after: the second graph
+
+    ::
+
+        for pair in NodeMatcher(before, after).pairs([("y", "y")]):
+            print(pair.before.op_type, pair.equal)
     """
 
     def __init__(self, before: GraphSide, after: GraphSide):

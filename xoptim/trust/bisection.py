@@ -189,7 +189,11 @@ class _Search:
 
 
 def applied_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keeps the rows of the statistics that stand for one applied rewrite, in order."""
+    """Keeps the rows of the statistics that stand for one applied rewrite, in order.
+
+    >>> applied_rows([{"pattern": "match_Cast"}, {"pattern": "apply_Cast", "instances": 1}])
+    [{'pattern': 'apply_Cast', 'instances': 1}]
+    """
     return [r for r in rows if str(r["pattern"]).startswith("apply_") and r.get("instances")]
 
 

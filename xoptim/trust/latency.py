@@ -112,7 +112,20 @@ def compare_sessions(
     seconds: float,
     clock: Callable[[], float] = time.process_time,
 ) -> Latency:
-    """Runs two sessions in turns, see :func:`compare_runs`."""
+    """Runs two sessions in turns, see :func:`compare_runs`.
+
+    :param first: the reference
+    :param second: the session to compare
+    :param feeds: the inputs of both
+    :param blocks: number of blocks
+    :param seconds: time a block takes for each session
+    :param clock: returns the time, in seconds
+
+    ::
+
+        before, after = fast_session("model.onnx", 1), fast_session("optimized.onnx", 1)
+        print(compare_sessions(before, after, {"x": x}, 9, 0.05).ratio)
+    """
     runs = bound_run(first, feeds), bound_run(second, feeds)
     return compare_runs(*runs, blocks, seconds, clock)
 

@@ -384,6 +384,10 @@ def constant_text(node: NodeProto) -> str:
     """The content of a Constant.
 
     :param node: the node
+
+    >>> from onnx import helper
+    >>> constant_text(helper.make_node("Constant", [], ["c"], value_int=3))
+    '3'
     """
     return ", ".join(pretty_attribute(a).partition("=")[2] for a in node.attribute)
 

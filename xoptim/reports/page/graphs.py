@@ -63,6 +63,11 @@ def page_graphs(
     :param shapes: types and shapes of the results of both
     :param origins: gives the origin of a result of the optimized model
     :raises MissingLayoutError: igraph is not installed
+
+    ::
+
+        shapes = model_shapes(before), model_shapes(after)
+        graphs = page_graphs(before, after, shapes, origins)
     """
     old, new = draw_model(before, shapes[0], "b"), draw_model(after, shapes[1], "a")
     old_places, new_places = _places(old), _places(new)

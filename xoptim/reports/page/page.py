@@ -27,6 +27,10 @@ def page_html(content: Mapping[str, Any]) -> str:
     :param content: what the template `data/page.html` shows, by name; texts are escaped, drawings
         (`svg`, `before` and `after` of a rewrite, `profile`) are not
     :return: the page
+
+    ::
+
+        Path("report.html").write_text(page_html(content), encoding="utf-8")
     """
     from markupsafe import Markup
 

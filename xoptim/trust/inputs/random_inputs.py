@@ -188,6 +188,10 @@ def elem_type_of(value: ValueInfoProto) -> int:
     """The element type of an input, 0 if it is no tensor.
 
     :param value: declaration of the input
+
+    >>> from onnx import TensorProto, helper
+    >>> elem_type_of(helper.make_tensor_value_info("x", TensorProto.INT64, ["n"]))
+    7
     """
     return int(value.type.tensor_type.elem_type) if value.type.HasField("tensor_type") else 0
 
