@@ -1,10 +1,11 @@
-"""The key of a window: equal for windows that only differ by names and by shared weights."""
+"""The keys of a window: equal for windows that only differ by names and by shared weights."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
@@ -32,13 +33,23 @@ class _Names:
         return self.known.setdefault(name, f"n{len(self.known)}") if name else ""
 
 
-def key_of(window: Window, member: Member, settings: object = None, weights: bool = True) -> bytes:
-    """The key of a window. Cost: its nodes and its constants, the weights both sides read excepted.
+class WindowKeys(NamedTuple):
+    """The keys of a window.
+
+    :param whole: with the values of the weights that one side reads
+    :param family: without them
+    """
+
+    whole: bytes
+    family: bytes
+
+
+def keys_of(window: Window, member: Member, settings: object = None) -> WindowKeys:
+    """The keys of a window. Cost: its nodes and its constants.
 
     :param window: a window
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
-    :param weights: whether the values of the weights that one side reads are part of it
     """
     names, dims = _Names(), _Names()
     digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
@@ -49,16 +60,20 @@ def key_of(window: Window, member: Member, settings: object = None, weights: boo
     constraints = window.graph.facts.constraints
     for name in window.reads():
         digest.update(names(name).encode())
-        value = window.constants.get(name)
-        facts = window.facts_of(name)
-        digest.update(_facts_text(facts, dims, constraints).encode())
-        if value is not None:
-            digest.update(_value_digest(value, _free_size(window, name) if weights else 2))
+        digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
     for name in window.results:
         digest.update(names(name).encode())
         digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
     digest.update(repr(sorted(window.graph.opsets.items())).encode())
-    return digest.digest()
+    whole, read = digest.copy(), [set(names_read(nodes)) for nodes in (window.before, window.after)]
+    for name in window.reads():
+        value = window.constants.get(name)
+        if value is not None:
+            digest.update(_value_digest(value, 2))
+            # weights that both sides read, or the nodes around them alone, do not count
+            is_shared = (name in read[0]) == (name in read[1])
+            whole.update(_value_digest(value, _WEIGHT if is_shared else math.inf))
+    return WindowKeys(whole.digest(), digest.digest())
 
 
 def _content(node: NodeProto, names: Callable[[str], str]) -> bytes:
@@ -72,17 +87,6 @@ def _content(node: NodeProto, names: Callable[[str], str]) -> bytes:
     copy.ClearField("metadata_props")
     found: bytes = copy.SerializeToString(deterministic=True)
     return found
-
-
-def _free_size(window: Window, name: str) -> float:
-    """The number of elements from which the values of a constant do not count: both sides read it,
-    or the nodes around them alone do."""
-    read = [_reads(side, name) for side in (window.before, window.after)]
-    return _WEIGHT if read[0] == read[1] else math.inf
-
-
-def _reads(nodes: Iterable[NodeProto], name: str) -> bool:
-    return any(n == name for n in names_read(nodes))
 
 
 def _value_digest(value: np.ndarray, free_size: float) -> bytes:
