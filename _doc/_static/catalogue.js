@@ -1,9 +1,12 @@
-// Filters the patterns of the catalogue: a section shows when every field that is set accepts it.
+// Filters the sections of a catalogue or the rows of a table: one shows when every field that is set accepts it.
 document.addEventListener("DOMContentLoaded", () => {
   const filters = document.querySelector(".filters");
   if (!filters) return;
   const fields = [...filters.querySelectorAll("[data-field]")];
-  const sections = [...document.querySelectorAll("section.rewrite")];
+  const items = [...document.querySelectorAll("[data-text]")].map((holder) => ({
+    data: holder.dataset,
+    shown: holder.closest("section.rewrite, tr"),
+  }));
   const accepts = (data, field) => {
     const value = field.value.trim(), name = field.dataset.field;
     if (!value) return true;
@@ -12,12 +15,12 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   const update = () => {
     let shown = 0;
-    for (const section of sections) {
-      const data = section.querySelector("span[data-text]").dataset;
-      section.hidden = !fields.every((field) => accepts(data, field));
-      shown += !section.hidden;
+    for (const item of items) {
+      item.shown.hidden = !fields.every((field) => accepts(item.data, field));
+      shown += !item.shown.hidden;
     }
-    filters.querySelector("output").textContent = `${shown} patterns`;
+    const count = filters.querySelector("output");
+    count.textContent = `${shown} ${count.dataset.unit}`;
   };
   filters.addEventListener("input", update);
   update();

@@ -46,7 +46,7 @@ class PatternFilter(SphinxDirective):
             for field, values in choices.items()
         )
         name = '<input type="search" data-field="text" placeholder="word" aria-label="word">'
-        count = f'<output aria-live="polite">{len(rows)} patterns</output>'
+        count = f'<output aria-live="polite" data-unit="patterns">{len(rows)} patterns</output>'
         return [nodes.raw("", f'<div class="filters">{name}{fields}{count}</div>', format="html")]
 
 
