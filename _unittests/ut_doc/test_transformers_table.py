@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 import pytest
 
+torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
 
@@ -36,6 +37,31 @@ def test_a_tiny_configuration_keeps_a_layer_of_each_sort(bench: Any) -> None:
     config = tiny.tiny_config("qwen3_next")
     assert sorted(set(config.layer_types)) == ["full_attention", "linear_attention"]
     assert config.num_hidden_layers == 2 and config.hidden_size == 32
+
+
+def test_a_part_of_a_configuration_keeps_its_results(bench: Any) -> None:
+    """A backbone that is made small has as many results as before, from layers that exist."""
+    tiny = importlib.import_module("corpus.tiny_models")
+    backbone = tiny.tiny_config("depth_anything").backbone_config
+    assert backbone.out_features == ["stage1", "stage2", "stage3", "stage4"]
+    assert backbone.num_hidden_layers == 4
+    assert tiny.merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 4}, "d": {"e": 5}}) == {
+        "a": {"b": 4, "c": 2},
+        "d": {"e": 5},
+    }
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["canary", "moonshine", "qwen4_exp_text", "reformer", "speech_to_text", "table-transformer",
+     "wav2vec2", "zamba"],
+)  # fmt: skip
+def test_torch_runs_a_tiny_model(bench: Any, family: str) -> None:
+    tiny = bench.tiny_model(family)
+    with torch.no_grad():
+        for sizes in ((2, 8), (3, 11)):
+            result = tiny.model(**tiny.inputs(*sizes))
+            assert all(t.shape[0] == sizes[0] for t in list(result.values())[:1])
 
 
 @pytest.mark.parametrize("family", ["llama", "bert"])
