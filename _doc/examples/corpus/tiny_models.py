@@ -122,8 +122,10 @@ OWN: dict[str, dict[str, Any]] = {
     "nemotron": {"num_key_value_heads": 2},
     "nemo_speechlm": {"audio_config": {"diarization_config": {
         "head_config": {"audio_hidden_size": WIDTH}}}},
+    "mask2former": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
+                                        "image_size": 64}},
     "maskformer": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
-                                       "image_size": 64, "model_type": "swin"}},
+                                       "image_size": 64}},
     "neomme": {"rope_parameters": {"full_attention": {**ROPE, "partial_rotary_factor": 0.5}}},
     "qwen4_exp_text": {"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 8,
                        "indexer_budget": 16, "indexer_compress_ratio": 2},
@@ -147,12 +149,18 @@ OWN: dict[str, dict[str, Any]] = {
     "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.3, "hidden_dim": 320},
     "levit": {"patch_size": 16, "image_size": 64},
     "mobilevitv2": {"patch_size": 2, "image_size": 64},
+    "depth_anything": {"reassemble_hidden_size": WIDTH},
+    "prompt_depth_anything": {"reassemble_hidden_size": WIDTH},
+    "glm4v_text": {"rope_parameters": {**ROPE, "mrope_section": [2, 1, 1]}},
+    "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5,
+                                           "mrope_section": [2, 0, 0]}},
     "detr": CONVOLUTIONS,
     "conditional_detr": CONVOLUTIONS,
     "dab-detr": CONVOLUTIONS,
     "deformable_detr": {**CONVOLUTIONS, "num_feature_levels": 1},
     "table-transformer": CONVOLUTIONS,
     "shieldgemma2": {"yes_token_index": 5, "no_token_index": 7},
+    "siglip2": {"vision_config": {"num_patches": 16}},
     "swin2sr": {**SWIN, "num_heads": [2, 2], "patch_size": 1},
     "wav2vec2-bert": {"vocab_size": WORDS},
     "wav2vec2-conformer": {"vocab_size": WORDS},
@@ -172,6 +180,8 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
           "forced_eos_token_id")  # fmt: skip
 #: what reads a spectrogram time after time, before a decoder
 TIME_FIRST = ("canary", "cohere_asr", "speech_to_text")
+#: what reads a sound with a dimension for its channels
+WITH_CHANNEL = ("dac", "encodec", "omniasr_ctc")
 #: what gives no mask by itself while it is exported
 MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins
@@ -230,6 +240,8 @@ def tiny_values(config: Any) -> dict[str, Any]:
             other = next((k for k, v in renamed.items() if v == name and k in SIZES), None)
             if other is not None and isinstance(value, int):
                 values[name] = SIZES[other]
+        elif isinstance(value, dict) and "mrope_section" in value:
+            values[name] = _tiny_rope(value)
         elif name in TOKENS and isinstance(value, int) and value >= WORDS:
             values[name] = WORDS - 1 - TOKENS.index(name)
     if values.get("first_k_dense_replace"):
@@ -241,14 +253,22 @@ def tiny_values(config: Any) -> dict[str, Any]:
 
 
 def _tiny_part(config: Any) -> dict[str, Any]:
-    """The values that make a part of a configuration small; a backbone keeps its number of
-    results, from layers that exist."""
-    values = tiny_values(config)
+    """The values that make a part of a configuration small, and those that are not the usual ones;
+    a backbone keeps its number of results, from layers that exist."""
+    values = merged(config.to_diff_dict(), tiny_values(config))
     stages = getattr(config, "out_features", None)
     if stages and "num_hidden_layers" in values and not hasattr(config, "depths"):
         values["num_hidden_layers"] = len(stages)
         stages = [f"stage{i + 1}" for i in range(len(stages))]
+    for name in ("out_indices", "transformers_version"):
+        values.pop(name, None)
     return {**values, "out_features": stages} if stages else values
+
+
+def _tiny_rope(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Positions of several axes, for the width of a head here."""
+    half = int(SIZES["head_dim"] * parameters.get("partial_rotary_factor", 1)) // 2
+    return {**parameters, "mrope_section": [half - 2 * (half // 3), half // 3, half // 3]}
 
 
 def _layers(config: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -332,10 +352,17 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
     def words(batch: int, length: int) -> torch.Tensor:
         return torch.randint(3, WORDS // 2, (batch, length))
 
-    if first == "pixel_values":
-        return _images(model, config)
+    is_video = "pixel_values_videos" in parameters and "input_ids" not in parameters
+    if first == "pixel_values" or is_video:
+        return _images(config, parameters)
+    if kind == "other" and {"input_ids", "pixel_values"} <= set(parameters):
+        images, dims = _images(config, parameters)
+        return (
+            lambda b, n: {"input_ids": words(b, n), **images(b, n)},
+            {"input_ids": text, **dims},
+        )
     if first == "input_values" or (first == "inputs" and "input_values" in parameters):
-        return _sounds(parameters, words)
+        return _sounds(config, parameters, words)
     if first == "input_features":
         return _features(config, parameters, words)
     if kind == "encoder-decoder" and "decoder_input_ids" in parameters:
@@ -345,6 +372,9 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
             lambda b, n: {"input_ids": words(b, n), "attention_mask": torch.ones(b, n).long()},
             {"input_ids": text, "attention_mask": text},
         )
+    if config.model_type.startswith("musicgen"):  # as many rows as codebooks for each music
+        rows = config.get_text_config(decoder=True).num_codebooks
+        return lambda b, n: {"input_ids": words(rows * b, n)}, {"input_ids": {1: "seq"}}
     return lambda b, n: {"input_ids": words(b, n)}, {"input_ids": text}
 
 
@@ -364,35 +394,55 @@ def _pairs(words: Any, masked: bool) -> tuple[Any, dict[str, Any]]:
     )
 
 
-def _sounds(parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
+def _sounds(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
     """Samples of a sound, and words if a decoder reads some."""
+    channels = (1,) if config.model_type in WITH_CHANNEL else ()
     decoded = ["decoder_input_ids"] if "decoder_input_ids" in parameters else []
     return (
         lambda b, n: {
-            "input_values": torch.randn(b, 1600 + 400 * n),
+            "input_values": torch.randn(b, *channels, 1600 + 400 * n),
             **{name: words(b, n) for name in decoded},
         },
         {
-            "input_values": {0: "batch", 1: "samples"},
+            "input_values": {0: "batch", 1 + len(channels): "samples"},
             **{name: {0: "batch", 1: "seq"} for name in decoded},
         },
     )
 
 
-def _images(model: torch.nn.Module, config: Any) -> tuple[Any, dict[str, Any]]:
-    """Pictures, a batch of any size."""
+def _images(config: Any, parameters: Any) -> tuple[Any, dict[str, Any]]:
+    """Pictures or videos, a batch of any size."""
     inner = getattr(config, "vision_config", config)
     size = getattr(inner, "image_size", None) or 32
     height, width = size if isinstance(size, list | tuple) else (size, size)
     channels = getattr(inner, "num_channels", 3)
-    frames = getattr(inner, "num_frames", None)
-    shape = (channels, height, width) if frames is None else (frames, channels, height, width)
-    return lambda b, n: {"pixel_values": torch.randn(b, *shape)}, {"pixel_values": {0: "batch"}}
+    frames = getattr(inner, "num_frames", getattr(inner, "frames_per_clip", None))
+    name = "pixel_values" if "pixel_values" in parameters else "pixel_values_videos"
+    if config.model_type == "siglip2":
+        return _patches(inner)
+    is_video = frames is not None or config.model_type == "videomt"
+    shape = (*([frames or 2] if is_video else []), channels, height, width)
+    return lambda b, n: {name: torch.randn(b, *shape)}, {name: {0: "batch"}}
+
+
+def _patches(config: Any) -> tuple[Any, dict[str, Any]]:
+    """Pictures cut into patches, their mask and their sizes."""
+    side = int(config.num_patches**0.5)
+    width = config.num_channels * config.patch_size**2
+    return (
+        lambda b, n: {
+            "pixel_values": torch.randn(b, side * side, width),
+            "pixel_attention_mask": torch.ones(b, side * side).long(),
+            "spatial_shapes": torch.tensor([[side, side]] * b),
+        },
+        {n: {0: "batch"} for n in ("pixel_values", "pixel_attention_mask", "spatial_shapes")},
+    )
 
 
 def _features(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
     """Spectrograms, and words if a decoder reads some."""
-    names = ("num_mel_bins", "feat_extract_dim", "input_feat_per_channel")
+    names = ("num_mel_bins", "feat_extract_dim", "input_feat_per_channel",
+             "feature_projection_input_dim")  # fmt: skip
     bins = next((getattr(config, name) for name in names if hasattr(config, name)), 16)
     length = 2 * getattr(config, "max_source_positions", 32)
     dims: dict[str, Any] = {"input_features": {0: "batch"}}
