@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -47,28 +48,21 @@ def _affine_grid(theta: torch.Tensor, size: Sequence[Any], align_corners: bool) 
     return flat.reshape([theta.shape[0], *size[2:], len(axes)])
 
 
-def _spaced(logarithmic: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _spaced(logarithmic: bool, original: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Makes ``linspace`` or ``logspace`` take any number of steps."""
-
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            named: dict[str, Any] = {**dict(zip(_BOUNDS, args, strict=False)), **options}
-            start, end, steps = (named.get(name) for name in _BOUNDS[:3])
-            numbers = isinstance(start, _NUMBERS) and isinstance(end, _NUMBERS)
-            if not isinstance(steps, torch.SymInt) or not numbers or named.get("out") is not None:
-                return original(*args, **options)
-            dtype = named.get("dtype") or torch.get_default_dtype()
-            if not dtype.is_floating_point and not logarithmic:
-                start, end = _UNTYPED.sym_int(start), _UNTYPED.sym_int(end)
-            work = dtype if dtype.is_floating_point and not logarithmic else torch.float64
-            values = _linspace(start, end, steps, work, named.get("device"))
-            if logarithmic:
-                values = torch.pow(named.get("base", 10.0), values)
-            return values.to(dtype)
-
-        return call
-
-    return make
+    named: dict[str, Any] = {**dict(zip(_BOUNDS, args, strict=False)), **options}
+    start, end, steps = (named.get(name) for name in _BOUNDS[:3])
+    numbers = isinstance(start, _NUMBERS) and isinstance(end, _NUMBERS)
+    if not isinstance(steps, torch.SymInt) or not numbers or named.get("out") is not None:
+        return original(*args, **options)
+    dtype = named.get("dtype") or torch.get_default_dtype()
+    if not dtype.is_floating_point and not logarithmic:
+        start, end = _UNTYPED.sym_int(start), _UNTYPED.sym_int(end)
+    work = dtype if dtype.is_floating_point and not logarithmic else torch.float64
+    values = _linspace(start, end, steps, work, named.get("device"))
+    if logarithmic:
+        values = torch.pow(named.get("base", 10.0), values)
+    return values.to(dtype)
 
 
 def _cosines(*coefficients: float) -> Callable[..., torch.Tensor]:
@@ -94,131 +88,101 @@ _WINDOWS: dict[str, Callable[[torch.Tensor, Any], torch.Tensor]] = {
 }
 
 
-def _windowed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _windowed(name: str, original: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Makes a window take any length."""
-
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            named = {**dict(zip(("window_length", "periodic"), args, strict=False)), **options}
-            length = named.pop("window_length", None)
-            periodic = named.pop("periodic", True)
-            known = len(args) > 2 or not isinstance(length, torch.SymInt)
-            if known or not set(named) <= {"dtype", "device", "layout", "requires_grad"}:
-                return original(*args, **options)
-            dtype = named.get("dtype") or torch.get_default_dtype()
-            position = torch.arange(length, dtype=torch.float64, device=named.get("device"))
-            last = length if periodic else length - 1
-            values = _WINDOWS[name](position, _UNTYPED.sym_max(last, 1))
-            # a window of one value is 1
-            return torch.where(position < 2 - length, 1.0, values).to(dtype)
-
-        return call
-
-    return make
+    named = {**dict(zip(("window_length", "periodic"), args, strict=False)), **options}
+    length = named.pop("window_length", None)
+    periodic = named.pop("periodic", True)
+    known = len(args) > 2 or not isinstance(length, torch.SymInt)
+    if known or not set(named) <= {"dtype", "device", "layout", "requires_grad"}:
+        return original(*args, **options)
+    dtype = named.get("dtype") or torch.get_default_dtype()
+    position = torch.arange(length, dtype=torch.float64, device=named.get("device"))
+    last = length if periodic else length - 1
+    values = _WINDOWS[name](position, _UNTYPED.sym_max(last, 1))
+    # a window of one value is 1
+    return torch.where(position < 2 - length, 1.0, values).to(dtype)
 
 
-def _grid_of_any_size(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call(theta: torch.Tensor, size: Sequence[Any], align_corners: bool) -> torch.Tensor:
-        dynamic = any(isinstance(s, torch.SymInt) for s in size[2:])
-        return (_affine_grid if dynamic else original)(theta, size, align_corners)
+def _grid_of_any_size(
+    original: Callable[..., Any], theta: torch.Tensor, size: Sequence[Any], align_corners: bool
+) -> Any:
+    dynamic = any(isinstance(s, torch.SymInt) for s in size[2:])
+    return (_affine_grid if dynamic else original)(theta, size, align_corners)
 
-    return call
 
-
-def _frequencies(halved: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _frequencies(
+    halved: bool, original: Callable[..., Any], n: Any, d: Any = 1.0, **options: Any
+) -> Any:
     """Makes ``fftfreq`` or ``rfftfreq`` take any number of samples."""
-
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(n: Any, d: Any = 1.0, **options: Any) -> Any:
-            if not isinstance(n, torch.SymInt) or options.get("out") is not None:
-                return original(n, d, **options)
-            dtype = options.get("dtype") or torch.get_default_dtype()
-            count = n // 2 + 1 if halved else n
-            number = _UNTYPED.arange(count, dtype=torch.float64, device=options.get("device"))
-            if not halved:
-                number = torch.where(number < n - n // 2, number, number - n)
-            return (number / (n * d)).to(dtype)
-
-        return call
-
-    return make
+    if not isinstance(n, torch.SymInt) or options.get("out") is not None:
+        return original(n, d, **options)
+    dtype = options.get("dtype") or torch.get_default_dtype()
+    count = n // 2 + 1 if halved else n
+    number = _UNTYPED.arange(count, dtype=torch.float64, device=options.get("device"))
+    if not halved:
+        number = torch.where(number < n - n // 2, number, number - n)
+    return (number / (n * d)).to(dtype)
 
 
-def _indices(lower: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _indices(
+    lower: bool, original: Callable[..., Any], row: Any, col: Any, offset: Any = 0, **options: Any
+) -> Any:
     """Makes ``tril_indices`` or ``triu_indices`` take any sizes."""
-
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
-            if not any(isinstance(v, torch.SymInt) for v in (row, col, offset)):
-                return original(row, col, offset, **options)
-            ones = torch.ones((row, col), dtype=torch.int64, device=options.get("device"))
-            kept = ones.tril(offset) if lower else ones.triu(offset)
-            return kept.nonzero().t().to(options.get("dtype") or torch.int64)
-
-        return call
-
-    return make
+    if not any(isinstance(v, torch.SymInt) for v in (row, col, offset)):
+        return original(row, col, offset, **options)
+    ones = torch.ones((row, col), dtype=torch.int64, device=options.get("device"))
+    kept = ones.tril(offset) if lower else ones.triu(offset)
+    return kept.nonzero().t().to(options.get("dtype") or torch.int64)
 
 
-def _classes(original: Callable[..., Any]) -> Callable[..., Any]:
+def _classes(original: Callable[..., Any], tensor: torch.Tensor, num_classes: Any = -1) -> Any:
     """Makes ``one_hot`` take any number of classes."""
-
-    def call(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
-        if not isinstance(num_classes, torch.SymInt):
-            found: torch.Tensor = original(tensor, num_classes)
-            return found
-        classes: torch.Tensor = _UNTYPED.arange(num_classes, device=tensor.device)
-        return tensor.unsqueeze(-1).eq(classes).to(torch.int64)
-
-    return call
+    if not isinstance(num_classes, torch.SymInt):
+        return original(tensor, num_classes)
+    classes: torch.Tensor = _UNTYPED.arange(num_classes, device=tensor.device)
+    return tensor.unsqueeze(-1).eq(classes).to(torch.int64)
 
 
-def _kronecker(original: Callable[..., Any]) -> Callable[..., Any]:
+def _kronecker(
+    original: Callable[..., Any], input: torch.Tensor, other: torch.Tensor, **options: Any
+) -> Any:
     """Makes ``kron`` take any sizes."""
-
-    def call(input: torch.Tensor, other: torch.Tensor, **options: Any) -> torch.Tensor:
-        sizes = (*input.shape, *other.shape)
-        if options or not any(isinstance(s, torch.SymInt) for s in sizes):
-            found: torch.Tensor = original(input, other, **options)
-            return found
-        rank = max(input.ndim, other.ndim)
-        a, b = (v.reshape([1] * (rank - v.ndim) + list(v.shape)) for v in (input, other))
-        for i in range(rank):
-            a, b = a.unsqueeze(2 * i + 1), b.unsqueeze(2 * i)
-        return (a * b).reshape([a.shape[2 * i] * b.shape[2 * i + 1] for i in range(rank)])
-
-    return call
+    sizes = (*input.shape, *other.shape)
+    if options or not any(isinstance(s, torch.SymInt) for s in sizes):
+        return original(input, other, **options)
+    rank = max(input.ndim, other.ndim)
+    a, b = (v.reshape([1] * (rank - v.ndim) + list(v.shape)) for v in (input, other))
+    for i in range(rank):
+        a, b = a.unsqueeze(2 * i + 1), b.unsqueeze(2 * i)
+    return (a * b).reshape([a.shape[2 * i] * b.shape[2 * i + 1] for i in range(rank)])
 
 
-def _of_pictures(original: Callable[..., Any]) -> Callable[..., Any]:
+def _of_pictures(original: Callable[..., Any], x: torch.Tensor, *args: Any, **options: Any) -> Any:
     """Makes ``max_pool1d`` take any length: it is a max pooling of pictures of one row."""
-
-    def call(x: torch.Tensor, *args: Any, **options: Any) -> Any:
-        if not any(isinstance(d, torch.SymInt) for d in x.shape):
-            return original(x, *args, **options)
-        named = {**dict(zip(_POOL, args, strict=False)), **options}
-        ceil_mode = named.pop("ceil_mode", False)
-        given = {k: _single(v) for k, v in named.items() if v not in (None, [], ())}
-        sizes = {k: [0 if k == "padding" else 1, v] for k, v in given.items()}
-        return _UNTYPED.max_pool2d(x.unsqueeze(-2), **sizes, ceil_mode=ceil_mode).squeeze(-2)
-
-    return call
+    if not any(isinstance(d, torch.SymInt) for d in x.shape):
+        return original(x, *args, **options)
+    named = {**dict(zip(_POOL, args, strict=False)), **options}
+    ceil_mode = named.pop("ceil_mode", False)
+    given = {k: _single(v) for k, v in named.items() if v not in (None, [], ())}
+    sizes = {k: [0 if k == "padding" else 1, v] for k, v in given.items()}
+    return _UNTYPED.max_pool2d(x.unsqueeze(-2), **sizes, ceil_mode=ceil_mode).squeeze(-2)
 
 
 def _single(value: Any) -> Any:
     return value[0] if isinstance(value, list | tuple) else value
 
 
-#: what is replaced: modules look these functions up when they call them
-_REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
-    (torch, "linspace", _spaced(False)),
-    (torch, "logspace", _spaced(True)),
+#: what is replaced, by functions that take the original one first; modules look them up by name
+_REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (torch, "linspace", partial(_spaced, False)),
+    (torch, "logspace", partial(_spaced, True)),
     (torch, "affine_grid_generator", _grid_of_any_size),
-    *((torch, name, _windowed(name)) for name in _WINDOWS),
-    (torch.fft, "fftfreq", _frequencies(False)),
-    (torch.fft, "rfftfreq", _frequencies(True)),
-    (torch, "tril_indices", _indices(True)),
-    (torch, "triu_indices", _indices(False)),
+    *((torch, name, partial(_windowed, name)) for name in _WINDOWS),
+    (torch.fft, "fftfreq", partial(_frequencies, False)),
+    (torch.fft, "rfftfreq", partial(_frequencies, True)),
+    (torch, "tril_indices", partial(_indices, True)),
+    (torch, "triu_indices", partial(_indices, False)),
     (torch.nn.functional, "one_hot", _classes),
     (torch, "kron", _kronecker),
     (torch, "max_pool1d", _of_pictures),
@@ -229,6 +193,6 @@ _REPLACED: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., An
 def allow_dynamic_steps() -> Iterator[None]:
     """Makes functions such as ``torch.linspace`` take a dynamic dimension in this context."""
     with contextlib.ExitStack() as stack:
-        for owner, name, make in _REPLACED:
-            stack.enter_context(patched(owner, {name: make(getattr(owner, name))}))
+        for owner, name, function in _REPLACED:
+            stack.enter_context(patched(owner, {name: partial(function, getattr(owner, name))}))
         yield
