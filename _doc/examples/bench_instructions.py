@@ -11,6 +11,9 @@ a time, the count does not depend on what else the machine does.
 
 A checkout takes three minutes of processor time with the default sizes, whose runs differ by 200
 nodes, and each count is printed when it is known. ``--sizes 1000 2000`` takes four times longer.
+On 2026-11-26, importing took 79,629 instructions a node and optimizing 180,470; at 6ee5776, before
+the folders by subject and the new dispatch, 79,065 and 219,940.
+
 ``valgrind`` must be installed (``apt-get install valgrind``).
 """
 
