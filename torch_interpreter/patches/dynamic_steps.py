@@ -194,5 +194,14 @@ def allow_dynamic_steps() -> Iterator[None]:
     """Makes functions such as ``torch.linspace`` take a dynamic dimension in this context."""
     with contextlib.ExitStack() as stack:
         for owner, name, function in _REPLACED:
-            stack.enter_context(patched(owner, {name: partial(function, getattr(owner, name))}))
+            stack.enter_context(patched(owner, {name: _bound(function, getattr(owner, name))}))
         yield
+
+
+def _bound(function: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as torch wants it, with a name."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return function(original, *args, **options)
+
+    return call
