@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from onnx import TensorProto
 
 from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter, op_named, several
-from ..writing.registry import aten
+from ..writing.registry import aten, curried
 from ..writing.symbols import Operand, dims_of
 from .creation import drawn
 from .operands import as_float, axis_of, cast, const, scalar_like
@@ -178,27 +177,25 @@ def glu(g: GraphWriter, x: str, dim: int = -1) -> str:
     return g.op.Mul(a, g.op.Sigmoid(b))
 
 
-def _softmax(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, dim: int, dtype: torch.dtype | None = None) -> str:
-        x = as_float(g, x) if dtype is None else cast(g, x, to_onnx_type(dtype))
-        if g.get_rank(x) == 0:
-            vector = g.op.Unsqueeze(x, const([0], TensorProto.INT64))
-            return g.op.Squeeze(op_named(g, op_type)(vector, axis=0))
-        return op_named(g, op_type)(x, axis=dim)
-
-    return convert
+@curried
+def _softmax(
+    op_type: str, g: GraphWriter, x: str, dim: int, dtype: torch.dtype | None = None
+) -> str:
+    x = as_float(g, x) if dtype is None else cast(g, x, to_onnx_type(dtype))
+    if g.get_rank(x) == 0:
+        vector = g.op.Unsqueeze(x, const([0], TensorProto.INT64))
+        return g.op.Squeeze(op_named(g, op_type)(vector, axis=0))
+    return op_named(g, op_type)(x, axis=dim)
 
 
 softmax = aten("aten.softmax.int")(_softmax("Softmax"))
 log_softmax = aten("aten.log_softmax.int")(_softmax("LogSoftmax"))
 
 
-def _raw_softmax(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, dim: int, half_to_float: bool) -> str:
-        x = cast(g, x, TensorProto.FLOAT) if half_to_float else x
-        return _softmax(op_type)(g, x, dim)
-
-    return convert
+@curried
+def _raw_softmax(op_type: str, g: GraphWriter, x: str, dim: int, half_to_float: bool) -> str:
+    x = cast(g, x, TensorProto.FLOAT) if half_to_float else x
+    return _softmax(op_type)(g, x, dim)
 
 
 aten("aten._softmax.default")(_raw_softmax("Softmax"))

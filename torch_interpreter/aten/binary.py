@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from onnx import TensorProto
 
 from ..common.types import is_float, is_integer
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import aten
+from ..writing.registry import aten, curried
 from ..writing.symbols import Operand
 from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
@@ -54,16 +53,13 @@ def rsub(g: GraphWriter, x: Operand, y: Operand, alpha: Operand = 1) -> str:
     return sub(g, y, x, alpha)
 
 
-def numeric_or_logical(op_types: tuple[str, str]) -> Callable[..., str]:
+@curried
+def numeric_or_logical(op_types: tuple[str, str], g: GraphWriter, x: Operand, y: Operand) -> str:
     """A converter with one operator for numbers and another one for booleans."""
     numeric, logical = op_types
-
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
-        itype = common_type(g, x, y)
-        call = op_named(g, logical if itype == BOOL else numeric)
-        return call(*same_type(g, x, y, itype=itype))
-
-    return convert
+    itype = common_type(g, x, y)
+    call = op_named(g, logical if itype == BOOL else numeric)
+    return call(*same_type(g, x, y, itype=itype))
 
 
 mul = aten(*_overloads("mul"), *_overloads("multiply"))(numeric_or_logical(("Mul", "And")))
@@ -241,19 +237,16 @@ def xlogy(g: GraphWriter, x: Operand, y: Operand) -> str:
     return g.op.Mul(a, g.op.Log(safe))
 
 
-def _ignoring_nan(op_types: tuple[str, str]) -> Callable[..., str]:
+@curried
+def _ignoring_nan(op_types: tuple[str, str], g: GraphWriter, x: str, y: str) -> str:
     """A converter of fmax or fmin, which returns the other operand when one is nan."""
     extremum = numeric_or_logical(op_types)
-
-    def convert(g: GraphWriter, x: str, y: str) -> str:
-        if not is_float(common_type(g, x, y)):
-            return extremum(g, x, y)
-        a, b = same_type(g, x, y)
-        first = g.op.Where(g.op.IsNaN(a), b, a)
-        second = g.op.Where(g.op.IsNaN(b), a, b)
-        return op_named(g, op_types[0])(first, second)
-
-    return convert
+    if not is_float(common_type(g, x, y)):
+        return extremum(g, x, y)
+    a, b = same_type(g, x, y)
+    first = g.op.Where(g.op.IsNaN(a), b, a)
+    second = g.op.Where(g.op.IsNaN(b), a, b)
+    return op_named(g, op_types[0])(first, second)
 
 
 aten("aten.fmax.default", "prims.fmax.default")(_ignoring_nan(("Max", "Or")))

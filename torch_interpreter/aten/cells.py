@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..writing.graph_writer import GraphWriter, op_named, several
-from ..writing.registry import aten, aten_table
+from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import int_vector
 from .matmul import linear
 
@@ -53,20 +53,19 @@ def gru_cell(
     return g.op.Add(g.op.Mul(g.op.Sub(hx, found), update), found)
 
 
-def _rnn_cell(op_type: str) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        hx: str,
-        w_ih: str,
-        w_hh: str,
-        b_ih: str | None = None,
-        b_hh: str | None = None,
-    ) -> str:
-        total = g.op.Add(linear(g, x, w_ih, b_ih), linear(g, hx, w_hh, b_hh))
-        return op_named(g, op_type)(total)
-
-    return convert
+@curried
+def _rnn_cell(
+    op_type: str,
+    g: GraphWriter,
+    x: str,
+    hx: str,
+    w_ih: str,
+    w_hh: str,
+    b_ih: str | None = None,
+    b_hh: str | None = None,
+) -> str:
+    total = g.op.Add(linear(g, x, w_ih, b_ih), linear(g, hx, w_hh, b_hh))
+    return op_named(g, op_type)(total)
 
 
 aten_table(_rnn_cell, {"tanh": "Tanh", "relu": "Relu"}, "aten.rnn_{}_cell.default")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from onnx import TensorProto
 
 from ..common.types import is_float
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import aten, aten_table
+from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import Operand
 from .binary import numeric_or_logical
 from .operands import BOOL, cast, choose, common_type, const, same_type, scalar_like
@@ -40,32 +39,25 @@ def _compared(g: GraphWriter, op_type: str, x: Operand, y: Operand) -> list[Tens
     return same_type(g, x, y, itype=itype)
 
 
-def _comparison(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
-        return op_named(g, op_type)(*_compared(g, op_type, x, y))
-
-    return convert
+@curried
+def _comparison(op_type: str, g: GraphWriter, x: Operand, y: Operand) -> str:
+    return op_named(g, op_type)(*_compared(g, op_type, x, y))
 
 
-def _logical(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, y: str) -> str:
-        return op_named(g, op_type)(cast(g, x, BOOL), cast(g, y, BOOL))
-
-    return convert
+@curried
+def _logical(op_type: str, g: GraphWriter, x: str, y: str) -> str:
+    return op_named(g, op_type)(cast(g, x, BOOL), cast(g, y, BOOL))
 
 
-def _shift(direction: str) -> Callable[..., str]:
+@curried
+def _shift(direction: str, g: GraphWriter, x: Operand, y: Operand) -> str:
     """A converter of shifts, as a product or a floor division: BitShift needs unsigned integers."""
-
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
-        itype = common_type(g, x, y)
-        a, b = same_type(g, x, y, itype=itype)
-        power = g.op.Pow(const(2, itype), b)
-        if direction == "LEFT":
-            return g.op.Mul(a, power)
-        return g.op.Div(g.op.Sub(a, g.op.Mod(a, power)), power)
-
-    return convert
+    itype = common_type(g, x, y)
+    a, b = same_type(g, x, y, itype=itype)
+    power = g.op.Pow(const(2, itype), b)
+    if direction == "LEFT":
+        return g.op.Mul(a, power)
+    return g.op.Div(g.op.Sub(a, g.op.Mod(a, power)), power)
 
 
 aten_table(_comparison, COMPARISONS, "aten.{}.Tensor", "aten.{}.Scalar")

@@ -16,7 +16,7 @@ import torch
 from ..common.types import to_onnx_type
 from ..writing.complex_names import COMPLEX, Complex
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
 from ..writing.symbols import int_vector
 from . import compare, doubles, index, reduce  # noqa: F401, converters called below
 from .binary import copysign
@@ -103,18 +103,15 @@ def expm1(g: GraphWriter, x: str) -> str:
     return g.op.Sub(exp(g, x), const([1, 0], g.get_type(x)))
 
 
-def _circular(names: tuple[str, str, str, str, int]) -> Callable[..., str]:
+@curried
+def _circular(names: tuple[str, str, str, str, int], g: GraphWriter, x: str) -> str:
     """f(a) g(b) + i s h(a) k(b), the formula of a sum of two angles, one of which is imaginary."""
     *op_types, sign = names
-
-    def convert(g: GraphWriter, x: str) -> str:
-        values = both(g, x)
-        pairs = zip(op_types, values * 2, strict=True)
-        f, other, h, k = (doubles.function(g, op_type, value) for op_type, value in pairs)
-        imaginary = g.op.Mul(h, k)
-        return joined(g, g.op.Mul(f, other), imaginary if sign > 0 else g.op.Neg(imaginary))
-
-    return convert
+    values = both(g, x)
+    pairs = zip(op_types, values * 2, strict=True)
+    f, other, h, k = (doubles.function(g, op_type, value) for op_type, value in pairs)
+    imaginary = g.op.Mul(h, k)
+    return joined(g, g.op.Mul(f, other), imaginary if sign > 0 else g.op.Neg(imaginary))
 
 
 _CIRCULAR = {
@@ -221,15 +218,12 @@ def ne(g: GraphWriter, x: Number, y: Number) -> str:
     return g.op.Not(eq(g, x, y))
 
 
-def _condition(row: tuple[str, str]) -> Callable[..., str]:
+@curried
+def _condition(row: tuple[str, str], g: GraphWriter, x: str) -> str:
     """A condition on real numbers, on one part or both."""
     name, join = row
     condition = real_converter(f"{name}.default")
-
-    def convert(g: GraphWriter, x: str) -> str:
-        return op_named(g, join)(*both(g, condition(g, x)))
-
-    return convert
+    return op_named(g, join)(*both(g, condition(g, x)))
 
 
 aten_table(
@@ -252,15 +246,12 @@ def not_zero(g: GraphWriter, x: str) -> str:
     return g.op.Or(*both(g, g.op.Cast(x, to=BOOL)))
 
 
-def _of_booleans(name: str) -> Callable[..., Any]:
+@curried
+def _of_booleans(name: str, g: GraphWriter, *args: Any, **kwargs: Any) -> Any:
     """A converter of a function that only distinguishes zero from other numbers."""
     real = real_converter(name)
-
-    def convert(g: GraphWriter, *args: Any, **kwargs: Any) -> Any:
-        given = [not_zero(g, a) if isinstance(a, str) else a for a in args]
-        return real(g, *given, **kwargs)
-
-    return convert
+    given = [not_zero(g, a) if isinstance(a, str) else a for a in args]
+    return real(g, *given, **kwargs)
 
 
 _BOOLEAN = (
@@ -292,17 +283,14 @@ def vecdot(
     return reduce.reduce(g, "ReduceSum", terms, dim - 1 if dim < 0 else dim, False)
 
 
-def _of_absolute_values(name: str) -> Callable[..., str]:
+@curried
+def _of_absolute_values(
+    name: str, g: GraphWriter, x: str, *args: Any, dtype: torch.dtype | None = None, **kwargs: Any
+) -> str:
     real = real_converter(name)
-
-    def convert(
-        g: GraphWriter, x: str, *args: Any, dtype: torch.dtype | None = None, **kwargs: Any
-    ) -> str:
-        y = abs_(g, x)
-        y = y if dtype is None else cast(g, y, to_onnx_type(dtype.to_real()))
-        return str(real(g, y, *args, **kwargs))
-
-    return convert
+    y = abs_(g, x)
+    y = y if dtype is None else cast(g, y, to_onnx_type(dtype.to_real()))
+    return str(real(g, y, *args, **kwargs))
 
 
 aten_table(
@@ -312,35 +300,30 @@ aten_table(
 )
 
 
-def _deviation(row: tuple[str, bool]) -> Callable[..., Any]:
+@curried
+def _deviation(row: tuple[str, bool], g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
     """A converter of a deviation: the variance is the sum of the variances of both parts."""
     overload, root = row
     real = real_converter(f"var.{overload}")
-
-    def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
-        total = g.op.Add(*(real(g, v, *args, **kwargs) for v in both(g, x)))
-        return g.op.Sqrt(total) if root else total
-
-    return convert
+    total = g.op.Add(*(real(g, v, *args, **kwargs) for v in both(g, x)))
+    return g.op.Sqrt(total) if root else total
 
 
-def _with_mean(row: tuple[str, bool]) -> Callable[..., Any]:
+@curried
+def _with_mean(
+    row: tuple[str, bool],
+    g: GraphWriter,
+    x: str,
+    dim: Any = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    **kwargs: Any,
+) -> list[str]:
     """A converter that returns the mean as a second result."""
     deviation, real = _deviation(row), real_converter("mean.dim")
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        dim: Any = None,
-        unbiased: bool = True,
-        keepdim: bool = False,
-        **kwargs: Any,
-    ) -> list[str]:
-        spread = deviation(g, x, dim, unbiased, keepdim, **kwargs)
-        axes = None if isinstance(dim, bool) else dim
-        return [spread, joined(g, *(real(g, v, axes, keepdim) for v in both(g, x)))]
-
-    return convert
+    spread = deviation(g, x, dim, unbiased, keepdim, **kwargs)
+    axes = None if isinstance(dim, bool) else dim
+    return [spread, joined(g, *(real(g, v, axes, keepdim) for v in both(g, x)))]
 
 
 for _overload in ("correction", "default", "dim"):

@@ -22,6 +22,7 @@ from ..writing.registry import (
     aten,
     aten_table,
     call_converter,
+    curried,
 )
 from ..writing.symbols import SymScalar, int_vector
 from . import (  # noqa: F401, converters called below
@@ -186,29 +187,30 @@ def _joined(g: GraphWriter, real: Any, imaginary: Any) -> Any:
     return joined(g, real, imaginary)
 
 
-def _each_part(row: tuple[str, tuple[str, ...]]) -> Converter:
+@curried
+def _each_part(
+    row: tuple[str, tuple[str, ...]],
+    g: GraphWriter,
+    *args: Any,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+    **kwargs: Any,
+) -> Any:
     """A converter of complex tensors that calls the one of real tensors twice."""
     name, values = row
     real = real_converter(name)
     signature = inspect.signature(real)
-
-    def convert(
-        g: GraphWriter, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
-    ) -> Any:
-        facts = _real_facts(expected)
-        results = []
-        for which in range(2):
-            bound = signature.bind(g, *args, **kwargs)
-            for key, value in bound.arguments.items():
-                if signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
-                    changed: Any = {k: _of_part(g, which, v, k in values) for k, v in value.items()}
-                else:
-                    changed = value if key == "g" else _of_part(g, which, value, key in values)
-                bound.arguments[key] = changed
-            results.append(call_converter(real, g, facts, bound.args[1:], bound.kwargs))
-        return _joined(g, *results)
-
-    return convert
+    facts = _real_facts(expected)
+    results = []
+    for which in range(2):
+        bound = signature.bind(g, *args, **kwargs)
+        for key, value in bound.arguments.items():
+            if signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
+                changed: Any = {k: _of_part(g, which, v, k in values) for k, v in value.items()}
+            else:
+                changed = value if key == "g" else _of_part(g, which, value, key in values)
+            bound.arguments[key] = changed
+        results.append(call_converter(real, g, facts, bound.args[1:], bound.kwargs))
+    return _joined(g, *results)
 
 
 @aten("complex.aten.as_strided.default", "complex.aten.as_strided_copy.default")
@@ -219,19 +221,16 @@ def as_strided(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> Any:
     return _each_part(("as_strided.default", ()))(g, x, *args, **kwargs)
 
 
-def _only_real(name: str) -> Converter:
+@curried
+def _only_real(
+    name: str, g: GraphWriter, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
+) -> str:
     """A converter whose results are real parts, the imaginary ones are zeros."""
     real = real_converter(name)
-
-    def convert(
-        g: GraphWriter, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
-    ) -> str:
-        given = [_of_part(g, 0, a, False) for a in args]
-        named = {k: _of_part(g, 0, v, False) for k, v in kwargs.items()}
-        made = call_converter(real, g, _real_facts(expected), given, named)
-        return joined(g, made, _nothing_like(g, made))
-
-    return convert
+    given = [_of_part(g, 0, a, False) for a in args]
+    named = {k: _of_part(g, 0, v, False) for k, v in kwargs.items()}
+    made = call_converter(real, g, _real_facts(expected), given, named)
+    return joined(g, made, _nothing_like(g, made))
 
 
 #: converter of real tensors -> its parameters that are axes
@@ -281,30 +280,32 @@ def _shifted(axes: int | Sequence[int]) -> int | list[int]:
     return [a - 1 if a < 0 else a for a in axes]
 
 
-def _on_parts(name: str, change: Callable[[dict[str, Any]], None]) -> Converter:
+@curried
+def _on_parts(
+    name: str,
+    change: Callable[[dict[str, Any]], None],
+    g: GraphWriter,
+    *args: Any,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+    **kwargs: Any,
+) -> Any:
     """A converter calling the one of real tensors on both parts, with other arguments.
 
     The only axis of a scalar would be the one of the parts.
     """
     real, on_scalar = real_converter(name), _each_part((name, ()))
     signature = inspect.signature(real)
-
-    def convert(
-        g: GraphWriter, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
-    ) -> Any:
-        if isinstance(args[0], str) and g.get_rank(args[0]) == 1:
-            return on_scalar(g, *args, expected=expected, **kwargs)
-        bound = signature.bind(g, *args, **kwargs)
-        bound.apply_defaults()
-        if isinstance(bound.arguments.get("dtype"), torch.dtype):
-            bound.arguments["dtype"] = bound.arguments["dtype"].to_real()
-            bound.arguments["x"] = as_complex(g, bound.arguments["x"], expected.type)
-        change(bound.arguments)
-        if "expected" in signature.parameters:
-            bound.arguments["expected"] = expected
-        return real(*bound.args, **bound.kwargs)
-
-    return convert
+    if isinstance(args[0], str) and g.get_rank(args[0]) == 1:
+        return on_scalar(g, *args, expected=expected, **kwargs)
+    bound = signature.bind(g, *args, **kwargs)
+    bound.apply_defaults()
+    if isinstance(bound.arguments.get("dtype"), torch.dtype):
+        bound.arguments["dtype"] = bound.arguments["dtype"].to_real()
+        bound.arguments["x"] = as_complex(g, bound.arguments["x"], expected.type)
+    change(bound.arguments)
+    if "expected" in signature.parameters:
+        bound.arguments["expected"] = expected
+    return real(*bound.args, **bound.kwargs)
 
 
 def _same_axes(row: tuple[str, tuple[str, ...]]) -> Converter:

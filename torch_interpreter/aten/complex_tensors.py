@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..writing.registry import (
     OutputFacts,
     aten,
     aten_table,
+    curried,
     find_converter,
 )
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector
@@ -113,23 +113,21 @@ def angle(g: GraphWriter, x: str) -> str:
 # -- one number at a time ------------------------------------------------------------------
 
 
-def _sum_of(op_type: str) -> Callable[..., str]:
+@curried
+def _sum_of(
+    op_type: str,
+    g: GraphWriter,
+    x: Number,
+    y: Number,
+    *,
+    alpha: Number = 1,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
     """A converter of a sum or a difference."""
-
-    def convert(
-        g: GraphWriter,
-        x: Number,
-        y: Number,
-        *,
-        alpha: Number = 1,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-    ) -> str:
-        itype = expected.type
-        if alpha != 1:
-            y = Complex(mul(g, as_name(g, y, itype), alpha, expected=expected))
-        return op_named(g, op_type)(*(as_complex(g, v, itype) for v in (x, y)))
-
-    return convert
+    itype = expected.type
+    if alpha != 1:
+        y = Complex(mul(g, as_name(g, y, itype), alpha, expected=expected))
+    return op_named(g, op_type)(*(as_complex(g, v, itype) for v in (x, y)))
 
 
 def as_name(g: GraphWriter, x: Number, itype: int) -> Complex:

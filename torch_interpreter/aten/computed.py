@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..writing.graph_writer import GraphWriter, constant
-from ..writing.registry import aten_table
+from ..writing.registry import aten_table, curried
 
 _WINDOWS = ("bartlett", "blackman", "hamming", "kaiser")
 _FUNCTIONS = [
@@ -21,16 +20,13 @@ _FUNCTIONS = [
 ]
 
 
-def _computed(name: str) -> Callable[..., str]:
+@curried
+def _computed(name: str, g: GraphWriter, *args: Any, **kwargs: Any) -> str:
     packet, overload = name.split(".")
     operator = getattr(getattr(torch.ops.aten, packet), overload)
-
-    def convert(g: GraphWriter, *args: Any, **kwargs: Any) -> str:
-        if any(isinstance(a, str) for a in args):
-            raise ValueError(f"{name} needs numbers known before the model runs, not {list(args)}")
-        return constant(g, operator(*args, **{**kwargs, "device": "cpu"}).numpy())
-
-    return convert
+    if any(isinstance(a, str) for a in args):
+        raise ValueError(f"{name} needs numbers known before the model runs, not {list(args)}")
+    return constant(g, operator(*args, **{**kwargs, "device": "cpu"}).numpy())
 
 
 aten_table(_computed, {name: name for name in _FUNCTIONS}, "aten.{}")

@@ -21,7 +21,7 @@ from ..common.types import (
     to_torch_type,
 )
 from ..writing.graph_writer import GraphWriter, Tensor, constant, op_named
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
 from ..writing.symbols import Operand, Size, SymScalar, dims_of, scalar0d, shape_tensor, vector1d
 from .operands import FLOAT, INT64, cast, const, f64, sample, shape_tensor_of
 
@@ -129,31 +129,28 @@ def new_full(
     return constant_of_shape(g, size, fill_value, _dtype_like(g, x, dtype))
 
 
-def _filled(value: int) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        size: Sequence[Size],
-        *_: Ignored,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-        **kwargs: Any,
-    ) -> str:
-        return full(g, size, value, expected=expected, **kwargs)
-
-    return convert
-
-
-def _filled_like(value: int) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, **kwargs: Any) -> str:
-        return full_like(g, x, value, **kwargs)
-
-    return convert
+@curried
+def _filled(
+    value: int,
+    g: GraphWriter,
+    size: Sequence[Size],
+    *_: Ignored,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+    **kwargs: Any,
+) -> str:
+    return full(g, size, value, expected=expected, **kwargs)
 
 
-def _new_filled(value: int) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, size: Sequence[Size], *_: Ignored, **kwargs: Any) -> str:
-        return new_full(g, x, size, value, **kwargs)
+@curried
+def _filled_like(value: int, g: GraphWriter, x: str, **kwargs: Any) -> str:
+    return full_like(g, x, value, **kwargs)
 
-    return convert
+
+@curried
+def _new_filled(
+    value: int, g: GraphWriter, x: str, size: Sequence[Size], *_: Ignored, **kwargs: Any
+) -> str:
+    return new_full(g, x, size, value, **kwargs)
 
 
 # an uninitialised tensor may hold anything: zeros are as good and reproducible
@@ -296,40 +293,37 @@ def eye(
     return cast(g, g.op.EyeLike(zeros, dtype=made), itype)
 
 
-def _triangle_indices(fct: Callable[[int, int, int], torch.Tensor]) -> Callable[..., str]:
+@curried
+def _triangle_indices(
+    fct: Callable[[int, int, int], torch.Tensor],
+    g: GraphWriter,
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: torch.dtype = torch.int64,
+    **_: Ignored,
+) -> str:
     """A converter whose result is a constant, for known sizes."""
-
-    def convert(
-        g: GraphWriter,
-        row: int,
-        col: int,
-        offset: int = 0,
-        *,
-        dtype: torch.dtype = torch.int64,
-        **_: Ignored,
-    ) -> str:
-        itype = to_onnx_type(dtype)
-        return constant(g, fct(row, col, offset).numpy().astype(to_numpy_type(itype)))
-
-    return convert
+    itype = to_onnx_type(dtype)
+    return constant(g, fct(row, col, offset).numpy().astype(to_numpy_type(itype)))
 
 
 aten("aten.tril_indices.default")(_triangle_indices(torch.tril_indices))
 aten("aten.triu_indices.default")(_triangle_indices(torch.triu_indices))
 
 
-def _random(op_type: str) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        size: Sequence[Size],
-        *,
-        dtype: torch.dtype | None = None,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-        **_: Ignored,
-    ) -> str:
-        return drawn(g, op_type, size, _dtype(dtype, expected))
-
-    return convert
+@curried
+def _random(
+    op_type: str,
+    g: GraphWriter,
+    size: Sequence[Size],
+    *,
+    dtype: torch.dtype | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+    **_: Ignored,
+) -> str:
+    return drawn(g, op_type, size, _dtype(dtype, expected))
 
 
 def drawn(g: GraphWriter, op_type: str, size: Sequence[Size], itype: int, **bounds: float) -> str:
@@ -340,11 +334,11 @@ def drawn(g: GraphWriter, op_type: str, size: Sequence[Size], itype: int, **boun
     return op_named(g, f"{op_type}Like")(zeros, dtype=itype, **bounds)
 
 
-def _random_like(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, *, dtype: torch.dtype | None = None, **_: Ignored) -> str:
-        return op_named(g, op_type)(x, dtype=_dtype_like(g, x, dtype))
-
-    return convert
+@curried
+def _random_like(
+    op_type: str, g: GraphWriter, x: str, *, dtype: torch.dtype | None = None, **_: Ignored
+) -> str:
+    return op_named(g, op_type)(x, dtype=_dtype_like(g, x, dtype))
 
 
 aten("aten.rand.default")(_random("RandomUniform"))

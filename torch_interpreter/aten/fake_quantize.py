@@ -6,14 +6,13 @@ steps may go to the other one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from onnx import TensorProto
 
 from ..common.types import is_float
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
 from ..writing.symbols import int_vector
 from .operands import FLOAT, INT64, axis_of, cast, const
 
@@ -101,43 +100,41 @@ def _inside(
     return g.op.And(above, g.op.LessOrEqual(steps, const(high, FLOAT)))
 
 
-def _per_tensor(with_mask: bool) -> Callable[..., Any]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        scale: Value,
-        zero_point: Value,
-        quant_min: int,
-        quant_max: int,
-        *,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-    ) -> Any:
-        how = x, scale, zero_point, quant_min, quant_max, None
-        if not with_mask:
-            return _fake(g, *how)
-        return [_fake(g, *how), _inside(g, *how) if expected.is_used(1) else None]
+@curried
+def _per_tensor(
+    with_mask: bool,
+    g: GraphWriter,
+    x: str,
+    scale: Value,
+    zero_point: Value,
+    quant_min: int,
+    quant_max: int,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> Any:
+    how = x, scale, zero_point, quant_min, quant_max, None
+    if not with_mask:
+        return _fake(g, *how)
+    return [_fake(g, *how), _inside(g, *how) if expected.is_used(1) else None]
 
-    return convert
 
-
-def _per_channel(with_mask: bool) -> Callable[..., Any]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        scale: str,
-        zero_point: str,
-        axis: int,
-        quant_min: int,
-        quant_max: int,
-        *,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-    ) -> Any:
-        how = x, scale, zero_point, quant_min, quant_max, axis_of(axis, g.get_rank(x))
-        if not with_mask:
-            return _fake(g, *how)
-        return [_fake(g, *how), _inside(g, *how) if expected.is_used(1) else None]
-
-    return convert
+@curried
+def _per_channel(
+    with_mask: bool,
+    g: GraphWriter,
+    x: str,
+    scale: str,
+    zero_point: str,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> Any:
+    how = x, scale, zero_point, quant_min, quant_max, axis_of(axis, g.get_rank(x))
+    if not with_mask:
+        return _fake(g, *how)
+    return [_fake(g, *how), _inside(g, *how) if expected.is_used(1) else None]
 
 
 _BY_TENSOR = {

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter
-from ..writing.registry import aten_table
+from ..writing.registry import aten_table, curried
 from ..writing.symbols import Operand, int_vector
 from .operands import INT64, cast, const, f64, float_type, same_type
 from .special import DOUBLE
@@ -33,34 +33,31 @@ _FAMILIES: dict[str, Row] = {
 _SHIFTED = {f"shifted_{k}": row for k, row in _FAMILIES.items() if k.startswith("chebyshev")}
 
 
-def _polynomial(row: Row, shifted: bool) -> Callable[..., str]:
+@curried
+def _polynomial(row: Row, shifted: bool, g: GraphWriter, x: Operand, n: Operand) -> str:
     coefficients, (slope, offset) = row
+    itype = float_type(g, x, n)
+    a, b = broadcast_tensors(g, _tensors(g, x, n))
+    degree = g.op.Cast(b, to=INT64)
+    value = cast(g, a, DOUBLE)
+    if shifted:
+        value = g.op.Sub(g.op.Mul(value, f64(2)), f64(1))
+    first = g.op.Add(g.op.Mul(value, f64(slope)), f64(offset))
+    before = g.op.Mul(g.op.Cast(g.op.Equal(degree, degree), to=DOUBLE), f64(1))
+    known = g.op.Where(g.op.Greater(degree, const(0, INT64)), first, before)
+    flat = g.op.Concat(g.op.Reshape(degree, int_vector([-1])), int_vector([1]), axis=0)
+    trips = g.op.Sub(g.op.ReduceMax(flat, keepdims=0), const(1, INT64))
 
-    def convert(g: GraphWriter, x: Operand, n: Operand) -> str:
-        itype = float_type(g, x, n)
-        a, b = broadcast_tensors(g, _tensors(g, x, n))
-        degree = g.op.Cast(b, to=INT64)
-        value = cast(g, a, DOUBLE)
-        if shifted:
-            value = g.op.Sub(g.op.Mul(value, f64(2)), f64(1))
-        first = g.op.Add(g.op.Mul(value, f64(slope)), f64(offset))
-        before = g.op.Mul(g.op.Cast(g.op.Equal(degree, degree), to=DOUBLE), f64(1))
-        known = g.op.Where(g.op.Greater(degree, const(0, INT64)), first, before)
-        flat = g.op.Concat(g.op.Reshape(degree, int_vector([-1])), int_vector([1]), axis=0)
-        trips = g.op.Sub(g.op.ReduceMax(flat, keepdims=0), const(1, INT64))
+    def step(i: Value, p: Value, q: Value, known: Value) -> list[Value]:
+        k, op = i + 1, i.op
+        at = op.Cast(k, to=DOUBLE)
+        a, b, c, d = (at * v + u for u, v in zip(*[iter(coefficients)] * 2, strict=True))
+        next_q = ((a * value + b) * q - c * p) / d
+        return [q, next_q, op.Where(op.Less(k, degree), next_q, known)]
 
-        def step(i: Value, p: Value, q: Value, known: Value) -> list[Value]:
-            k, op = i + 1, i.op
-            at = op.Cast(k, to=DOUBLE)
-            a, b, c, d = (at * v + u for u, v in zip(*[iter(coefficients)] * 2, strict=True))
-            next_q = ((a * value + b) * q - c * p) / d
-            return [q, next_q, op.Where(op.Less(k, degree), next_q, known)]
-
-        found = loop(g, step, trips, before, first, known)[2]
-        negative = g.op.Less(degree, const(0, INT64))
-        return cast(g, g.op.Where(negative, f64(0), found), itype)
-
-    return convert
+    found = loop(g, step, trips, before, first, known)[2]
+    negative = g.op.Less(degree, const(0, INT64))
+    return cast(g, g.op.Where(negative, f64(0), found), itype)
 
 
 def _tensors(g: GraphWriter, x: Operand, n: Operand) -> list[str]:

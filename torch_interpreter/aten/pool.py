@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..writing.graph_writer import GraphWriter, op_named, several
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, curried
 from ..writing.symbols import Size, dim_of, int_vector
 from .adaptive import adaptive_bounds, adaptive_with_indices, windows_of
 from .conv import Ints, batched, spatial
@@ -99,58 +99,52 @@ def _cut_before_late_windows(g: GraphWriter, x: str, attributes: dict[str, Any],
     return g.op.Slice(x, *(int_vector(v) for v in bounds))
 
 
-def _max_pool(n: int) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
-        attributes = _max_attributes(n, *args, **kwargs)
-        attributes = _without_late_windows(attributes, integers(g.get_shape(x)[-n:]))
-        return batched(g, x, n + 2, lambda image: g.op.MaxPool(image, **attributes))
-
-    return convert
+@curried
+def _max_pool(n: int, g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
+    attributes = _max_attributes(n, *args, **kwargs)
+    attributes = _without_late_windows(attributes, integers(g.get_shape(x)[-n:]))
+    return batched(g, x, n + 2, lambda image: g.op.MaxPool(image, **attributes))
 
 
-def _max_pool_with_indices(n: int) -> Callable[..., list[str]]:
+@curried
+def _max_pool_with_indices(n: int, g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> list[str]:
     """A converter of max_pool: torch's indices are flat in each channel, ONNX's in the tensor."""
-
-    def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> list[str]:
-        attributes = _max_attributes(n, *args, **kwargs)
-        attributes = _without_late_windows(attributes, integers(g.get_shape(x)[-n:]))
-        unbatched = g.get_rank(x) == n + 1
-        image = g.op.UnsqueezeAnyOpset(x, int_vector([0])) if unbatched else x
-        values, flat = several(g, "MaxPool", 2, image, **attributes)
-        sizes = g.op.Shape(image, start=2)
-        channel = g.op.ReduceProd(sizes, keepdims=0)
-        results = [values, g.op.Mod(flat, channel)]
-        if unbatched:
-            return [g.op.SqueezeAnyOpset(r, int_vector([0])) for r in results]
-        return results
-
-    return convert
+    attributes = _max_attributes(n, *args, **kwargs)
+    attributes = _without_late_windows(attributes, integers(g.get_shape(x)[-n:]))
+    unbatched = g.get_rank(x) == n + 1
+    image = g.op.UnsqueezeAnyOpset(x, int_vector([0])) if unbatched else x
+    values, flat = several(g, "MaxPool", 2, image, **attributes)
+    sizes = g.op.Shape(image, start=2)
+    channel = g.op.ReduceProd(sizes, keepdims=0)
+    results = [values, g.op.Mod(flat, channel)]
+    if unbatched:
+        return [g.op.SqueezeAnyOpset(r, int_vector([0])) for r in results]
+    return results
 
 
-def _avg_pool(n: int) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        kernel_size: Ints,
-        stride: Ints = (),
-        padding: Ints = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> str:
-        attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
-        attributes["count_include_pad"] = int(count_include_pad or divisor_override is not None)
-        if divisor_override is None:
-            x = _cut_before_late_windows(g, x, attributes, n)
-        elif ceil_mode:
-            return _sum_of_whole_windows(g, x, attributes, n, divisor_override)
-        mean = batched(g, x, n + 2, lambda image: g.op.AveragePool(image, **attributes))
-        if divisor_override is None:
-            return mean
-        area = math.prod(attributes["kernel_shape"])
-        return g.op.Mul(mean, const(area / divisor_override, g.get_type(x)))
-
-    return convert
+@curried
+def _avg_pool(
+    n: int,
+    g: GraphWriter,
+    x: str,
+    kernel_size: Ints,
+    stride: Ints = (),
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> str:
+    attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
+    attributes["count_include_pad"] = int(count_include_pad or divisor_override is not None)
+    if divisor_override is None:
+        x = _cut_before_late_windows(g, x, attributes, n)
+    elif ceil_mode:
+        return _sum_of_whole_windows(g, x, attributes, n, divisor_override)
+    mean = batched(g, x, n + 2, lambda image: g.op.AveragePool(image, **attributes))
+    if divisor_override is None:
+        return mean
+    area = math.prod(attributes["kernel_shape"])
+    return g.op.Mul(mean, const(area / divisor_override, g.get_type(x)))
 
 
 def _sum_of_whole_windows(
@@ -180,37 +174,35 @@ def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> l
     return None if any(s % t for s, t in pairs) else [s // t for s, t in pairs]
 
 
-def _adaptive(n: int, pool: str, reduction: str) -> Callable[..., str]:
+@curried
+def _adaptive(
+    n: int,
+    pool: str,
+    reduction: str,
+    g: GraphWriter,
+    x: str,
+    output_size: Size | Sequence[Size | None],
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
     """A converter: a reduction for an output of size 1, a pooling when sizes are multiples."""
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        output_size: Size | Sequence[Size | None],
-        *,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-    ) -> str:
-        rank = g.get_rank(x)
-        axes = list(range(rank - n, rank))
-        shape = g.get_shape(x)[-n:]
-        sizes = [output_size] if isinstance(output_size, int | str) else list(output_size)
-        sizes = sizes * n if len(sizes) == 1 else sizes
-        # None stands for the size of the input, which torch writes when it is symbolic
-        known = [None] * n if expected.shape is None else expected.shape[-n:]
-        targets = [
-            s if t is None or s == e else t for s, t, e in zip(shape, sizes, known, strict=True)
-        ]
-        if all(t == 1 for t in targets):
-            return reduce(g, reduction, x, axes, True)
-        if targets == list(shape):
-            return x
-        kernel = _exact_kernel(shape, targets)
-        if kernel is not None:
-            call = op_named(g, pool)
-            return batched(g, x, n + 2, lambda v: call(v, kernel_shape=kernel, strides=kernel))
-        return _adaptive_by_axis(g, x, axes, targets, reduction)
-
-    return convert
+    rank = g.get_rank(x)
+    axes = list(range(rank - n, rank))
+    shape = g.get_shape(x)[-n:]
+    sizes = [output_size] if isinstance(output_size, int | str) else list(output_size)
+    sizes = sizes * n if len(sizes) == 1 else sizes
+    # None stands for the size of the input, which torch writes when it is symbolic
+    known = [None] * n if expected.shape is None else expected.shape[-n:]
+    targets = [s if t is None or s == e else t for s, t, e in zip(shape, sizes, known, strict=True)]
+    if all(t == 1 for t in targets):
+        return reduce(g, reduction, x, axes, True)
+    if targets == list(shape):
+        return x
+    kernel = _exact_kernel(shape, targets)
+    if kernel is not None:
+        call = op_named(g, pool)
+        return batched(g, x, n + 2, lambda v: call(v, kernel_shape=kernel, strides=kernel))
+    return _adaptive_by_axis(g, x, axes, targets, reduction)
 
 
 def _adaptive_by_axis(
@@ -262,27 +254,25 @@ def _flat(g: GraphWriter, x: str) -> str:
     return g.op.Reshape(x, int_vector([-1]))
 
 
-def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
+@curried
+def _adaptive_max(
+    n: int,
+    g: GraphWriter,
+    x: str,
+    output_size: Sequence[Size],
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> list[str | None]:
     """A converter of adaptive max pooling."""
     values_only = _adaptive(n, "MaxPool", "ReduceMax")
     with_indices = _max_pool_with_indices(n)
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        output_size: Sequence[Size],
-        *,
-        expected: OutputFacts = UNKNOWN_OUTPUTS,
-    ) -> list[str | None]:
-        if not expected.is_used(1):
-            return [values_only(g, x, output_size, expected=expected), None]
-        sizes = list(output_size) * (n if len(output_size) == 1 else 1)
-        kernel = _exact_kernel(g.get_shape(x)[-n:], sizes)
-        if kernel is not None and 0 not in g.get_shape(x):
-            return [*with_indices(g, x, kernel)]
-        return adaptive_with_indices(g, x, sizes)
-
-    return convert
+    if not expected.is_used(1):
+        return [values_only(g, x, output_size, expected=expected), None]
+    sizes = list(output_size) * (n if len(output_size) == 1 else 1)
+    kernel = _exact_kernel(g.get_shape(x)[-n:], sizes)
+    if kernel is not None and 0 not in g.get_shape(x):
+        return [*with_indices(g, x, kernel)]
+    return adaptive_with_indices(g, x, sizes)
 
 
 for _n in (1, 2, 3):

@@ -7,10 +7,10 @@ the product by the transposed matrix, which is a constant when the sizes are kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..writing.graph_writer import GraphWriter
-from ..writing.registry import aten
+from ..writing.registry import aten, curried
 from ..writing.symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
 from .adaptive import Windows, adaptive_bounds, windows_of
 from .conv import Ints
@@ -41,93 +41,88 @@ def _weights(
     return counted if length is None else g.op.Div(counted, cast(g, length, itype))
 
 
-def _avg_pool_backward(n: int) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        grad: str,
-        x: str,
-        kernel_size: Ints,
-        stride: Ints,
-        padding: Ints,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ) -> str:
-        rank, itype = g.get_rank(x), g.get_type(grad)
-        attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
-        columns = zip(*(attributes[k] for k in ("kernel_shape", "strides", "pads")), strict=False)
-        if divisor_override is not None:
-            grad = g.op.Div(grad, const(divisor_override, itype))
-        for axis, (k, s, p) in enumerate(columns, rank - n):
-            row = _windows(g, grad, x, axis)
-            start = g.op.Sub(g.op.Mul(row.place, const(s, INT64)), const(p, INT64))
-            stop = g.op.Add(row.size, const(p, INT64))
-            end = g.op.Min(g.op.Add(start, const(k, INT64)), stop)
-            length = None
-            if divisor_override is None and count_include_pad:
-                length = g.op.Sub(end, start)
-            elif divisor_override is None:
-                first = g.op.Max(start, int_vector([0]))
-                length = g.op.Sub(g.op.Min(end, row.size), first)
-            grad = _spread(g, grad, axis, _weights(g, row, start, end, length, itype))
-        return grad
-
-    return convert
-
-
-def _adaptive_avg_pool_backward(n: int) -> Callable[..., str]:
-    def convert(g: GraphWriter, grad: str, x: str) -> str:
-        rank, itype = g.get_rank(x), g.get_type(grad)
-        for axis in range(rank - n, rank):
-            row = _windows(g, grad, x, axis)
-            start, last = adaptive_bounds(g, row)
-            end = g.op.Add(last, const(1, INT64))
-            weights = _weights(g, row, start, end, g.op.Sub(end, start), itype)
-            grad = _spread(g, grad, axis, weights)
-        return grad
-
-    return convert
+@curried
+def _avg_pool_backward(
+    n: int,
+    g: GraphWriter,
+    grad: str,
+    x: str,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> str:
+    rank, itype = g.get_rank(x), g.get_type(grad)
+    attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
+    columns = zip(*(attributes[k] for k in ("kernel_shape", "strides", "pads")), strict=False)
+    if divisor_override is not None:
+        grad = g.op.Div(grad, const(divisor_override, itype))
+    for axis, (k, s, p) in enumerate(columns, rank - n):
+        row = _windows(g, grad, x, axis)
+        start = g.op.Sub(g.op.Mul(row.place, const(s, INT64)), const(p, INT64))
+        stop = g.op.Add(row.size, const(p, INT64))
+        end = g.op.Min(g.op.Add(start, const(k, INT64)), stop)
+        length = None
+        if divisor_override is None and count_include_pad:
+            length = g.op.Sub(end, start)
+        elif divisor_override is None:
+            first = g.op.Max(start, int_vector([0]))
+            length = g.op.Sub(g.op.Min(end, row.size), first)
+        grad = _spread(g, grad, axis, _weights(g, row, start, end, length, itype))
+    return grad
 
 
-def _replication_pad_backward(n: int) -> Callable[..., str]:
+@curried
+def _adaptive_avg_pool_backward(n: int, g: GraphWriter, grad: str, x: str) -> str:
+    rank, itype = g.get_rank(x), g.get_type(grad)
+    for axis in range(rank - n, rank):
+        row = _windows(g, grad, x, axis)
+        start, last = adaptive_bounds(g, row)
+        end = g.op.Add(last, const(1, INT64))
+        weights = _weights(g, row, start, end, g.op.Sub(end, start), itype)
+        grad = _spread(g, grad, axis, weights)
+    return grad
+
+
+@curried
+def _replication_pad_backward(
+    n: int, g: GraphWriter, grad: str, x: str, padding: Sequence[int]
+) -> str:
     """A converter: every element gets the gradients of its copies; the last axis is first."""
-
-    def convert(g: GraphWriter, grad: str, x: str, padding: Sequence[int]) -> str:
-        rank, itype = g.get_rank(x), g.get_type(grad)
-        for i in range(n):
-            row = _windows(g, grad, x, rank - 1 - i)
-            place = g.op.Sub(row.place, const(padding[2 * i], INT64))
-            place = g.op.Max(place, int_vector([0]))
-            copied = g.op.Min(place, g.op.Sub(row.size, const(1, INT64)))
-            weights = cast(g, g.op.Equal(row.element, copied), itype)
-            grad = _spread(g, grad, rank - 1 - i, weights)
-        return grad
-
-    return convert
+    rank, itype = g.get_rank(x), g.get_type(grad)
+    for i in range(n):
+        row = _windows(g, grad, x, rank - 1 - i)
+        place = g.op.Sub(row.place, const(padding[2 * i], INT64))
+        place = g.op.Max(place, int_vector([0]))
+        copied = g.op.Min(place, g.op.Sub(row.size, const(1, INT64)))
+        weights = cast(g, g.op.Equal(row.element, copied), itype)
+        grad = _spread(g, grad, rank - 1 - i, weights)
+    return grad
 
 
-def _max_pool_backward(n: int) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        grad: str,
-        x: str,
-        kernel_size: Ints,
-        stride: Ints,
-        padding: Ints,
-        dilation: Ints,
-        ceil_mode: bool,
-        indices: str,
-    ) -> str:
-        """The gradient of a window goes to its largest element, and windows may share it."""
-        dims = dims_of(g, x)
-        rows: Size = product(g, dims[:-n])
-        zeros = constant_of_shape(g, [rows, product(g, dims[-n:])], 0, g.get_type(grad))
-        flat = shape_tensor(g, [rows, -1])
-        places, values = g.op.Reshape(indices, flat), g.op.Reshape(grad, flat)
-        added = g.op.ScatterElements(zeros, places, values, axis=1, reduction="add")
-        return g.op.Reshape(added, shape_tensor_of(g, x))
-
-    return convert
+@curried
+def _max_pool_backward(
+    n: int,
+    g: GraphWriter,
+    grad: str,
+    x: str,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    indices: str,
+) -> str:
+    """The gradient of a window goes to its largest element, and windows may share it."""
+    dims = dims_of(g, x)
+    rows: Size = product(g, dims[:-n])
+    zeros = constant_of_shape(g, [rows, product(g, dims[-n:])], 0, g.get_type(grad))
+    flat = shape_tensor(g, [rows, -1])
+    places, values = g.op.Reshape(indices, flat), g.op.Reshape(grad, flat)
+    added = g.op.ScatterElements(zeros, places, values, axis=1, reduction="add")
+    return g.op.Reshape(added, shape_tensor_of(g, x))
 
 
 for _n in (2, 3):

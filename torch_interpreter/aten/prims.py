@@ -10,7 +10,14 @@ import torch
 
 from ..common.types import is_integer
 from ..writing.graph_writer import GraphWriter
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
+from ..writing.registry import (
+    UNKNOWN_OUTPUTS,
+    OutputFacts,
+    aten,
+    aten_table,
+    curried,
+    find_converter,
+)
 from ..writing.symbols import Operand, Size, int_vector, shape_tensor
 from . import activation, binary, compare, creation, reduce, unary, view  # noqa: F401, registers
 from .operands import common_type, identity, reshape
@@ -47,19 +54,18 @@ def div(g: GraphWriter, x: Operand, y: Operand) -> str:
     return binary.div_mode(g, x, y, "trunc" if is_integer(common_type(g, x, y)) else None)
 
 
-def _reduction(fct: Callable[..., str]) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        dims: Sequence[int] | None,
-        *,
-        output_dtype: torch.dtype | None = None,
-        **_: Any,
-    ) -> str:
-        x = x if output_dtype is None else creation.convert_element_type(g, x, output_dtype)
-        return fct(g, x, dims)
-
-    return convert
+@curried
+def _reduction(
+    fct: Callable[..., str],
+    g: GraphWriter,
+    x: str,
+    dims: Sequence[int] | None,
+    *,
+    output_dtype: torch.dtype | None = None,
+    **_: Any,
+) -> str:
+    x = x if output_dtype is None else creation.convert_element_type(g, x, output_dtype)
+    return fct(g, x, dims)
 
 
 _REDUCTIONS = {"prod": reduce.prod, "sum": reduce.sum_, "amax": reduce.amax, "amin": reduce.amin}

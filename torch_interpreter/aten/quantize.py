@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from onnx import TensorProto
 
 from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import aten, aten_table
+from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import int_vector
 from .operands import FLOAT, cast, const
 
@@ -34,50 +33,43 @@ def _check(g: GraphWriter, itype: int, types: tuple[int, ...]) -> None:
         raise ValueError(f"{name} is no type of QuantizeLinear in opset {g.main_opset}{later}")
 
 
-def _quantize(by_channel: bool) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        scale: str | float,
-        zero_point: str | int,
-        *rest: Any,
-    ) -> str:
-        *axis, low, high, dtype = rest
-        itype = to_onnx_type(dtype)
-        _check(g, itype, (*_BYTES, *_FIRST_OPSET))
-        operands = [
-            _parameter(g, scale, FLOAT, by_channel),
-            _parameter(g, zero_point, itype, by_channel),
-        ]
-        options = {"axis": axis[0]} if by_channel else {}
-        found = g.op.QuantizeLinear(cast(g, x, FLOAT), *operands, **options)
-        info = torch.iinfo(dtype)
-        if (low, high) == (info.min, info.max):
-            return found
-        return g.op.Clip(found, const(low, itype), const(high, itype))
-
-    return convert
+@curried
+def _quantize(
+    by_channel: bool, g: GraphWriter, x: str, scale: str | float, zero_point: str | int, *rest: Any
+) -> str:
+    *axis, low, high, dtype = rest
+    itype = to_onnx_type(dtype)
+    _check(g, itype, (*_BYTES, *_FIRST_OPSET))
+    operands = [
+        _parameter(g, scale, FLOAT, by_channel),
+        _parameter(g, zero_point, itype, by_channel),
+    ]
+    options = {"axis": axis[0]} if by_channel else {}
+    found = g.op.QuantizeLinear(cast(g, x, FLOAT), *operands, **options)
+    info = torch.iinfo(dtype)
+    if (low, high) == (info.min, info.max):
+        return found
+    return g.op.Clip(found, const(low, itype), const(high, itype))
 
 
-def _dequantize(by_channel: bool) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        scale: str | float,
-        zero_point: str | int | None,
-        *rest: Any,
-        out_dtype: torch.dtype | None = None,
-    ) -> str:
-        itype = g.get_type(x)
-        _check(g, itype, (*_BYTES, *_FIRST_OPSET, TensorProto.INT32))
-        operands = [_parameter(g, scale, FLOAT, by_channel)]
-        if zero_point is not None and (itype != TensorProto.INT32 or zero_point != 0):
-            operands.append(_parameter(g, zero_point, itype, by_channel))
-        options = {"axis": rest[0]} if by_channel else {}
-        found = g.op.DequantizeLinear(x, *operands, **options)
-        return found if out_dtype is None else cast(g, found, to_onnx_type(out_dtype))
-
-    return convert
+@curried
+def _dequantize(
+    by_channel: bool,
+    g: GraphWriter,
+    x: str,
+    scale: str | float,
+    zero_point: str | int | None,
+    *rest: Any,
+    out_dtype: torch.dtype | None = None,
+) -> str:
+    itype = g.get_type(x)
+    _check(g, itype, (*_BYTES, *_FIRST_OPSET, TensorProto.INT32))
+    operands = [_parameter(g, scale, FLOAT, by_channel)]
+    if zero_point is not None and (itype != TensorProto.INT32 or zero_point != 0):
+        operands.append(_parameter(g, zero_point, itype, by_channel))
+    options = {"axis": rest[0]} if by_channel else {}
+    found = g.op.DequantizeLinear(x, *operands, **options)
+    return found if out_dtype is None else cast(g, found, to_onnx_type(out_dtype))
 
 
 _NAMES = {"tensor.default": False, "tensor.tensor": False, "channel.default": True}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..writing.graph_writer import GraphWriter, several
-from ..writing.registry import aten_table
+from ..writing.registry import aten_table, curried
 from ..writing.symbols import int_vector
 from .operands import cast
 from .projected_lstm import going_on, projected_lstm
@@ -51,75 +51,71 @@ def _weights(
     return [*made, _stacked(g, biases)]
 
 
-def _recurrent(row: tuple[str, tuple[int, ...], dict[str, Any]]) -> Callable[..., list[str]]:
+@curried
+def _recurrent(
+    row: tuple[str, tuple[int, ...], dict[str, Any]],
+    g: GraphWriter,
+    x: str,
+    hx: str | Sequence[str],
+    params: Sequence[str],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[str]:
     of_lengths = _of_lengths(row)
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        hx: str | Sequence[str],
-        params: Sequence[str],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> list[str]:
-        y = g.op.Transpose(x, perm=[1, 0, 2]) if batch_first else x
-        options = has_biases, num_layers, dropout, train, bidirectional
-        y, *last = of_lengths(g, y, None, hx, params, *options)
-        return [g.op.Transpose(y, perm=[1, 0, 2]) if batch_first else y, *last]
-
-    return convert
+    y = g.op.Transpose(x, perm=[1, 0, 2]) if batch_first else x
+    options = has_biases, num_layers, dropout, train, bidirectional
+    y, *last = of_lengths(g, y, None, hx, params, *options)
+    return [g.op.Transpose(y, perm=[1, 0, 2]) if batch_first else y, *last]
 
 
-def _of_lengths(row: tuple[str, tuple[int, ...], dict[str, Any]]) -> Callable[..., list[str]]:
+@curried
+def _of_lengths(
+    row: tuple[str, tuple[int, ...], dict[str, Any]],
+    g: GraphWriter,
+    x: str,
+    lengths: str | None,
+    hx: str | Sequence[str],
+    params: Sequence[str],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> list[str]:
     """A converter of a layer whose sequences have several lengths, time first."""
     op_type, order, attributes = row
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        lengths: str | None,
-        hx: str | Sequence[str],
-        params: Sequence[str],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-    ) -> list[str]:
-        states = [hx] if isinstance(hx, str) else list(hx)
-        directions, size = 1 + bidirectional, int(g.get_shape(states[-1])[2])
-        n = len(params) // (num_layers * directions)
-        projected = n > (4 if has_biases else 2)
-        options = {
-            **{k: v * directions for k, v in attributes.items() if isinstance(v, list)},
-            **{k: v for k, v in attributes.items() if not isinstance(v, list)},
-            "hidden_size": size,
-            "direction": "bidirectional" if bidirectional else "forward",
-        }
-        steps = None if lengths is None else cast(g, lengths, TensorProto.INT32)
-        alive = going_on(g, x, lengths) if projected else ""
-        y = x
-        last: list[list[str]] = [[] for _ in states]
-        for layer in range(num_layers):
-            first = layer * directions
-            own = [list(params[(first + d) * n : (first + d + 1) * n]) for d in range(directions)]
-            bounds = int_vector([first]), int_vector([first + directions]), int_vector([0])
-            begin = [s if num_layers == 1 else g.op.Slice(s, *bounds) for s in states]
-            if projected:
-                y, *ends = projected_lstm(g, y, alive, begin, own)
-            else:
-                inputs = [y, *_weights(g, own, order), steps, *begin]
-                y, *ends = several(g, op_type, 1 + len(states), *inputs, **options)
-                y = _joined_directions(g, y, size * directions)
-            for seen, end in zip(last, ends, strict=True):
-                seen.append(end)
-        return [y, *(v[0] if len(v) == 1 else g.op.Concat(*v, axis=0) for v in last)]
-
-    return convert
+    states = [hx] if isinstance(hx, str) else list(hx)
+    directions, size = 1 + bidirectional, int(g.get_shape(states[-1])[2])
+    n = len(params) // (num_layers * directions)
+    projected = n > (4 if has_biases else 2)
+    options = {
+        **{k: v * directions for k, v in attributes.items() if isinstance(v, list)},
+        **{k: v for k, v in attributes.items() if not isinstance(v, list)},
+        "hidden_size": size,
+        "direction": "bidirectional" if bidirectional else "forward",
+    }
+    steps = None if lengths is None else cast(g, lengths, TensorProto.INT32)
+    alive = going_on(g, x, lengths) if projected else ""
+    y = x
+    last: list[list[str]] = [[] for _ in states]
+    for layer in range(num_layers):
+        first = layer * directions
+        own = [list(params[(first + d) * n : (first + d + 1) * n]) for d in range(directions)]
+        bounds = int_vector([first]), int_vector([first + directions]), int_vector([0])
+        begin = [s if num_layers == 1 else g.op.Slice(s, *bounds) for s in states]
+        if projected:
+            y, *ends = projected_lstm(g, y, alive, begin, own)
+        else:
+            inputs = [y, *_weights(g, own, order), steps, *begin]
+            y, *ends = several(g, op_type, 1 + len(states), *inputs, **options)
+            y = _joined_directions(g, y, size * directions)
+        for seen, end in zip(last, ends, strict=True):
+            seen.append(end)
+    return [y, *(v[0] if len(v) == 1 else g.op.Concat(*v, axis=0) for v in last)]
 
 
 def _joined_directions(g: GraphWriter, y: str, size: int) -> str:

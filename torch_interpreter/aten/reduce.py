@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from ..common.types import is_float, is_integer, to_onnx_type
 from ..writing.graph_writer import GraphWriter, op_named
-from ..writing.registry import aten, aten_table
+from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import Number, int_vector
 from .operands import BOOL, INT64, as_float, axes_of, axis_of, cast, const, operand, size_product
 
@@ -63,19 +63,18 @@ def _summed_type(g: GraphWriter, x: str, dtype: torch.dtype | None) -> int:
     return INT64 if itype == BOOL or is_integer(itype) else itype
 
 
-def _sum_like(op_type: str) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        dim: Dims = None,
-        keepdim: bool = False,
-        *,
-        dtype: torch.dtype | None = None,
-    ) -> str:
-        x = cast(g, x, _summed_type(g, x, dtype))
-        return reduce(g, op_type, x, dim, keepdim)
-
-    return convert
+@curried
+def _sum_like(
+    op_type: str,
+    g: GraphWriter,
+    x: str,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> str:
+    x = cast(g, x, _summed_type(g, x, dtype))
+    return reduce(g, op_type, x, dim, keepdim)
 
 
 sum_ = aten("aten.sum.dim_IntList", "aten.sum.default")(_sum_like("ReduceSum"))
@@ -96,16 +95,13 @@ def mean(
     return mean_of(g, x, dim, keepdim)
 
 
-def _extremum(op_type: str) -> Callable[..., str]:
+@curried
+def _extremum(op_type: str, g: GraphWriter, x: str, dim: Dims = None, keepdim: bool = False) -> str:
     """A converter of maximum or minimum; booleans are accepted from opset 20."""
-
-    def convert(g: GraphWriter, x: str, dim: Dims = None, keepdim: bool = False) -> str:
-        if g.get_type(x) != BOOL:
-            return reduce(g, op_type, x, dim, keepdim)
-        integers = cast(g, x, TensorProto.INT32)
-        return cast(g, reduce(g, op_type, integers, dim, keepdim), BOOL)
-
-    return convert
+    if g.get_type(x) != BOOL:
+        return reduce(g, op_type, x, dim, keepdim)
+    integers = cast(g, x, TensorProto.INT32)
+    return cast(g, reduce(g, op_type, integers, dim, keepdim), BOOL)
 
 
 amax = aten("aten.amax.default", "aten.max.default")(_extremum("ReduceMax"))
@@ -118,35 +114,38 @@ def aminmax(g: GraphWriter, x: str, *, dim: int | None = None, keepdim: bool = F
     return [amin(g, x, dim, keepdim), amax(g, x, dim, keepdim)]
 
 
-def _arg_extremum(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, dim: int | None = None, keepdim: bool = False) -> str:
-        rank = g.get_rank(x)
-        x = cast(g, x, TensorProto.INT32) if g.get_type(x) == BOOL else x
-        arg = op_named(g, op_type)
-        if dim is not None and rank:
-            return arg(x, axis=axis_of(dim, rank), keepdims=int(keepdim))
-        flat = g.op.Reshape(x, int_vector([-1]))
-        if not keepdim or rank < 2:
-            return arg(flat, axis=0, keepdims=int(keepdim and rank == 1))
-        return g.op.Reshape(arg(flat, axis=0), int_vector([1] * rank))
-
-    return convert
+@curried
+def _arg_extremum(
+    op_type: str, g: GraphWriter, x: str, dim: int | None = None, keepdim: bool = False
+) -> str:
+    rank = g.get_rank(x)
+    x = cast(g, x, TensorProto.INT32) if g.get_type(x) == BOOL else x
+    arg = op_named(g, op_type)
+    if dim is not None and rank:
+        return arg(x, axis=axis_of(dim, rank), keepdims=int(keepdim))
+    flat = g.op.Reshape(x, int_vector([-1]))
+    if not keepdim or rank < 2:
+        return arg(flat, axis=0, keepdims=int(keepdim and rank == 1))
+    return g.op.Reshape(arg(flat, axis=0), int_vector([1] * rank))
 
 
 argmax = aten("aten.argmax.default")(_arg_extremum("ArgMax"))
 argmin = aten("aten.argmin.default")(_arg_extremum("ArgMin"))
 
 
+@curried
 def _extremum_with_index(
-    value: Callable[..., str], index: Callable[..., str]
-) -> Callable[..., list[str]]:
-    def convert(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[str]:
-        return [
-            value(g, x, dim, keepdim),
-            index(g, x, dim, keepdim),
-        ]
-
-    return convert
+    value: Callable[..., str],
+    index: Callable[..., str],
+    g: GraphWriter,
+    x: str,
+    dim: int,
+    keepdim: bool = False,
+) -> list[str]:
+    return [
+        value(g, x, dim, keepdim),
+        index(g, x, dim, keepdim),
+    ]
 
 
 aten("aten.max.dim")(_extremum_with_index(amax, argmax))
@@ -200,44 +199,40 @@ def variance(g: GraphWriter, x: str, dim: Dims, correction: Number | None, keepd
     return g.op.Div(total, count)
 
 
-def _deviation(finish: str | None) -> Callable[..., str]:
+@curried
+def _deviation(
+    finish: str | None,
+    g: GraphWriter,
+    x: str,
+    dim: Dims | bool = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Number | None = None,
+) -> str:
     """A converter of all overloads of var (finish=None) or std (finish="Sqrt")."""
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        dim: Dims | bool = None,
-        unbiased: bool = True,
-        keepdim: bool = False,
-        *,
-        correction: Number | None = None,
-    ) -> str:
-        unbiased = dim if isinstance(dim, bool) else unbiased
-        axes = None if isinstance(dim, bool) else dim
-        divisor = int(unbiased) if correction is None else correction
-        result = variance(g, x, axes, divisor, keepdim)
-        return result if finish is None else op_named(g, finish)(result)
-
-    return convert
+    unbiased = dim if isinstance(dim, bool) else unbiased
+    axes = None if isinstance(dim, bool) else dim
+    divisor = int(unbiased) if correction is None else correction
+    result = variance(g, x, axes, divisor, keepdim)
+    return result if finish is None else op_named(g, finish)(result)
 
 
-def _with_mean(deviation: Callable[..., str]) -> Callable[..., list[str]]:
+@curried
+def _with_mean(
+    deviation: Callable[..., str],
+    g: GraphWriter,
+    x: str,
+    dim: Dims | bool = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Number | None = None,
+) -> list[str]:
     """A converter with the mean as a second result."""
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        dim: Dims | bool = None,
-        unbiased: bool = True,
-        keepdim: bool = False,
-        *,
-        correction: Number | None = None,
-    ) -> list[str]:
-        axes = None if isinstance(dim, bool) else dim
-        spread = deviation(g, x, dim, unbiased, keepdim, correction=correction)
-        return [spread, mean(g, x, axes, keepdim)]
-
-    return convert
+    axes = None if isinstance(dim, bool) else dim
+    spread = deviation(g, x, dim, unbiased, keepdim, correction=correction)
+    return [spread, mean(g, x, axes, keepdim)]
 
 
 _DEVIATIONS = {"var": _deviation(None), "std": _deviation("Sqrt")}

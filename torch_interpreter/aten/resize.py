@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import aten
+from ..writing.registry import aten, curried
 from ..writing.symbols import (
     Operand,
     Size,
@@ -99,15 +99,13 @@ def _scaled(g: GraphWriter, size: Size, scale: float) -> Size:
     return SymScalar(g.op.Cast(g.op.Floor(wide), to=INT64))
 
 
-def _nearest(n: int) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter, x: str, output_size: Sequence[Size] | None, *scales: Any, **_: Any
-    ) -> str:
-        flat = _flat_scales(scales, n)
-        options = {"nearest_mode": "floor"}
-        return _resize(g, x, output_size, flat, "nearest", "asymmetric", **options)
-
-    return convert
+@curried
+def _nearest(
+    n: int, g: GraphWriter, x: str, output_size: Sequence[Size] | None, *scales: Any, **_: Any
+) -> str:
+    flat = _flat_scales(scales, n)
+    options = {"nearest_mode": "floor"}
+    return _resize(g, x, output_size, flat, "nearest", "asymmetric", **options)
 
 
 def _flat_scales(scales: Sequence[Any], n: int) -> list[float | None] | None:
@@ -173,32 +171,31 @@ def _counting(g: GraphWriter, n: Size) -> str:
     return g.op.Cast(steps, to=FLOAT)
 
 
-def _antialiased(resize: Callable[..., str], window: Window) -> Callable[..., str]:
+@curried
+def _antialiased(
+    resize: Callable[..., str],
+    window: Window,
+    g: GraphWriter,
+    x: str,
+    output_size: Sequence[Size] | None,
+    align_corners: bool,
+    *scales: Any,
+) -> str:
     """A converter of antialiased resizing with aligned corners, as two products of matrices.
 
     Resize does not average as torch does in that case.
     """
-
-    def convert(
-        g: GraphWriter,
-        x: str,
-        output_size: Sequence[Size] | None,
-        align_corners: bool,
-        *scales: Any,
-    ) -> str:
-        if not align_corners:
-            return resize(g, x, output_size, align_corners, *scales)
-        before = [dim_of(g, x, axis) for axis in (2, 3)]
-        if output_size is None:
-            factors = [s or 1.0 for s in _flat_scales(scales, 2) or ()]
-            output_size = [_scaled(g, n, s) for n, s in zip(before, factors, strict=True)]
-        rows, columns = (
-            cast(g, _filter_matrix(g, n, m, window), g.get_type(x))
-            for n, m in zip(before, output_size, strict=True)
-        )
-        return g.op.MatMul(g.op.MatMul(rows, x), g.op.Transpose(columns, perm=[1, 0]))
-
-    return convert
+    if not align_corners:
+        return resize(g, x, output_size, align_corners, *scales)
+    before = [dim_of(g, x, axis) for axis in (2, 3)]
+    if output_size is None:
+        factors = [s or 1.0 for s in _flat_scales(scales, 2) or ()]
+        output_size = [_scaled(g, n, s) for n, s in zip(before, factors, strict=True)]
+    rows, columns = (
+        cast(g, _filter_matrix(g, n, m, window), g.get_type(x))
+        for n, m in zip(before, output_size, strict=True)
+    )
+    return g.op.MatMul(g.op.MatMul(rows, x), g.op.Transpose(columns, perm=[1, 0]))
 
 
 for _n in (1, 2, 3):
@@ -294,11 +291,9 @@ def _circular_pad(g: GraphWriter, x: str, pad: Sequence[Size]) -> str:
     return x
 
 
-def _padding(mode: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str, padding: Sequence[Size]) -> str:
-        return pad_tensor(g, x, padding, mode)
-
-    return convert
+@curried
+def _padding(mode: str, g: GraphWriter, x: str, padding: Sequence[Size]) -> str:
+    return pad_tensor(g, x, padding, mode)
 
 
 for _n in (1, 2, 3):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -11,7 +10,7 @@ from onnx import TensorProto
 from ..common.types import is_float, to_torch_type
 from ..writing.bodies import Step, Value, scan
 from ..writing.graph_writer import GraphWriter
-from ..writing.registry import aten, aten_table
+from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import dim_of, int_vector, vector1d
 from .operands import FLOAT, INT64, as_float, axis_of, cast, const
 from .sort import const_index
@@ -69,21 +68,19 @@ def _scan(g: GraphWriter, step: Step, x: str, axis: int, worst: float, numbered:
     return [g.op.Transpose(g.op.Slice(v, *limits), perm=perm) for v in found[len(rows) :]]
 
 
-def _running(op_type: str) -> Callable[..., list[str]]:
-    def convert(g: GraphWriter, x: str, dim: int) -> list[str]:
-        """The extrema so far and their positions."""
-        itype = g.get_type(x)
-        if g.get_rank(x) == 0:
-            return [x, const_index(g)]
-        if itype not in _BODY_TYPES:
-            x = cast(g, x, FLOAT if is_float(itype) else INT64)
-        inner = g.get_type(x)
-        step = partial(_extremum, op_type)
-        worst = _worst(inner, op_type == "Greater")
-        values, index = _scan(g, step, x, axis_of(dim, g.get_rank(x)), worst, True)
-        return [cast(g, values, itype), index]
-
-    return convert
+@curried
+def _running(op_type: str, g: GraphWriter, x: str, dim: int) -> list[str]:
+    """The extrema so far and their positions."""
+    itype = g.get_type(x)
+    if g.get_rank(x) == 0:
+        return [x, const_index(g)]
+    if itype not in _BODY_TYPES:
+        x = cast(g, x, FLOAT if is_float(itype) else INT64)
+    inner = g.get_type(x)
+    step = partial(_extremum, op_type)
+    worst = _worst(inner, op_type == "Greater")
+    values, index = _scan(g, step, x, axis_of(dim, g.get_rank(x)), worst, True)
+    return [cast(g, values, itype), index]
 
 
 aten_table(_running, {"cummax": "Greater", "cummin": "Less"}, "aten.{}.default")

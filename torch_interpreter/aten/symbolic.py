@@ -6,7 +6,7 @@ A symbolic scalar has shape ``(1,)``, see :mod:`torch_interpreter.writing.symbol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,14 @@ from onnx import TensorProto
 from ..common.types import is_float
 from ..writing.fx_nodes import never_negative, node_argument
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
+from ..writing.registry import (
+    UNKNOWN_OUTPUTS,
+    OutputFacts,
+    aten,
+    aten_table,
+    curried,
+    find_converter,
+)
 from ..writing.storage import storage_order
 from ..writing.symbols import (
     KIND_TYPES,
@@ -79,38 +86,31 @@ def _wider(*operands: Operand) -> type:
     return float if any(_kind(x) is float for x in operands) else int
 
 
-def _arithmetic(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
-        kind = _wider(x, y)
-        name = op_named(g, op_type)(*_vectors(g, kind, x, y))
-        return SymScalar(name, kind)
-
-    return convert
+@curried
+def _arithmetic(op_type: str, g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
+    kind = _wider(x, y)
+    name = op_named(g, op_type)(*_vectors(g, kind, x, y))
+    return SymScalar(name, kind)
 
 
-def _comparison(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
-        operands = _vectors(g, _wider(x, y), x, y)
-        return SymScalar(op_named(g, op_type)(*operands), bool)
-
-    return convert
+@curried
+def _comparison(op_type: str, g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
+    operands = _vectors(g, _wider(x, y), x, y)
+    return SymScalar(op_named(g, op_type)(*operands), bool)
 
 
-def _bits(op_types: tuple[str, str]) -> Callable[..., SymScalar]:
+@curried
+def _bits(op_types: tuple[str, str], g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """A converter of ``&``, ``|`` or ``^``: between conditions, or bit by bit between integers."""
     numeric, logical = op_types
-
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
-        if _kind(x) is bool and _kind(y) is bool:
-            return SymScalar(op_named(g, logical)(*_vectors(g, bool, x, y)), bool)
-        operands = _vectors(g, int, x, y)
-        if g.main_opset >= 18:
-            return SymScalar(op_named(g, numeric)(*operands), int)
-        combined = op_named(g, logical)(*(_binary_digits(g, v) for v in operands))
-        digits = g.op.Mul(g.op.Cast(combined, to=INT64), _POWERS)
-        return SymScalar(g.op.ReduceSumAnyOpset(digits, int_vector([0]), keepdims=1), int)
-
-    return convert
+    if _kind(x) is bool and _kind(y) is bool:
+        return SymScalar(op_named(g, logical)(*_vectors(g, bool, x, y)), bool)
+    operands = _vectors(g, int, x, y)
+    if g.main_opset >= 18:
+        return SymScalar(op_named(g, numeric)(*operands), int)
+    combined = op_named(g, logical)(*(_binary_digits(g, v) for v in operands))
+    digits = g.op.Mul(g.op.Cast(combined, to=INT64), _POWERS)
+    return SymScalar(g.op.ReduceSumAnyOpset(digits, int_vector([0]), keepdims=1), int)
 
 
 def _binary_digits(g: GraphWriter, x: Tensor) -> str:
@@ -121,14 +121,11 @@ def _binary_digits(g: GraphWriter, x: Tensor) -> str:
     return g.op.Concat(g.op.Cast(digits, to=BOOL), sign, axis=0)
 
 
-def _shift(to_the_left: bool) -> Callable[..., SymScalar]:
+@curried
+def _shift(to_the_left: bool, g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """A converter of ``<<`` or ``>>``: a product, or a division rounded down."""
-
-    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
-        power = pow_(g, 2, y)
-        return _product(g, x, power) if to_the_left else floordiv(g, x, power)
-
-    return convert
+    power = pow_(g, 2, y)
+    return _product(g, x, power) if to_the_left else floordiv(g, x, power)
 
 
 _product = _arithmetic("Mul")
@@ -239,13 +236,11 @@ def sym_sum(g: GraphWriter, values: list[Operand]) -> SymScalar:
     return SymScalar(total, int)
 
 
-def _rounded(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: GraphWriter, x: SymScalar) -> SymScalar:
-        if x.kind is int:
-            return x
-        return SymScalar(g.op.Cast(op_named(g, op_type)(x), to=INT64), int)
-
-    return convert
+@curried
+def _rounded(op_type: str, g: GraphWriter, x: SymScalar) -> SymScalar:
+    if x.kind is int:
+        return x
+    return SymScalar(g.op.Cast(op_named(g, op_type)(x), to=INT64), int)
 
 
 aten("math.ceil")(_rounded("Ceil"))
@@ -292,15 +287,12 @@ def _product_error(g: GraphWriter, x: Tensor, power: np.ndarray, scaled: Tensor)
     return error
 
 
-def _function(operator: str) -> Callable[..., SymScalar]:
+@curried
+def _function(operator: str, g: GraphWriter, x: Operand) -> SymScalar:
     """A converter of a function of ``math``: the one of the same operator on tensors."""
-
-    def convert(g: GraphWriter, x: Operand) -> SymScalar:
-        on_tensors = find_converter(operator)
-        assert on_tensors is not None
-        return SymScalar(on_tensors(g, *_vectors(g, float, x)), float)
-
-    return convert
+    on_tensors = find_converter(operator)
+    assert on_tensors is not None
+    return SymScalar(on_tensors(g, *_vectors(g, float, x)), float)
 
 
 _FUNCTIONS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan")

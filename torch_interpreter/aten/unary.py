@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from onnx import TensorProto
@@ -12,7 +11,7 @@ from xbuilder.operators.op_traits import WIDE_FLOATS
 
 from ..common.types import is_float, to_torch_type
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import aten, aten_table
+from ..writing.registry import aten, aten_table, curried
 from . import doubles
 from .operands import BOOL, as_float, cast, const, float_type
 
@@ -46,43 +45,33 @@ SCALED_LOGS = {"log2": 1 / math.log(2), "log10": 1 / math.log(10)}
 SCALED_EXPS = {"exp2": math.log(2)}
 
 
-def _float_function(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str) -> str:
-        return doubles.function(g, op_type, as_float(g, x))
-
-    return convert
+@curried
+def _float_function(op_type: str, g: GraphWriter, x: str) -> str:
+    return doubles.function(g, op_type, as_float(g, x))
 
 
-def _same_type_function(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str) -> str:
-        return op_named(g, op_type)(x)
-
-    return convert
+@curried
+def _same_type_function(op_type: str, g: GraphWriter, x: str) -> str:
+    return op_named(g, op_type)(x)
 
 
-def _rounding(op_type: str) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str) -> str:
-        if not is_float(g.get_type(x)):
-            return x
-        return op_named(g, op_type)(x)
-
-    return convert
+@curried
+def _rounding(op_type: str, g: GraphWriter, x: str) -> str:
+    if not is_float(g.get_type(x)):
+        return x
+    return op_named(g, op_type)(x)
 
 
-def _scaled_log(factor: float) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str) -> str:
-        itype = float_type(g, x)
-        return g.op.Mul(g.op.Log(cast(g, x, itype)), const(factor, itype))
-
-    return convert
+@curried
+def _scaled_log(factor: float, g: GraphWriter, x: str) -> str:
+    itype = float_type(g, x)
+    return g.op.Mul(g.op.Log(cast(g, x, itype)), const(factor, itype))
 
 
-def _scaled_exp(factor: float) -> Callable[..., str]:
-    def convert(g: GraphWriter, x: str) -> str:
-        itype = float_type(g, x)
-        return g.op.Exp(g.op.Mul(cast(g, x, itype), const(factor, itype)))
-
-    return convert
+@curried
+def _scaled_exp(factor: float, g: GraphWriter, x: str) -> str:
+    itype = float_type(g, x)
+    return g.op.Exp(g.op.Mul(cast(g, x, itype), const(factor, itype)))
 
 
 aten_table(_float_function, FLOAT_FUNCTIONS, "aten.{}.default")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -23,6 +24,7 @@ import torch
 from .graph_writer import GraphWriter, Shape
 
 Converter = Callable[..., Any]
+_T = TypeVar("_T")
 _Registered = TypeVar("_Registered", bound=Converter)
 
 
@@ -96,6 +98,28 @@ def aten(*names: str) -> Callable[[_Registered], _Registered]:
         return fct
 
     return register
+
+
+def curried(function: Callable[..., _T]) -> Callable[..., Callable[..., _T]]:
+    """Decorator: the arguments before the graph come first, and give a converter.
+
+    :param function: a converter with other parameters before the graph
+
+    ::
+
+        @curried
+        def same_operator(op_type, g, x): ...
+
+        aten("aten.abs.default")(same_operator("Abs"))
+    """
+
+    def converter_of(*row: Any) -> Callable[..., _T]:
+        converter = partial(function, *row)
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            setattr(converter, name, getattr(function, name))
+        return converter
+
+    return converter_of
 
 
 def aten_table(

@@ -24,6 +24,7 @@ from torch_interpreter.writing.registry import (
     aten,
     aten_table,
     call_converter,
+    curried,
     find_converter,
     registered_names,
 )
@@ -137,3 +138,15 @@ def test_kinds():
 )
 def test_promotion(operands, expected):
     assert promote(*operands) == expected
+
+
+def test_a_curried_function_makes_converters():
+    @curried
+    def scaled(factor, g, x, *, by=1):
+        """x times a factor."""
+        return g, x * factor * by
+
+    double = scaled(2)
+    assert double("g", 3) == ("g", 6) and scaled(3)("g", 3, by=2) == ("g", 18)
+    assert (double.__name__, double.__doc__) == ("scaled", "x times a factor.")
+    assert list(inspect.signature(double).parameters) == ["g", "x", "by"]
