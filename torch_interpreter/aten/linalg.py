@@ -91,7 +91,7 @@ def _cholesky_column(k: Value, m: Value, factor: Value, info: Value) -> list[Val
 
 
 class Reflection:
-    """What clears column k of matrices below its diagonal.
+    """The reflection that clears column k of matrices below its diagonal.
 
     :param m: the matrices
     :param k: the number of the column

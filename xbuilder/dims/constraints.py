@@ -61,7 +61,7 @@ class Constraints:
             setattr(other, name, value.copy())
         return other
 
-    def put_back(self, other: Constraints) -> None:
+    def restore(self, other: Constraints) -> None:
         """Restores the constraints held by a copy."""
         vars(self).update(vars(other.copy()))
 

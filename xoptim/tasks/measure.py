@@ -192,7 +192,7 @@ def _check_choices(models: Sequence[Model], series: Mapping[str, Sequence[int]])
 def _combinations(
     series: Mapping[str, Sequence[int]], on_step: OnStep | None
 ) -> Iterator[dict[str, int]]:
-    """Every combination of several sizes of some dimensions, told before it is measured."""
+    """Every combination of several sizes of some dimensions, reported before it is measured."""
     rows = list(itertools.product(*series.values()))
     for i, values in enumerate(rows):
         chosen = dict(zip(series, values, strict=True))
