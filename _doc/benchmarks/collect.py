@@ -59,7 +59,7 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     name = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), name)
-    return f"{name}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}"
+    return f"{name}, {os.cpu_count()} cores"
 
 
 def versions(names: Iterable[str]) -> str:
