@@ -54,7 +54,7 @@ STAGES = ("load", "import", "infer", "optimize", "export")
 
 
 def machine() -> str:
-    """The processor, the number of cores, and how many programs run."""
+    """The processor and the number of cores."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
