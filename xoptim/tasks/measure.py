@@ -138,9 +138,9 @@ def measure_models(
 ) -> list[ModelLatency]:
     """Measures the time of models on the same inputs, with onnxruntime's own optimizations.
 
-    Each model runs in turns with the first one, so that another process on the machine slows both.
-    Times are those of the processor, over all threads, unless *elapsed* is true. The memory is the
-    one of a process that loads the model and runs it, the libraries excepted.
+    Each runs in turns with the first one, so that another process slows both. Times are those of
+    the processor, over all threads, unless *elapsed* is true. The memory is that of a process which
+    loads the model and runs it, the libraries excepted.
 
     :param models: the models, their bytes or their files; the first one is the reference
     :param inputs: see :func:`xoptim.trust.verification.verify_models`; the first set is timed
@@ -158,21 +158,16 @@ def measure_models(
     :param on_step: receives the sizes that are measured and the share that is done
     :return: for each combination of sizes, one element by model; the ratios of the first are 1
     :raises VerificationError: a model does not load, or does not run on these inputs
-    :raises OptionError: there is no model, nothing is left to vary, or onnxruntime does not run
-        models on the processor
+    :raises OptionError: no model, no size, or no such processor
 
     .. code-block:: python
 
         before, after = measure_models("model.onnx", "optimized.onnx", sizes={"batch": 8})
         print(after.ratio)
     """
-    if not models:
-        raise OptionError("There is no model to measure, give at least one.")
-    empty = [name for name, values in (series or {}).items() if not values]
-    if empty:
-        raise OptionError(f"The series of {empty[0]!r} has no size.")
-    with_memory = memory and processor == "CPU"
-    turns = _Turns(blocks, seconds, warmup, elapsed, with_memory, threads, processor)
+    _check_choices(models, series or {})
+    on_host = memory and processor == "CPU"
+    turns = _Turns(blocks, seconds, warmup, elapsed, on_host, threads, processor)
     found: list[ModelLatency] = []
     with ExitStack() as files:
         opener = Opener(files)
@@ -184,6 +179,14 @@ def measure_models(
             feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
             found.extend(turns.measured(loaded, feeds, chosen))
     return found
+
+
+def _check_choices(models: Sequence[Model], series: Mapping[str, Sequence[int]]) -> None:
+    if not models:
+        raise OptionError("There is no model to measure, give at least one.")
+    empty = [name for name, values in series.items() if not values]
+    if empty:
+        raise OptionError(f"The series of {empty[0]!r} has no size.")
 
 
 def _combinations(

@@ -58,6 +58,8 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
     5. not one head that is a sequence: the operator would copy it, and be slower.
 
+    On CUDA, onnxruntime refuses empty batches and sequences.
+
     :param with_mask: accepts a mask whatever was measured
     """
 

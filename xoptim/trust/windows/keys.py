@@ -8,29 +8,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from onnx import NodeProto
 
 from xbuilder.dims import Constraints, Dim, substitute, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.facts.facts import ResultFacts
-from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
-from xbuilder.nodes.subgraphs import node_captures
 
 from ...authoring.rewriters import Member
+from .programs import Names, renamed
 from .window import Window, names_read
 
 #: floats both sides read are weights from this number of elements on, which a rewrite passes along
 _WEIGHT = 64
-
-
-class _Names:
-    """Gives names their rank of appearance."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, str] = {}
-
-    def __call__(self, name: str) -> str:
-        return self.known.setdefault(name, f"n{len(self.known)}") if name else ""
 
 
 class WindowKeys(NamedTuple):
@@ -51,11 +39,11 @@ def keys_of(window: Window, member: Member, settings: object = None) -> WindowKe
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
     """
-    names, dims = _Names(), _Names()
+    names, dims = Names(), Names("n")
     digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
     for side in window.sides():
         for node in side:
-            digest.update(_content(node, names))
+            digest.update(renamed(node, names).SerializeToString(deterministic=True))
         digest.update(b"|")
     constraints = window.graph.facts.constraints
     for name in window.reads():
@@ -74,19 +62,6 @@ def keys_of(window: Window, member: Member, settings: object = None) -> WindowKe
             is_shared = (name in read[0]) == (name in read[1])
             whole.update(_value_digest(value, _WEIGHT if is_shared else math.inf))
     return WindowKeys(whole.digest(), digest.digest())
-
-
-def _content(node: NodeProto, names: Callable[[str], str]) -> bytes:
-    captured = node_captures(node)
-    if captured:
-        node = copy_with_captures(node, {n: f"captured {names(n)}" for n in captured})
-    inputs = tuple(names(n) for n in node.input)
-    copy = copy_with_edges(node, inputs, tuple(names(n) for n in node.output))
-    copy.ClearField("name")
-    copy.ClearField("doc_string")
-    copy.ClearField("metadata_props")
-    found: bytes = copy.SerializeToString(deterministic=True)
-    return found
 
 
 def _value_digest(value: np.ndarray, free_size: float) -> bytes:

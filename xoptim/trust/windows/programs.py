@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx
-from onnx import ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
-from xbuilder.nodes.copies import copy_with_captures
+from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
 from xbuilder.nodes.subgraphs import node_captures
 
 from .doubles import to_double
@@ -18,6 +18,35 @@ from .doubles import to_double
 _PREFIX = "window."
 #: models kept for the next windows, and the largest one in bytes
 _KEPT, _LARGEST = 128, 1 << 18
+
+
+class Names:
+    """Gives names their rank of appearance.
+
+    :param prefix: beginning of the new names
+    """
+
+    def __init__(self, prefix: str = _PREFIX):
+        self.prefix, self.known = prefix, dict[str, str]()
+
+    def __call__(self, name: str) -> str:
+        return self.known.setdefault(name, f"{self.prefix}{len(self.known)}") if name else ""
+
+
+def renamed(node: NodeProto, rename: Callable[[str], str]) -> NodeProto:
+    """A copy of a node with other names, and without what changes nothing of its results.
+
+    :param node: a node
+    :param rename: gives the new names, those its bodies capture included
+    """
+    captured = node_captures(node)
+    if captured:
+        node = copy_with_captures(node, {name: rename(name) for name in captured})
+    inputs = tuple(map(rename, node.input))
+    copy = copy_with_edges(node, inputs, tuple(map(rename, node.output)))
+    for field in ("name", "doc_string", "metadata_props", "device_configurations"):
+        copy.ClearField(field)
+    return copy
 
 
 class Program:
@@ -29,17 +58,21 @@ class Program:
     """
 
     def __init__(self, model: ModelProto):
-        self.names: dict[str, str] = {}
-        copy = ModelProto()
-        copy.CopyFrom(model)
-        for values in (copy.graph.input, copy.graph.initializer):
-            for value in values:
-                value.name = self._renamed(value.name)
-        for node in copy.graph.node:
-            self._rename_node(node)
-        for value in copy.graph.output:
-            value.name = self._renamed(value.name)
-        self.content: bytes = copy.SerializeToString(deterministic=True)
+        rename = Names()
+        self.names = rename.known
+        graph = GraphProto(name="window")
+        for kind in ("input", "initializer"):
+            for value in getattr(model.graph, kind):
+                getattr(graph, kind).add().CopyFrom(value)
+                getattr(graph, kind)[-1].name = rename(value.name)
+        graph.node.extend(renamed(node, rename) for node in model.graph.node)
+        for value in model.graph.output:
+            graph.output.add().CopyFrom(value)
+            graph.output[-1].name = rename(value.name)
+        whole = ModelProto(
+            ir_version=model.ir_version, opset_import=model.opset_import, graph=graph
+        )
+        self.content: bytes = whole.SerializeToString(deterministic=True)
 
     def given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Values under the names of the program.
@@ -55,19 +88,6 @@ class Program:
         """
         known = {new: old for old, new in self.names.items()}
         return re.sub(rf"{re.escape(_PREFIX)}\d+", lambda m: known.get(m.group(), m.group()), text)
-
-    def _renamed(self, name: str) -> str:
-        return self.names.setdefault(name, f"{_PREFIX}{len(self.names)}") if name else ""
-
-    def _rename_node(self, node: NodeProto) -> None:
-        captured = {name: self._renamed(name) for name in node_captures(node)}
-        if captured:
-            node.CopyFrom(copy_with_captures(node, captured))
-        for names in (node.input, node.output):
-            for i, name in enumerate(names):
-                names[i] = self._renamed(name)
-        for field in ("name", "doc_string", "metadata_props", "device_configurations"):
-            node.ClearField(field)
 
 
 def doubled(content: bytes) -> bytes:
