@@ -139,7 +139,7 @@ def _places(lines: Iterable[str]) -> str:
 
 
 def _note_least_sizes(builder: GraphBuilder, program: TorchProgram, namer: DimensionNamer) -> None:
-    """Tells the builder which dimensions of the inputs are never 0."""
+    """Declares to the builder the dimensions of the inputs that are never 0."""
     named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
     for symbol, least in least_sizes(named, program.specs, program.ranges).items():
         if symbol in namer.names:

@@ -122,7 +122,7 @@ class Statistics(Observer):
         )
 
     def end(self, engine: Engine, message: str) -> None:
-        """Tells in the last row, column `exit_point`, why the run ends."""
+        """Writes in the last row, column `exit_point`, why the run ends."""
         if self.rows:
             self.rows[-1]["exit_point"] = message
 

@@ -15,7 +15,7 @@ OnStep: TypeAlias = Callable[[str, float | None], None]
 
 
 class Steps(Observer):
-    """Tells the current pass, and the iteration of the patterns.
+    """Reports the current pass, and the iteration of the patterns.
 
     :param on_step: receives them
     """
@@ -24,9 +24,9 @@ class Steps(Observer):
         self.on_step = on_step
 
     def on_pass(self, graph: Graph, name: str) -> None:
-        """Tells the pass."""
+        """Reports the pass."""
         self.on_step(f"{name.replace('_', ' ')}, {len(graph.store)} nodes", None)
 
     def iteration(self, engine: Engine, i: int, priority: int) -> None:
-        """Tells the iteration."""
+        """Reports the iteration."""
         self.on_step(f"patterns, iteration {i}, {len(engine.store)} nodes", None)
