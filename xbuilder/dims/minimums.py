@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .bounds import nonneg
 from .build import BUILDERS, rebuild
 from .errors import DimensionError, TooLargeError
 from .expr import Atom, Poly
@@ -12,7 +13,7 @@ from .expr import Atom, Poly
 def least_values(poly: Poly, least: int) -> Iterator[tuple[str, int]]:
     """Yields the symbol of a form that is at least some integer and the least value it may have;
     nothing if the form has several terms with symbols, or operations other than ``//``. The symbols
-    of a positive product are at least 1.
+    of a positive product, or of what a positive quotient divides, are at least 1.
 
     Example: ``a//5-1 >= 8`` gives ``("a", 45)``, ``a*b >= 1`` gives ``("a", 1)`` and ``("b", 1)``.
 
@@ -35,6 +36,8 @@ def least_values(poly: Poly, least: int) -> Iterator[tuple[str, int]]:
         divisor = atom.args[1].constant
         if divisor is not None and divisor > 0:
             yield from least_values(atom.args[0], bound * divisor)
+        elif divisor is None and bound > 0 and nonneg(atom.args[1]):
+            yield from least_values(atom.args[0], 1)
 
 
 def raised(poly: Poly, minimums: Mapping[str, int]) -> Poly:

@@ -1,4 +1,4 @@
-"""Required sizes: dimensions a Reshape requires not to be 0, in any run that does not fail."""
+"""Required sizes: dimensions that are not 0 in any run that does not fail, as nodes require."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from ..dims import Dim
 from ..graph.graph import Graph
 from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
+from .refresh import refresh
 from .required_ranks import needed_nodes
 
 
 def note_required_sizes(graph: Graph) -> bool:
-    """Notes in the constraints of a graph the dimensions its Reshape nodes require not to be 0.
+    """Notes in the constraints of a graph the dimensions that its nodes require not to be 0, and
+    infers again the Reshape nodes whose result depends on them.
 
     Only the nodes of the outermost graph that its outputs depend on require something: the others
     may not run. What is noted is true of the model, whatever replaces these nodes afterwards.
 
-    Cost: O(Reshape nodes), O(edges) if one of them requires something.
+    1. A Reshape fails, see `_required_by`.
+    2. A dimension is broadcast with an integer that is not 0 or 1: it is this integer, or 1.
+
+    Cost: O(Reshape nodes + constraints), O(edges) if one of them requires something.
 
     :param graph: a graph
     :return: whether something new is known
@@ -31,12 +36,34 @@ def note_required_sizes(graph: Graph) -> bool:
         for dim in _required_by(graph, record)
         if not constraints.prove_ge(dim, 1)
     ]
-    needed = needed_nodes(graph) if found else ()
+    pairs = [dim for dim in _broadcast(graph) if not constraints.prove_ge(dim, 1)]
+    if not found and not pairs:
+        return False
+    needed = needed_nodes(graph)
     before = list(constraints.lower_bounds())
-    for record, dim in found:
-        if record in needed:
-            constraints.add_at_least(dim, 1)
-    return before != list(constraints.lower_bounds())
+    dims = [dim for record, dim in found if record in needed]
+    for dim in dims + (pairs if len(needed) == len(graph.store.nodes) else []):
+        constraints.add_at_least(dim, 1)
+    if before == list(constraints.lower_bounds()):
+        return False
+    doubtful = [r for r in graph.store.bucket("", "Reshape") if _is_doubtful(graph, r)]
+    refresh(graph, [r.inputs[1] for r in doubtful if len(r.inputs) == 2])
+    return True
+
+
+def _broadcast(graph: Graph) -> Iterator[str]:
+    """The symbolic dimensions that are broadcast with an integer larger than 1."""
+    for kind, *dims, _ in graph.facts.constraints.items():
+        numbers = [dim for dim in dims if isinstance(dim, int)]
+        if kind == "equal_or_one" and len(numbers) == 1 and numbers[0] > 1:
+            yield from (dim for dim in dims if isinstance(dim, str))
+
+
+def _is_doubtful(graph: Graph, record: NodeRecord) -> bool:
+    """Whether the result of a Reshape has a dimension that has no name but the builder's."""
+    shape = graph.facts[record.outputs[0]].shape
+    generated = graph.facts.constraints.is_generated
+    return shape is not None and any(isinstance(d, str) and generated(d) for d in shape)
 
 
 def _required_by(graph: Graph, record: NodeRecord) -> Iterator[str]:

@@ -28,7 +28,9 @@ from xbuilder.dims.minimums import least_values, raised
         ("5-a", 3, []),
         ("a%4", 3, []),
         ("max(a,7)", 3, []),
-        ("a//b", 3, []),
+        ("a//b", 3, [("a", 1)]),
+        ("a//b", 0, []),
+        ("a//(b-c)", 3, []),
         (7, 3, []),
     ],
 )

@@ -153,3 +153,26 @@ def test_the_fact_stays_when_the_node_is_rewritten() -> None:
     out = builder.to_onnx()
     assert [n.op_type for n in out.graph.node] == ["Identity"]
     assert prove_ge("s", 1, builder.constraints) is True
+
+
+BROADCAST = """g (float[b, 1, s, 16] x, float[s] z) => (float[b, u, 4, 4] y{more}) <
+    int64[1] none = {{-1}}, int64[1] four = {{4}}, float[4, 1] w = {{1, 2, 3, 4}}> {{
+    b = Shape<start: int = 0, end: int = 1>(x)
+    s = Shape(z)
+    t = Concat<axis: int = 0>(b, s, none, four)
+    r = Reshape(x, t)
+    {dead}
+    y = Add(r, w)
+}}"""
+
+
+def test_a_dimension_that_is_broadcast() -> None:
+    # s may copy the dimension 1 when it is 0, the result is then of shape (b, 1, 0, 4)
+    builder = GraphBuilder(parse(BROADCAST.format(dead="", more="")))
+    assert builder.get_shape("r") == ("b", "s", 4, 4)
+    assert dict(builder.constraints.lower_bounds())["s"] == 1
+    # a node that no output needs, and that may fail
+    dead = BROADCAST.format(dead="d = Neg(r)", more="")
+    assert GraphBuilder(parse(dead)).get_shape("r") != ("b", "s", 4, 4)
+    used = BROADCAST.format(dead="d = Neg(r)", more=", float[b, u, v, 4] d")
+    assert GraphBuilder(parse(used)).get_shape("r") == ("b", "s", 4, 4)

@@ -80,9 +80,9 @@ def _first_ones(
     :param places: the axes of the result where the axes of x are
     :param rank: number of dimensions of the result
     """
-    ends = {axis: g.known(_count(g, vector), OUTSIDE) for axis, vector in some.items()}
+    g.require(all(is_range(g, vector) for vector in some.values()), OUTSIDE)
     g.require(g.main_opset >= 15, OUTSIDE)  # allowzero, and a part of a shape
-    counts: dict[int, Operand] = {axis: _as_vector(g, end) for axis, end in ends.items()}
+    counts = {axis: _count(g, vector) for axis, vector in some.items()}
     end = counts[min(counts)] if len(counts) == 1 else g.op.Concat(counts[0], counts[1], axis=0)
     kept = g.op.Slice(x, [0] * len(some), end, list(some))
     sizes: list[Operand] = []
@@ -95,22 +95,16 @@ def _first_ones(
     return g.op.Reshape(kept, g.op.Concat(*sizes, axis=0), allowzero=1)
 
 
-def _count(g: RewriteContext, vector: str) -> str | None:
-    """The scalar n, if a vector is Range(0, n, 1) and n is not negative."""
-    run = g.producer_or_none(vector, "Range")
-    if run is None or not is_range(g, vector):
-        return None
+def _count(g: RewriteContext, vector: str) -> Operand:
+    """The length of Range(0, n, 1), as a vector of one element: n, if it is not negative."""
+    run = g.before(vector, "Range")
     limit = scalar_dim(g, run.input[1])
-    known = limit is not None and prove_ge(limit, 0, g.get_registered_constraints()) is True
-    return str(run.input[1]) if known else None
-
-
-def _as_vector(g: RewriteContext, name: str) -> Operand:
-    """A scalar as a vector of one element."""
-    squeeze = g.producer_or_none(name, "Squeeze")
+    if limit is None or not prove_ge(limit, 0, g.get_registered_constraints()):
+        return g.op.Shape(vector)
+    squeeze = g.producer_or_none(run.input[1], "Squeeze")
     if squeeze is not None and g.shape_or_none(squeeze.input[0]) == (1,):
         return str(squeeze.input[0])
-    return g.op.Unsqueeze(name, axes=[0])
+    return g.op.Unsqueeze(run.input[1], axes=[0])
 
 
 @rewrite("default", root="Gather", after="Flatten", min_opset=13)

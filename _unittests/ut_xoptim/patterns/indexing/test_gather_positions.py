@@ -256,6 +256,25 @@ MODELS = {
             }""",
             feeds((2, 5, 3), (0, 3, 4), (2, 3, 0), (0, 0, 2), (0, 0, 0)),
         ),
+        "columns that may be out of bounds, a length that may be negative": (
+            model(positions="Range(zero, less, one)", result="bool[B, 1, 1, R]").replace(
+                "r = Range", "less = Sub(l, one) r = Range"
+            ),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, R] y)
+            <int64 zero = {0}, int64 one = {1}, int64[1] s = {0}, int64[1] o = {1},
+             int64[2] ones = {1, 1}> {
+                qs = Shape(q)
+                l = Squeeze(qs, s)
+                less = Sub(l, one)
+                p = Range(zero, less, one)
+                n = Shape(p)
+                c = Slice(x, s, n, o)
+                bs = Shape<start = 0, end = 1>(x)
+                t = Concat<axis = 0>(bs, ones, n)
+                y = Reshape<allowzero = 1>(c, t)
+            }""",
+            feeds((2, 5, 3), (2, 5, 0), (0, 3, 9), (2, 3, 1), (0, 0, 0)),
+        ),
         "rows that may be out of bounds": (
             model(result="bool[S, 1, 1, T]").replace("Range(b0, b,", "Range(b0, l,"),
             """g (bool[B, T] x, int64[S] q) => (bool[S, 1, 1, T] y)
@@ -390,12 +409,6 @@ REFUSED = {
         "columns that may be out of bounds, not one by one": (
             model(positions="Range(zero, l, two)", result="bool[B, 1, 1, R]").replace(
                 "int64 one = {1}", "int64 one = {1}, int64 two = {2}"
-            ),
-            "a position may be out of bounds, where the original reads no element",
-        ),
-        "columns that may be out of bounds, a length that may be negative": (
-            model(positions="Range(zero, less, one)", result="bool[B, 1, 1, R]").replace(
-                "r = Range", "less = Sub(l, one) r = Range"
             ),
             "a position may be out of bounds, where the original reads no element",
         ),
