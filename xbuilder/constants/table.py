@@ -266,7 +266,8 @@ class ConstantTable:
             value = self._read(name)
             return None if value is None else self._remember(name, value)
         if name in self.computed:
-            return self._compute(name)
+            tracked = self._tracked(name)
+            return self._compute(name) if tracked is None else tracked
         if name in self.overridable:
             return None
         content = known_content(self.facts[name])
@@ -330,9 +331,15 @@ class ConstantTable:
             self._values[name] = value
         return value
 
+    def _tracked(self, name: str) -> np.ndarray | None:
+        """Value of a computed constant if shape functions track it, so that nothing is computed."""
+        content = known_content(self.facts[name])
+        return None if content is None else self._remember(name, content)
+
     def _missing_inputs(self, record: NodeRecord) -> list[str]:
         """Constant inputs of a node that must be computed before it."""
-        return [n for n in record.inputs if n and n not in self._values and n in self.computed]
+        unknown = [n for n in record.inputs if n and n not in self._values and n in self.computed]
+        return [n for n in unknown if self._tracked(n) is None]
 
     def _compute(self, name: str) -> np.ndarray | None:
         """Computes a result and the results it depends on, without recursion."""

@@ -54,19 +54,23 @@ class Links:
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
         producer_of = store.producers.get
-        kinds: dict[tuple[Key, ...], list[NodeRecord]] = {}
+        kinds: dict[tuple[Key, tuple[str, ...]], list[NodeRecord]] = {}
         known = kinds.get
         for record in records:
-            # the keys of the node, then of the producers of its inputs
-            kind = record.key, *[p.key for p in map(producer_of, record.inputs) if p is not None]
+            types = []
+            for name in record.inputs:
+                producer = producer_of(name)
+                if producer is not None and not producer.domain:
+                    types.append(producer.op_type)
+            kind = record.key, tuple(types)
             rows = known(kind)
             if rows is None:
                 kinds[kind] = [record]
             else:
                 rows.append(record)
         self._kinds: dict[Link, list[list[NodeRecord]]] = {}
-        for (key, *before), rows in kinds.items():
-            for op_type in {name for domain, name in before if not domain}:
+        for (key, before), rows in kinds.items():
+            for op_type in set(before):
                 self._kinds.setdefault((key, op_type), []).append(rows)
         #: the links of the graph
         self.known = frozenset(self._kinds)

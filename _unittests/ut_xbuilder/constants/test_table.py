@@ -10,6 +10,7 @@ from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import FactError, GraphBuilder
+from xbuilder.constants import table
 from xbuilder.constants.table import CACHED_BYTES, COMPUTED_BYTES
 from xbuilder.files.blocks.block_sources import ArrayBlocks, FileBlocks
 from xbuilder.files.blocks.block_tensors import BlockTensor
@@ -56,6 +57,23 @@ def test_as_shape_and_known_content():
     assert not builder.is_constant("shape")
     builder.op.Shape("x", start=1, outputs=["last"])
     assert builder.is_constant("last") and builder.get_constant("last").tolist() == [3]
+
+
+def test_tracked_integers_are_not_computed(monkeypatch):
+    """Those of a node, and those a node that is computed reads."""
+    builder = new()
+    builder.make_initializer("s", np.array([2, 3], dtype=np.int64))
+    builder.op.Add("s", "s", outputs=["twice"])
+    builder.op.Cast("twice", to=TensorProto.FLOAT, outputs=["floats"])
+    computed = []
+    run = table.evaluate_node
+    monkeypatch.setattr(
+        table, "evaluate_node", lambda node, *a: computed.append(node.op_type) or run(node, *a)
+    )
+    value = builder.get_constant("floats", computed_value=True)
+    assert value.tolist() == [4, 6] and computed == ["Cast"]
+    value = builder.get_constant("twice", computed_value=True)
+    assert value.tolist() == [4, 6] and value.dtype == np.int64 and computed == ["Cast"]
 
 
 def test_a_long_chain_is_computed_without_recursion():
