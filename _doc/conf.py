@@ -30,6 +30,7 @@ extensions = [
     "sphinxext.opengraph",
     "drawing_directive",
     "examples_of",
+    "family_table",
     "flow_directive",
     "inventories",
     "pattern_table",

@@ -19,6 +19,7 @@ import datetime
 import math
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ import onnx
 from gains import measured_examples, measured_models
 
 import xoptim
+from xbuilder import GraphBuilder, OptimizationOptions
 
 DATA = Path(__file__).resolve().parent / "data"
 TOOLS = {
@@ -47,6 +49,8 @@ TOOLS = {
     "noop": "the model itself",
 }
 PATTERNS = "default+onnxruntime"
+#: stages of an optimization, in their order
+STAGES = ("load", "import", "infer", "optimize", "export")
 
 
 def machine() -> str:
@@ -193,21 +197,20 @@ def peers_table() -> str:
 
 
 def applied(folder: Path) -> None:
-    """The rewrites each model has, and the time of each step of the optimization.
+    """The rewrites each model has, and the CPU time of each step of its optimization.
 
     :param folder: `<group>/<name>/model.onnx`
     """
-    fired, costs = [], []
+    fired, costs = [], Counter[tuple[str, str, str]]()
     for path in sorted(folder.glob("*/*/model.onnx")):
         name = f"{path.parent.parent.name}/{path.parent.name}"
         if name.startswith("synthetic"):
             continue
-        begin = time.process_time()
-        rows = xoptim.optimize(str(path), patterns=PATTERNS).statistics
-        total = time.process_time() - begin
+        steps_of(path)  # patterns are imported and compiled when they are first used
+        times, rows = steps_of(path)
         counts: Counter[str] = Counter()
         saved: Counter[str] = Counter()
-        for row in rows.to_dict("records"):
+        for row in rows:
             kind, _, pattern = row["pattern"].partition("_")
             if kind == "apply" and row["instances"] > 0:
                 counts[pattern] += int(row["instances"])
@@ -215,12 +218,68 @@ def applied(folder: Path) -> None:
         fired += [
             {"pattern": p, "model": name, "times": n, "nodes": saved[p]} for p, n in counts.items()
         ]
-        spent = rows.groupby("pattern")["time_in"].sum()
-        costs += [{"model": name, "step": k, "ms": round(v * 1e3, 3)} for k, v in spent.items()]
-        print(f"{name}: {total:.1f} s, {sum(counts.values())} rewrites", flush=True)
+        costs.update(detailed(times, rows, counts))
+        print(f"{name}: {sum(times.values()):.2f} s, {counts.total()} rewrites", flush=True)
     write("fired.csv", fired, f"the models of the corpus, {PATTERNS}")
-    costs = [row for row in costs if row["ms"] >= 1]
-    write("steps.csv", costs, f"the models of the corpus, {PATTERNS}, steps over 1 ms")
+    total = [
+        {"stage": stage, "root": root, "step": step, "ms": round(seconds * 1e3, 1)}
+        for (stage, root, step), seconds in sorted(costs.items())
+    ]
+    write("steps.csv", total, f"the models of the corpus, {PATTERNS}, CPU time of their sum")
+
+
+def steps_of(path: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """CPU seconds of each stage, and rows of statistics of the optimization.
+
+    :param path: a model
+    """
+    ends = [time.process_time()]
+
+    def end() -> None:
+        ends.append(time.process_time())
+
+    model = onnx.load(path)
+    end()
+    GraphBuilder(model, infer_shapes_options=False)
+    end()
+    options = OptimizationOptions(patterns=PATTERNS)
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    end()
+    rows = builder.optimize()
+    end()
+    builder.to_onnx(optimize=False)
+    end()
+    spent = dict(zip(STAGES, np.diff(ends), strict=True))
+    spent["infer"] = max(0.0, spent["infer"] - spent["import"])  # it imports the model as well
+    return spent, rows
+
+
+def detailed(
+    times: Mapping[str, float], rows: Iterable[Mapping[str, Any]], counts: Mapping[str, int]
+) -> Counter[tuple[str, str, str]]:
+    """CPU seconds of each step: its stage, the operators it starts from, its name.
+
+    The clock of the statistics goes on while other programs run, so their times are taken as shares
+    of the CPU time of the optimization.
+
+    :param times: CPU seconds of each stage
+    :param rows: rows of statistics
+    :param counts: number of times each pattern was applied
+    """
+    roots = {p.name: getattr(p, "roots", ()) for p in xoptim.get_pattern_list(PATTERNS)}
+    clock: Counter[tuple[str, str, str]] = Counter()
+    for row in rows:
+        kind, _, pattern = row["pattern"].partition("_")
+        if pattern in roots:
+            names = roots[pattern]
+            root = names[0] if len(names) == 1 else f"{len(names) or 'all'} operators"
+            clock[kind if counts.get(pattern) else "match in vain", root, pattern] += row["time_in"]
+        else:
+            clock["passes", "", row["pattern"].partition(":")[0]] += row["time_in"]
+    share = times["optimize"] / clock.total()
+    found = Counter({step: seconds * share for step, seconds in clock.items()})
+    found.update({(name, "", ""): times[name] for name in STAGES if name != "optimize"})
+    return found
 
 
 def gained(corpus: Path) -> None:
@@ -259,9 +318,10 @@ def scaling(sizes: Iterable[int] = (250, 750, 2500, 7500, 25000)) -> None:
         begin = time.process_time()
         xoptim.optimize(model, patterns=PATTERNS)
         seconds = time.process_time() - begin
-        rows.append({"nodes": 4 * blocks, "seconds": round(seconds, 3)})
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # sizes increase
+        rows.append({"nodes": 4 * blocks, "seconds": round(seconds, 3), "peak_mb": peak})
         print(rows[-1], flush=True)
-    write("scaling.csv", rows, "chains of four nodes, CPU time")
+    write("scaling.csv", rows, "chains of four nodes, CPU time, peak of the process")
 
 
 #: the peak of a process counts the memory of the one that starts it: a small one does
@@ -320,6 +380,9 @@ def main() -> None:
     tables = ["applied", "scaling", "memory", "gains"]
     parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers"])
     args = parser.parse_args()
+    DATA.mkdir(exist_ok=True)
+    if "scaling" in args.only:  # first: the peak of memory is that of the process
+        scaling()
     if "peers" in args.only:
         if args.bench is None:
             parser.error("peers needs --bench, the folder of compare.py")
@@ -327,8 +390,6 @@ def main() -> None:
             peers(measured_peers(args.bench, args.corpus, Path(folder)))
     if "applied" in args.only:
         applied(args.corpus)
-    if "scaling" in args.only:
-        scaling()
     if "memory" in args.only:
         memory()
     if "gains" in args.only:

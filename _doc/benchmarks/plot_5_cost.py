@@ -31,13 +31,61 @@ ax.legend()
 fig.tight_layout()
 
 # %%
+# Memory
+# ++++++
+#
+# The peak is that of the process, with Python, the packages and the model itself.
+
+print(table[["nodes", "peak_mb"]].to_string(index=False))
+
+# %%
 # Steps
 # +++++
 #
-# These steps take the most time over the models of the corpus. A step is the search of a pattern (``match_``), the
-# application of a pattern (``apply_``), or a pass.
+# An optimization loads the file, imports the graph, infers the types and shapes, runs passes and patterns, and exports
+# the graph. ``match`` is the search of the patterns that apply to the model, ``match in vain`` that of the others, and
+# ``apply`` the rewrites themselves. The unit is the millisecond of CPU, all the models together.
 
-steps = pandas.read_csv(DATA / "steps.csv").groupby("step")["ms"].sum().sort_values()
-ax = steps.tail(20).plot.barh(figsize=(7, 5))
+steps = pandas.read_csv(DATA / "steps.csv", keep_default_na=False)
+stages = steps.groupby("stage")["ms"].sum().sort_values()
+print(pandas.DataFrame({"ms": stages.round(), "share": (stages / stages.sum()).round(3)})[::-1])
+ax = stages.plot.barh(figsize=(7, 3.5))
 ax.set(xlabel="milliseconds, all the models", ylabel="")
+plt.tight_layout()
+
+# %%
+# These passes and patterns take the most time.
+
+ax = (
+    steps[steps["step"] != ""]
+    .groupby("step")["ms"]
+    .sum()
+    .sort_values()
+    .tail(20)
+    .plot.barh(figsize=(7, 5))
+)
+ax.set(xlabel="milliseconds, all the models", ylabel="")
+plt.tight_layout()
+
+# %%
+# A pattern starts from some operators. This table gives the time of the patterns by these operators.
+
+roots = steps[steps["root"] != ""].pivot_table(
+    index="root", columns="stage", values="ms", aggfunc="sum", fill_value=0
+)
+print(roots.loc[roots.sum(axis=1).sort_values().tail(15).index[::-1]].round().to_string())
+
+# %%
+# Beside other tools
+# ++++++++++++++++++
+#
+# These are geometric means of the time each tool takes, over the models that every tool optimizes.
+
+peers = pandas.read_csv(DATA / "peers.csv").pivot(index="model", columns="tool", values="seconds")
+peers = peers.drop(columns="the model itself").dropna()
+means = (np.exp(np.log(peers).mean()) * 1000).sort_values()
+print(f"{len(peers)} models")
+print(means.round().to_string())
+ax = means[::-1].plot.barh(figsize=(7, 3))
+ax.set(xlabel="milliseconds", ylabel="")
 plt.tight_layout()

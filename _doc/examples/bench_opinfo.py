@@ -8,6 +8,7 @@ are compared with those of torch.
 
     python _doc/examples/bench_opinfo.py                     # every operator, what is missing
     python _doc/examples/bench_opinfo.py linalg.svd cov      # some of them
+    python _doc/examples/bench_opinfo.py --dynamic           # every dimension may change
     python _doc/examples/bench_opinfo.py --dynamo            # by torch.onnx.export as well
     python _doc/examples/bench_opinfo.py --again             # rows that exist too
     python _doc/examples/bench_opinfo.py --failed            # rows that are not right
@@ -50,7 +51,15 @@ def with_dynamo(model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> on
     return program.model_proto
 
 
-EXPORTERS = {"ours": with_ours, "dynamo": with_dynamo}
+def with_dynamic_dimensions(
+    model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]
+) -> onnx.ModelProto:
+    """Exported by this project, every dimension may change."""
+    return opinfo_samples.exported_with_dynamic_dimensions(model, tensors)
+
+
+DYNAMIC = "ours, dynamic"
+EXPORTERS = {"ours": with_ours, DYNAMIC: with_dynamic_dimensions, "dynamo": with_dynamo}
 
 
 def row_of(name: str, exporter: str) -> dict[str, str]:
@@ -59,8 +68,11 @@ def row_of(name: str, exporter: str) -> dict[str, str]:
     sample = opinfo_samples.first_sample(OPERATORS[name], torch.float32)
     if sample is None:
         return row
-    refusals = XoptimError if exporter == "ours" else Exception
-    status, cause = opinfo_samples.explained(sample, EXPORTERS[exporter], refusals)
+    if exporter == DYNAMIC and not any(t.ndim for t in sample.tensors):
+        return row
+    refusals = Exception if exporter == "dynamo" else XoptimError
+    others = opinfo_samples.similar_samples(sample) if exporter == DYNAMIC else ()
+    status, cause = opinfo_samples.explained(sample, EXPORTERS[exporter], refusals, others)
     row.update(status="no sample" if status == "invalid" else status, cause=cause)
     return row
 
@@ -76,6 +88,7 @@ def main() -> None:
     """Completes the table, prints how many are right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operators", nargs="*", metavar="operator")
+    parser.add_argument("--dynamic", action="store_true", help="dynamic dimensions as well")
     parser.add_argument("--dynamo", action="store_true", help="torch.onnx.export as well")
     parser.add_argument("--limit", type=float, default=120, help="seconds for an operator")
     parser.add_argument("--again", action="store_true")
@@ -83,9 +96,10 @@ def main() -> None:
     parser.add_argument("--table", type=Path, default=TABLE)
     options = parser.parse_args()
     rows = read_table(options.table, *KEYS)
+    wanted = {"ours": True, DYNAMIC: options.dynamic, "dynamo": options.dynamo}
     print(f"torch {torch.__version__}, {len(OPERATORS)} operators", flush=True)
     for name in options.operators or OPERATORS:
-        for exporter in list(EXPORTERS)[: 1 + options.dynamo]:
+        for exporter in (way for way, chosen in wanted.items() if chosen):
             known = rows.get((name, exporter))
             failed = known is not None and known["status"] not in ("right", "no sample")
             if known is not None and not options.again and not (failed and options.failed):

@@ -51,7 +51,7 @@ class PatternFilter(SphinxDirective):
         name = '<input type="search" data-field="text" placeholder="word" aria-label="word">'
         orders = "".join(f'<option value="{k}">sort by {k}</option>' for k in ORDERS)
         order = f'<select data-order aria-label="order">{orders}</select>'
-        count = f'<output aria-live="polite">{len(rows)} patterns</output>'
+        count = f'<output aria-live="polite" data-unit="patterns">{len(rows)} patterns</output>'
         html = f'<div class="filters">{name}{fields}{order}{count}</div>'
         return [nodes.raw("", html, format="html")]
 

@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 import pytest
 
+torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
 
@@ -36,6 +37,31 @@ def test_a_tiny_configuration_keeps_a_layer_of_each_sort(bench: Any) -> None:
     config = tiny.tiny_config("qwen3_next")
     assert sorted(set(config.layer_types)) == ["full_attention", "linear_attention"]
     assert config.num_hidden_layers == 2 and config.hidden_size == 32
+
+
+def test_a_part_of_a_configuration_keeps_its_results(bench: Any) -> None:
+    """A backbone that is made small has as many results as before, from layers that exist."""
+    tiny = importlib.import_module("corpus.tiny_models")
+    backbone = tiny.tiny_config("depth_anything").backbone_config
+    assert backbone.out_features == ["stage1", "stage2", "stage3", "stage4"]
+    assert backbone.num_hidden_layers == 4
+    assert tiny.merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 4}, "d": {"e": 5}}) == {
+        "a": {"b": 4, "c": 2},
+        "d": {"e": 5},
+    }
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["canary", "chinese_clip", "glm4v_text", "moonshine", "omniasr_ctc", "qwen4_exp_text",
+     "reformer", "siglip2", "speech_to_text", "table-transformer", "wav2vec2", "zamba"],
+)  # fmt: skip
+def test_torch_runs_a_tiny_model(bench: Any, family: str) -> None:
+    tiny = bench.tiny_model(family)
+    with torch.no_grad():
+        for sizes in ((2, 8), (3, 11)):
+            result = tiny.model(**tiny.inputs(*sizes))
+            assert all(t.shape[0] == sizes[0] for t in list(result.values())[:1])
 
 
 @pytest.mark.parametrize("family", ["llama", "bert"])
@@ -111,3 +137,56 @@ def test_a_process_that_ends(bench: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(bench, "row_of", lambda *_: os._exit(3))
     row = bench.limited(1, "llama", "causal", "ours")
     assert (row["status"], row["cause"]) == ("export", "the process ended")
+
+
+def test_families_not_measured_yet_are_in_the_table(bench: Any, tmp_path: Path) -> None:
+    """Rows of families that transformers does not have any more are left out."""
+    path = tmp_path / "table.csv"
+    known = {
+        ("llama", "ours"): {"family": "llama", "exporter": "ours", "status": "right"},
+        ("gone", "ours"): {"family": "gone", "exporter": "ours", "status": "right"},
+    }
+    bench.write_table(path, known, bench.COLUMNS)
+    rows = bench.named_rows(path)
+    assert {family for family, _ in rows} == set(bench.families())
+    assert rows["llama", "ours"]["status"] == "right"
+    assert rows["t5", "ours"]["status"] == bench.MISSING
+    assert bench.read_table(path, *bench.KEYS)["t5", "ours"]["kind"] == "encoder-decoder"
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("sphinx", reason="the documentation is built with it")
+    monkeypatch.syspath_prepend(str(EXAMPLES.parent / "extensions"))
+    return importlib.import_module("family_table")
+
+
+TABLE = """family,kind,exporter,cache,status,nodes,error,seconds,cause
+a,causal,ours,DynamicCache,right,20,1e-7,2.5,
+a,causal,dynamo,,export,,,,no
+b,causal,ours,,other sizes,30,1,2,"<wrong>"
+b,causal,transformers,,right,40,0,3,
+c,vision,ours,,not measured,,,,
+"""
+
+
+def test_the_page_counts_families(page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE, encoding="utf-8")
+    header, *lines = page.counts(page.read_families(path))
+    found = {(line[0], line[1]): dict(zip(header, line, strict=True)) for line in lines}
+    assert found["causal", "ours"]["right"] == found["causal", "ours"]["other sizes"] == "1"
+    assert found["causal", "dynamo"]["not measured"] == "1"
+    assert found["all", "ours"]["families"] == "3"
+    assert ("vision", "ours") not in found and ("vision", "dynamo") not in found
+
+
+def test_the_page_shows_a_row_for_each_family(page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE, encoding="utf-8")
+    html = page.filtered_table(page.read_families(path))
+    assert html.count("<tr data-kind=") == 3 and "3 families" in html
+    assert "<td>20 nodes, 2.5 s</td><td>export</td>" in html and "&lt;wrong&gt;" in html
+    assert 'data-state="other-sizes only-another-exporter-is-right"' in html
+    assert '<option value="not-measured">' in html
+    assert page.filtered_table(page.read_families(page.TABLE)).count("<tr data-kind=") > 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,17 @@ def first_sample(operator: Any, dtype: torch.dtype) -> Sample | None:
     return kept[0] if kept else None
 
 
+def similar_samples(sample: Sample, limit: int = 4) -> list[Sample]:
+    """Samples of torch that differ from a sample in the shapes of their tensors only."""
+
+    def fixed(other: Sample) -> tuple[Any, ...]:
+        kept = [(v.dtype, v.ndim) if isinstance(v, torch.Tensor) else v for v in other.leaves]
+        return (*kept, other.tree)
+
+    found = _torch_samples(sample.operator, sample.dtype, 100)
+    return [o for o in found if str(o) != str(sample) and fixed(o) == fixed(sample)][:limit]
+
+
 def _with_shape(sample: Sample, shape: tuple[int, ...]) -> Sample:
     """The same call with tensors of another shape."""
 
@@ -154,12 +165,33 @@ def exported(model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> onnx.
     return to_onnx(model, tensors, options=OPTIONS)
 
 
+def exported_with_dynamic_dimensions(
+    model: torch.nn.Module, tensors: tuple[torch.Tensor, ...]
+) -> onnx.ModelProto:
+    """The model of a call, whose dimensions may all change unless torch needs their size."""
+    shapes = tuple(dict.fromkeys(range(t.ndim), torch.export.Dim.AUTO) for t in tensors)
+    return to_onnx(model, tensors, dynamic_shapes=(shapes,), options=OPTIONS)
+
+
+def _accepts(onx: onnx.ModelProto, tensors: list[torch.Tensor]) -> bool:
+    """Whether the shapes are among those the inputs of a model declare: one size for one name."""
+    sizes: dict[str, int] = {}
+    for value, tensor in zip(onx.graph.input, tensors, strict=True):
+        for dim, size in zip(value.type.tensor_type.shape.dim, tensor.shape, strict=True):
+            known = sizes.setdefault(dim.dim_param, size) if dim.dim_param else dim.dim_value
+            if known != size:
+                return False
+    return True
+
+
 def explained(
     sample: Sample,
     exporter: Callable[..., onnx.ModelProto] = exported,
     refusals: type[Exception] = XoptimError,
+    others: Iterable[Sample] = (),
 ) -> tuple[str, str]:
-    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch) or ``wrong``, and why."""
+    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch) or ``wrong``, and why. The
+    model runs on the other samples as well if it declares their shapes."""
     model = Call(sample.operator.op, sample.leaves, sample.tree)
     expected = _eager(sample, model)
     if expected is None:
@@ -173,9 +205,22 @@ def explained(
         got = run_ort(onx, sample.tensors)
     except Exception as e:
         return "wrong", f"{type(e).__name__}: {_reason(e)}"
-    name = full_name(sample.operator)
-    difference = _compared(expected, got, name in NOT_DETERMINED, name in TIES)
+    difference = _difference(sample, expected, got)
+    for other in others:
+        expected = _eager(other, Call(other.operator.op, other.leaves, other.tree))
+        if not difference and expected is not None and _accepts(onx, other.tensors):
+            try:
+                difference = _difference(other, expected, run_ort(onx, other.tensors))
+            except Exception as e:
+                difference = f"{type(e).__name__}: {_reason(e)}"
+            difference = difference and f"{difference}, shapes of {other}"[:300]
     return ("wrong", difference) if difference else ("right", "")
+
+
+def _difference(sample: Sample, expected: list[Any], got: list[np.ndarray]) -> str:
+    """How the results of a model differ from those of torch."""
+    name = full_name(sample.operator)
+    return _compared(expected, got, name in NOT_DETERMINED, name in TIES)
 
 
 def _reason(error: BaseException) -> str:

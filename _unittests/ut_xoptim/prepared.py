@@ -8,7 +8,7 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xbuilder.graph.graph_check import check_graph
-from xoptim.engine.intermediate_functions import put_back
+from xoptim.engine.intermediate_functions import inline_back
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import model_from_text
 from xoptim.testing.graphs import canonical_graph
@@ -32,7 +32,7 @@ def check_prepared(before: str, after: str, patterns: str, opset: int = 18) -> N
     expected = model_from_text(after, opset)
     assert canonical_graph(made.graph) == canonical_graph(expected.graph)
     assert made.functions, "the functions are there"
-    assert put_back(builder.graph, ())
+    assert inline_back(builder.graph, ())
     check_graph(builder.graph)
     again = builder.to_onnx(optimize=False)
     assert canonical_graph(again.graph) == canonical_graph(model.graph)

@@ -9,103 +9,24 @@ this much, as those of LAPACK. A result in single precision is rounded from them
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
 from ..common.types import to_numpy_type
-from ..writing.graph_writer import GraphWriter, Tensor, constant, several
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter, Tensor, several
 from ..writing.registry import aten
 from ..writing.symbols import dim_of, int_vector, scalar0d, vector1d
 from .creation import constant_of_shape
-from .linalg import identity_like, reflected, smallest_size, transposed
+from .linalg import identity_like, nothing, places, reflected, smallest_size, transposed
 from .operands import INT64, cast, const, f64
 from .rearrange import tril, triu
 
 DOUBLE = TensorProto.DOUBLE
 #: no matrix needs that many sweeps, Jacobi's method converges quadratically
 _SWEEPS = 40
-#: the pairs are those of a tournament: in round k, i plays k - i modulo the number of rounds, which
-#: is odd; the one who would play itself plays the last of an even number, or does not play
-_ROTATIONS = """
-rotate (int64 k, bool go, double[] m, double[] v, int64 quiet)
-    => (bool more, double[] turned, double[] turned_v, int64 calm) {
-    zero = Constant <value_int = 0> ()
-    one = Constant <value_int = 1> ()
-    two = Constant <value_int = 2> ()
-    null = Constant <value_float = 0.0> ()
-    null64 = CastLike (null, m)
-    unit = CastLike (one, m)
-    minus = Neg (unit)
-    rows = Constant <value_ints = [-2]> ()
-    shape = Shape <start = -1> (m)
-    size = Squeeze (shape)
-    places = Range (zero, size, one)
-    final = Sub (size, one)
-    odd = Mod (size, two)
-    is_even = Equal (odd, zero)
-    rounds = Add (final, odd)
-    far = Sub (k, places)
-    plain = Mod (far, rounds)
-    itself = Equal (plain, places)
-    substitute = Where (is_even, final, places)
-    first = Where (itself, substitute, plain)
-    next = Add (rounds, one)
-    half = Div (next, two)
-    multiple = Mul (k, half)
-    free = Mod (multiple, rounds)
-    is_final = Equal (places, final)
-    plays = And (is_even, is_final)
-    pair = Where (plays, free, first)
-    alone = Equal (pair, places)
-    others = Gather <axis = -1> (m, pair)
-    products = Mul (m, others)
-    all_dots = ReduceSum (products, rows)
-    dots = Where (alone, null64, all_dots)
-    m2 = Mul (m, m)
-    squares = ReduceSum (m2, rows)
-    other_squares = Gather <axis = -1> (squares, pair)
-    gap = Sub (other_squares, squares)
-    order = Less (pair, places)
-    sign_equal = Where (order, minus, unit)
-    sign = Sign (gap)
-    is_equal = Equal (gap, null64)
-    direction = Where (is_equal, sign_equal, sign)
-    twice = Add (dots, dots)
-    twice2 = Mul (twice, twice)
-    gap2 = Mul (gap, gap)
-    sum2 = Add (gap2, twice2)
-    root = Sqrt (sum2)
-    high = Abs (gap)
-    under = Add (high, root)
-    nothing = Equal (under, null64)
-    safe = Where (nothing, unit, under)
-    over = Mul (direction, twice)
-    tangent = Div (over, safe)
-    tangent2 = Mul (tangent, tangent)
-    secant2 = Add (tangent2, unit)
-    secant = Sqrt (secant2)
-    cosine = Div (unit, secant)
-    sine = Mul (tangent, cosine)
-    kept = Mul (m, cosine)
-    taken = Mul (others, sine)
-    turned = Sub (kept, taken)
-    others_v = Gather <axis = -1> (v, pair)
-    kept_v = Mul (v, cosine)
-    taken_v = Mul (others_v, sine)
-    turned_v = Sub (kept_v, taken_v)
-    longest2 = Max (squares, other_squares)
-    longest = Sqrt (longest2)
-    limits = Mul (longest, tolerance)
-    sizes = Abs (dots)
-    large = Greater (sizes, limits)
-    counted = Cast <to = 7> (large)
-    count = ReduceSum <keepdims = 0> (counted)
-    is_quiet = Equal (count, zero)
-    quieter = Add (quiet, one)
-    calm = Where (is_quiet, quieter, zero)
-    more = Less (calm, rounds)
-}
-"""
 
 
 def _sum(g: GraphWriter, x: str, axes: list[int], keepdims: int = 1) -> str:
@@ -132,12 +53,49 @@ def _orthogonalized(g: GraphWriter, x: str, rank: int) -> str:
     longest = g.op.Cast(g.op.Max(rows, columns), to=DOUBLE)
     tolerance = g.op.Mul(longest, f64(2.0**-50))
     start = identity_like(g, g.op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2]))
-    body = parser.parse_graph(_ROTATIONS)
-    for node in body.node:
-        node.input[:] = [tolerance if name == "tolerance" else name for name in node.input]
     trips = g.op.Mul(g.op.Add(columns, const(1, INT64)), const(_SWEEPS, INT64))
     states = _unit_norm(g, x, rank), start, const(0, INT64)
-    return several(g, "Loop", 3, trips, np.array(True), *states, body=body)[1]
+    step = partial(_rotate, tolerance)
+    return loop(g, step, trips, *states, conditional=True)[1]
+
+
+def _rotate(tolerance: str, k: Value, m: Value, v: Value, quiet: Value) -> list[Value]:
+    """Turns all pairs of round k, while less than a sweep in a row was quiet."""
+    op, columns = k.op, places(m, -1)
+    pair, rounds = _opponents(k, columns)
+    others = op.Gather(m, pair, axis=-1)
+    dots = op.Where(op.Equal(pair, columns), 0.0, op.ReduceSum(m * others, [-2]))
+    squares = op.ReduceSum(m * m, [-2])
+    other_squares = op.Gather(squares, pair, axis=-1)
+    gap, twice = other_squares - squares, dots + dots
+    equal = op.Equal(gap, 0.0)
+    direction = op.Where(equal & (pair < columns), -1.0, op.Where(equal, 1.0, op.Sign(gap)))
+    under = op.Abs(gap) + op.Sqrt(gap * gap + twice * twice)
+    tangent = direction * twice / op.Where(op.Equal(under, 0.0), 1.0, under)
+    cosine = op.Div(1.0, op.Sqrt(tangent * tangent + 1.0))
+    sine = tangent * cosine
+    large = op.Abs(dots) > op.Sqrt(op.Max(squares, other_squares)) * tolerance
+    count = op.ReduceSum(op.Cast(large, to=INT64), keepdims=0)
+    calm = op.Where(op.Equal(count, 0), quiet + 1, 0)
+    turned = (x * cosine - op.Gather(x, pair, axis=-1) * sine for x in (m, v))
+    return [calm < rounds, *turned, calm]
+
+
+def _opponents(k: Value, columns: Value) -> tuple[Value, Value]:
+    """The column each column is turned with in round k, itself if it is not, and the number of
+    rounds.
+
+    The pairs are those of a tournament: i plays k - i modulo the number of rounds, which is odd;
+    the one who would play itself plays the last of an even number, or does not play.
+    """
+    op = k.op
+    size = op.Size(columns)
+    is_even, final = op.Equal(size % 2, 0), size - 1
+    rounds = final + size % 2
+    plain = (k - columns) % rounds
+    first = op.Where(op.Equal(plain, columns), op.Where(is_even, final, columns), plain)
+    free = k * ((rounds + 1) / 2) % rounds
+    return op.Where(is_even & op.Equal(columns, final), free, first), rounds
 
 
 def _sorted_columns(
@@ -205,10 +163,6 @@ def _factors(g: GraphWriter, x: str, mode: str = "reduced") -> list[str]:
     return [u, s, v if mode == "complete" else _first_columns(g, v, x, rank)]
 
 
-def _nothing(g: GraphWriter, like: str) -> str:
-    return constant(g, np.zeros(0, dtype=to_numpy_type(g.get_type(like))))
-
-
 @aten("aten._linalg_svd.default")
 def svd(
     g: GraphWriter,
@@ -222,7 +176,7 @@ def svd(
     mode = "values" if not compute_uv else "complete" if full_matrices else "reduced"
     u, s, v = (cast(g, m, g.get_type(x)) for m in _factors(g, x, mode))
     if not compute_uv:
-        return [_nothing(g, x), s, _nothing(g, x)]
+        return [nothing(g, x), s, nothing(g, x)]
     return [u, s, transposed(g, v, g.get_rank(x))]
 
 
@@ -247,7 +201,7 @@ def eigh(g: GraphWriter, x: str, UPLO: str = "L", compute_v: bool = True) -> lis
     values = _sum(g, g.op.Mul(v, g.op.MatMul(a, v)), [rank - 2], 0)
     columns = vector1d(g, dim_of(g, x, -1))
     values, v = _sorted_columns(g, values, columns, rank, v, largest=False)
-    return [cast(g, values, itype), cast(g, v, itype) if compute_v else _nothing(g, x)]
+    return [cast(g, values, itype), cast(g, v, itype) if compute_v else nothing(g, x)]
 
 
 @aten("aten.linalg_pinv.atol_rtol_tensor")

@@ -8,10 +8,11 @@ Householder's reflections with the signs of LAPACK (5.1, 5.2).
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
 from ..common.types import to_numpy_type
-from ..writing.graph_writer import GraphWriter, Tensor, constant, several
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter, Tensor, constant
 from ..writing.registry import aten
 from ..writing.symbols import Size, dim_of, int_vector, scalar0d, vector1d
 from .creation import constant_of_shape
@@ -20,146 +21,107 @@ from .rearrange import tril, triu
 from .view import MAX_INT, matrix_transpose
 
 INT32 = TensorProto.INT32
-_TYPES: dict[int, str] = {FLOAT: "float", TensorProto.DOUBLE: "double"}
-#: beginning of every body; its inputs are the number k of a column and the matrices m
-_CONSTANTS = """
-    more = Identity (go)
-    first = Constant <value_int = 0> ()
-    one = Constant <value_int = 1> ()
-    last = Constant <value_ints = [-1]> ()
-    before_last = Constant <value_ints = [-2]> ()
-    shape = Shape <start = -2, end = -1> (m)
-    size = Squeeze (shape)
-    rows = Range (first, size, one)
-    here = Equal (rows, k)
-    above = Less (rows, k)
-    zero = Sub (k, k)
-    null = CastLike (zero, m)
-    column = Gather <axis = -1> (m, k)
-"""
-_INFO = """
-    none = CastLike (zero, info)
-    unknown = Equal (info, none)
-    new = And (failed, unknown)
-    next = Add (k, one)
-    number = CastLike (next, info)
-    found = Where (new, number, info)
-"""
-#: swaps row k and the row of the highest value of column k, then makes the column the one of the
-#: identity; info is one more than the first column without pivot
-_ELIMINATION = """
-eliminate (int64 k, bool go, {type}[] m, int32[] info)
-    => (bool more, {type}[] reduced, int32[] found) {{
-    {constants}
-    here_column = Unsqueeze (here, last)
-    high = Abs (column)
-    minus = Constant <value_float = -1.0> ()
-    never = CastLike (minus, m)
-    candidates = Where (above, never, high)
-    place = ArgMax <axis = -1> (candidates)
-    there = Equal (rows, place)
-    there_column = Unsqueeze (there, last)
-    kept = Where (there_column, m, null)
-    pivot_row = ReduceSum (kept, before_last)
-    old_row = Gather <axis = -2> (m, k)
-    old_wide = Unsqueeze (old_row, before_last)
-    half_swapped = Where (there_column, old_wide, m)
-    swapped = Where (here_column, pivot_row, half_swapped)
-    pivot = Gather <axis = -1> (pivot_row, k)
-    wide_pivot = Unsqueeze (pivot, last)
-    scaled = Div (pivot_row, wide_pivot)
-    factors = Gather <axis = -1> (swapped, k)
-    wide_factors = Unsqueeze (factors, last)
-    removed = Mul (wide_factors, scaled)
-    others = Sub (swapped, removed)
-    reduced = Where (here_column, scaled, others)
-    flat_pivot = Squeeze (pivot, last)
-    failed = Equal (flat_pivot, null)
-    {info}
-}}
-"""
-#: column k of the factor is the rest of the column of the matrix over the root of its first value
-_CHOLESKY = """
-cholesky (int64 k, bool go, {type}[] m, {type}[] factor, int32[] info)
-    => (bool more, {type}[] same, {type}[] made, int32[] found) {{
-    {constants}
-    same = Identity (m)
-    row = Gather <axis = -2> (factor, k)
-    wide_row = Unsqueeze (row, last)
-    product = MatMul (factor, wide_row)
-    known = Squeeze (product, last)
-    rest = Sub (column, known)
-    square = Gather <axis = -1> (rest, k)
-    root = Sqrt (square)
-    wide_root = Unsqueeze (root, last)
-    values = Div (rest, wide_root)
-    lower = Where (above, null, values)
-    wide = Unsqueeze (lower, last)
-    made = Where (here, wide, factor)
-    positive = Greater (square, null)
-    failed = Not (positive)
-    {info}
-}}
-"""
-#: clears column k below its diagonal, does nothing if it is already zero
-_HOUSEHOLDER = """
-reflect (int64 k, bool go, {type}[] m, {type}[] q)
-    => (bool more, {type}[] reduced, {type}[] turned) {{
-    {constants}
-    from_k = Where (above, null, column)
-    upper = LessOrEqual (rows, k)
-    below = Where (upper, null, column)
-    below2 = Mul (below, below)
-    tail = ReduceSum (below2, last)
-    trivial = Equal (tail, null)
-    from_k2 = Mul (from_k, from_k)
-    total = ReduceSum (from_k2, last)
-    norm = Sqrt (total)
-    minus_norm = Neg (norm)
-    flat_head = Gather <axis = -1> (column, k)
-    head = Unsqueeze (flat_head, last)
-    negative = Less (head, null)
-    target = Where (negative, norm, minus_norm)
-    shifted = Sub (from_k, target)
-    v = Where (here, shifted, from_k)
-    v2 = Mul (v, v)
-    length = ReduceSum (v2, last)
-    unit = CastLike (one, m)
-    two = Add (unit, unit)
-    safe = Where (trivial, unit, length)
-    ratio = Div (two, safe)
-    scale = Where (trivial, null, ratio)
-    wide_scale = Unsqueeze (scale, last)
-    standing = Unsqueeze (v, last)
-    lying = Unsqueeze (v, before_last)
-    along = MatMul (lying, m)
-    change = Mul (standing, along)
-    scaled_change = Mul (change, wide_scale)
-    reduced = Sub (m, scaled_change)
-    across = MatMul (q, standing)
-    turn = Mul (across, lying)
-    scaled_turn = Mul (turn, wide_scale)
-    turned = Sub (q, scaled_turn)
-}}
-"""
 
 
-def loop_over_columns(
-    g: GraphWriter, text: str, trips: Tensor, *states: str, **captured: str
-) -> tuple[str, ...]:
-    """The states after the last column.
+def places(m: Value, axis: int) -> Value:
+    """The numbers of the rows (axis -2) or of the columns (axis -1) of matrices."""
+    shape = m.op.Shape(m, start=-2, end=-1) if axis == -2 else m.op.Shape(m, start=-1)
+    return m.op.Range(0, m.op.Squeeze(shape), 1)
 
-    :param g: builder
-    :param text: the body
-    :param trips: number of columns
-    :param states: the matrices, then what the body computes besides
-    :param captured: name in the body -> result of the graph it reads
+
+def column_of(m: Value, k: Value) -> Value:
+    """Column k of matrices, or element k of vectors."""
+    return m.op.Gather(m, k, axis=-1)
+
+
+def standing(v: Value) -> Value:
+    """A vector as a matrix of one column."""
+    return v.op.Unsqueeze(v, [-1])
+
+
+def lying(v: Value) -> Value:
+    """A vector as a matrix of one row."""
+    return v.op.Unsqueeze(v, [-2])
+
+
+def next_info(info: Value, k: Value, failed: Value) -> Value:
+    """One more than the first column that failed, zero before."""
+    new = failed & info.op.Equal(info, 0)
+    return info.op.Where(new, info.op.Cast(k + 1, to=INT32), info)
+
+
+def highest_place(m: Value, k: Value, keepdims: int = 1) -> Value:
+    """The row of the highest value of column k, from row k on."""
+    high = m.op.Where(places(m, -2) < k, -1.0, m.op.Abs(column_of(m, k)))
+    return m.op.ArgMax(high, axis=-1, keepdims=keepdims)
+
+
+def swapped_rows(m: Value, k: Value, place: Value) -> tuple[Value, Value]:
+    """The row that is at a place, and the matrix where it is swapped with row k."""
+    op, rows = m.op, places(m, -2)
+    there = standing(op.Equal(rows, place))
+    row = op.ReduceSum(op.Where(there, m, 0.0), [-2])
+    half_swapped = op.Where(there, lying(op.Gather(m, k, axis=-2)), m)
+    return row, op.Where(standing(op.Equal(rows, k)), row, half_swapped)
+
+
+def _eliminate(k: Value, m: Value, info: Value) -> list[Value]:
+    """Swaps row k and the row of the highest value of column k, then makes the column the one of
+    the identity; info is one more than the first column without pivot."""
+    op = k.op
+    pivot_row, swapped = swapped_rows(m, k, highest_place(m, k))
+    pivot = column_of(pivot_row, k)
+    scaled = pivot_row / standing(pivot)
+    others = swapped - standing(column_of(swapped, k)) * scaled
+    reduced = op.Where(standing(op.Equal(places(m, -2), k)), scaled, others)
+    failed = op.Equal(op.Squeeze(pivot, [-1]), 0.0)
+    return [reduced, next_info(info, k, failed)]
+
+
+def _cholesky_column(k: Value, m: Value, factor: Value, info: Value) -> list[Value]:
+    """Column k of the factor is the rest of the column of the matrix over the root of its first
+    value."""
+    op, rows = k.op, places(m, -2)
+    product = factor @ standing(op.Gather(factor, k, axis=-2))
+    rest = column_of(m, k) - op.Squeeze(product, [-1])
+    square = column_of(rest, k)
+    values = op.Where(rows < k, 0.0, rest / standing(op.Sqrt(square)))
+    made = op.Where(op.Equal(rows, k), standing(values), factor)
+    return [m, made, next_info(info, k, ~(square > 0.0))]
+
+
+class Reflection:
+    """The reflection that clears column k of matrices below its diagonal.
+
+    :param m: the matrices
+    :param k: the number of the column
     """
-    kind = _TYPES[g.get_type(states[0])]
-    body = parser.parse_graph(text.format(type=kind, constants=_CONSTANTS, info=_INFO))
-    for node in body.node if captured else ():
-        node.input[:] = [captured.get(name, name) for name in node.input]
-    return several(g, "Loop", len(states), trips, np.array(True), *states, body=body)
+
+    def __init__(self, m: Value, k: Value):
+        op, rows, column = m.op, places(m, -2), column_of(m, k)
+        self.from_k = op.Where(rows < k, 0.0, column)
+        self.below = op.Where(rows <= k, 0.0, column)
+        #: whether there is nothing to clear
+        self.trivial = op.Equal(op.ReduceSum(self.below * self.below, [-1]), 0.0)
+        self.head = standing(column_of(column, k))
+        norm = op.Sqrt(op.ReduceSum(self.from_k * self.from_k, [-1]))
+        #: what the head becomes
+        self.target = op.Where(self.head < 0.0, norm, -norm)
+
+
+def _reflect(k: Value, m: Value, q: Value) -> list[Value]:
+    """Clears column k below its diagonal, does nothing if it is already zero."""
+    op, r = k.op, Reflection(m, k)
+    v = op.Where(op.Equal(places(m, -2), k), r.from_k - r.target, r.from_k)
+    length = op.ReduceSum(v * v, [-1])
+    ratio = op.Div(2.0, op.Where(r.trivial, 1.0, length))
+    scale = standing(op.Where(r.trivial, 0.0, ratio))
+    return [reflected_by(v, scale, m), q - (q @ standing(v)) * lying(v) * scale]
+
+
+def reflected_by(v: Value, scale: Value, m: Value) -> Value:
+    """m - scale v v' m."""
+    return m - standing(v) * (lying(v) @ m) * scale
 
 
 def count_columns(g: GraphWriter, x: str) -> Tensor:
@@ -176,11 +138,16 @@ def _batch(g: GraphWriter, x: str) -> list[Size]:
     return [dim_of(g, x, i) for i in range(g.get_rank(x) - 2)]
 
 
+def nothing(g: GraphWriter, like: str) -> str:
+    """A vector without element, of the type of a result."""
+    return constant(g, np.zeros(0, dtype=to_numpy_type(g.get_type(like))))
+
+
 def solved(g: GraphWriter, a: str, b: str) -> list[str]:
     """The solution of a x = b, and the columns where a pivot is missing."""
     rank, size = g.get_rank(a), dim_of(g, a, -1)
     wide = g.op.Concat(a, b, axis=rank - 1)
-    wide, info = loop_over_columns(g, _ELIMINATION, count_columns(g, a), wide, no_info(g, a))
+    wide, info = loop(g, _eliminate, count_columns(g, a), wide, no_info(g, a))
     limits = vector1d(g, size), int_vector([MAX_INT]), int_vector([rank - 1])
     return [g.op.Slice(wide, *limits), info]
 
@@ -264,7 +231,7 @@ def cholesky_ex(
     """The lower factor, or its transpose; the other half of the matrix is not read."""
     m = matrix_transpose(g, x) if upper else x
     factor = constant_of_shape(g, shape_tensor_of(g, x), 0, g.get_type(x))
-    _, factor, info = loop_over_columns(g, _CHOLESKY, count_columns(g, x), m, factor, no_info(g, x))
+    _, factor, info = loop(g, _cholesky_column, count_columns(g, x), m, factor, no_info(g, x))
     return [transposed(g, factor, g.get_rank(x)) if upper else factor, info]
 
 
@@ -302,7 +269,7 @@ def reflected(g: GraphWriter, x: str, like: str) -> tuple[str, str]:
     :param like: matrices of the same shape, which is known
     """
     trips = g.op.Squeeze(smallest_size(g, like), int_vector([0]))
-    r, q = loop_over_columns(g, _HOUSEHOLDER, trips, x, identity_like(g, like))
+    r, q = loop(g, _reflect, trips, x, identity_like(g, like))
     return q, r
 
 
@@ -316,5 +283,5 @@ def qr(g: GraphWriter, x: str, mode: str = "reduced") -> list[str]:
         return [q, r]
     r = g.op.Slice(r, int_vector([0]), count, int_vector([rank - 2]))
     if mode == "r":
-        return [constant(g, np.zeros(0, dtype=to_numpy_type(g.get_type(x)))), r]
+        return [nothing(g, x), r]
     return [g.op.Slice(q, int_vector([0]), count, int_vector([rank - 1])), r]

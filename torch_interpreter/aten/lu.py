@@ -5,21 +5,27 @@ The algorithm is 3.4.1 of G. Golub and C. Van Loan, "Matrix Computations" (4th e
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import TensorProto
 
-from ..common.types import to_numpy_type
-from ..writing.graph_writer import GraphWriter, Tensor, constant
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten
 from ..writing.symbols import dim_of, int_vector, scalar0d
 from .linalg import (
+    column_of,
+    highest_place,
     identity_like,
-    loop_over_columns,
+    lying,
+    next_info,
     no_info,
+    nothing,
+    places,
     same_batch,
     smallest_size,
     solve_triangular,
     solved,
+    standing,
+    swapped_rows,
     transposed,
 )
 from .operands import INT64, cast, const
@@ -27,81 +33,6 @@ from .rearrange import tril, triu
 from .view import matrix_transpose
 
 INT32 = TensorProto.INT32
-#: rows k and the one of the highest value of column k are swapped, what is below is eliminated; a
-#: missing pivot changes nothing, info is one more than the first of them
-_FACTORS = """
-factors (int64 k, bool go, {type}[] m, int32[] pivots, int32[] info)
-    => (bool more, {type}[] reduced, int32[] placed, int32[] found) {{
-    {constants}
-    high = Abs (column)
-    minus = Constant <value_float = -1.0> ()
-    never = CastLike (minus, m)
-    candidates = Where (above, never, high)
-    highest = ArgMax <axis = -1, keepdims = 0> (candidates)
-    stays = Sub (highest, highest)
-    here_place = Add (stays, k)
-    place = Where (pivoting, highest, here_place)
-    wide_place = Unsqueeze (place, last)
-    there = Equal (rows, wide_place)
-    there_column = Unsqueeze (there, last)
-    here_column = Unsqueeze (here, last)
-    kept = Where (there_column, m, null)
-    pivot_row = ReduceSum (kept, before_last)
-    old_row = Gather <axis = -2> (m, k)
-    old_wide = Unsqueeze (old_row, before_last)
-    half_swapped = Where (there_column, old_wide, m)
-    swapped = Where (here_column, pivot_row, half_swapped)
-    pivot = Gather <axis = -1> (pivot_row, k)
-    failed_wide = Equal (pivot, null)
-    unit = CastLike (one, m)
-    safe = Where (failed_wide, unit, pivot)
-    new_column = Gather <axis = -1> (swapped, k)
-    upper = LessOrEqual (rows, k)
-    under = Where (upper, null, new_column)
-    ratios = Div (under, safe)
-    wide_ratios = Unsqueeze (ratios, last)
-    width = Shape <start = -1> (m)
-    flat_width = Squeeze (width)
-    places = Range (first, flat_width, one)
-    right = Greater (places, k)
-    right_row = Where (right, pivot_row, null)
-    change = Mul (wide_ratios, right_row)
-    eliminated = Sub (swapped, change)
-    this = Equal (places, k)
-    low = Not (upper)
-    low_column = Unsqueeze (low, last)
-    written = And (this, low_column)
-    reduced = Where (written, wide_ratios, eliminated)
-    count = Shape <start = -1> (pivots)
-    flat_count = Squeeze (count)
-    numbers = Range (first, flat_count, one)
-    now = Equal (numbers, k)
-    after = Add (wide_place, one)
-    number_of_row = CastLike (after, pivots)
-    placed = Where (now, number_of_row, pivots)
-    failed = Squeeze (failed_wide, last)
-    {info}
-}}
-"""
-#: swaps the rows k and pivots[k] - 1 of a permutation; m only gives the size
-_SWAPS = """
-swaps (int64 k, bool go, {type}[] m, int64[] order)
-    => (bool more, {type}[] same, int64[] swapped) {{
-    {constants}
-    same = Identity (m)
-    pivot = Gather <axis = -1> (pivots, k)
-    pivot64 = CastLike (pivot, k)
-    place = Sub (pivot64, one)
-    wide_place = Unsqueeze (place, last)
-    there = Equal (rows, wide_place)
-    at_k = Gather <axis = -1> (order, k)
-    wide_k = Unsqueeze (at_k, last)
-    kept = Where (there, order, zero)
-    at_place = ReduceSum (kept, last)
-    half = Where (there, wide_k, order)
-    swapped = Where (here, at_place, half)
-}}
-"""
 
 
 @aten("aten.linalg_lu_factor_ex.default")
@@ -112,10 +43,40 @@ def lu_factor_ex(
     count = smallest_size(g, a)
     batch = g.op.Shape(a, start=0, end=-2)
     pivots = g.op.Expand(const(0, INT32), g.op.Concat(batch, count, axis=0))
-    pivoting = g.make_initializer("", np.array(pivot))
     states = a, pivots, no_info(g, a)
-    found = loop_over_columns(g, _FACTORS, _scalar(g, count), *states, pivoting=pivoting)
-    return [*found]
+    return [*loop(g, _pivoted_column if pivot else _plain_column, _scalar(g, count), *states)]
+
+
+def _pivoted_column(k: Value, m: Value, pivots: Value, info: Value) -> list[Value]:
+    """Swaps rows k and the one of the highest value of column k, eliminates what is below."""
+    place = standing(highest_place(m, k, keepdims=0))
+    pivot_row, swapped = swapped_rows(m, k, place)
+    return _eliminated(k, swapped, pivot_row, pivots, place, info)
+
+
+def _plain_column(k: Value, m: Value, pivots: Value, info: Value) -> list[Value]:
+    """Eliminates what is below the value of column k in row k."""
+    row = lying(k.op.Gather(m, k, axis=-2))
+    return _eliminated(k, m, row, pivots, k, info)
+
+
+def _eliminated(
+    k: Value, m: Value, pivot_row: Value, pivots: Value, place: Value, info: Value
+) -> list[Value]:
+    """The ratios and the rest; a missing pivot changes nothing, info says which is the first."""
+    op, rows, columns = k.op, places(m, -2), places(m, -1)
+    pivot = column_of(pivot_row, k)
+    failed = op.Equal(pivot, 0.0)
+    under = op.Where(rows <= k, 0.0, column_of(m, k))
+    ratios = standing(under / op.Where(failed, 1.0, pivot))
+    eliminated = m - ratios * op.Where(columns > k, pivot_row, 0.0)
+    written = op.Equal(columns, k) & standing(rows > k)
+    now, number = op.Equal(places(pivots, -1), k), op.Cast(place + 1, to=INT32)
+    return [
+        op.Where(written, ratios, eliminated),
+        op.Where(now, number, pivots),
+        next_info(info, k, op.Squeeze(failed, [-1])),
+    ]
 
 
 def _scalar(g: GraphWriter, x: str) -> str:
@@ -128,13 +89,12 @@ def lu_factor(g: GraphWriter, a: str, *, pivot: bool = True) -> list[str]:
     return lu_factor_ex(g, a, pivot=pivot)[:2]
 
 
-def _permutation(g: GraphWriter, lu: str, pivots: str, like: str, inverse: bool = False) -> str:
+def _permutation(g: GraphWriter, pivots: str, like: str, inverse: bool = False) -> str:
     """P, or its inverse, from the rows swapped one after the other.
 
     :param g: builder
-    :param lu: the factors
     :param pivots: the row each one was swapped with
-    :param like: a matrix of the same shape, which is known
+    :param like: a matrix of the shape of the factors, which is known
     :param inverse: the inverse
     """
     rows: Tensor = scalar0d(g, dim_of(g, like, -2), INT64)
@@ -142,10 +102,20 @@ def _permutation(g: GraphWriter, lu: str, pivots: str, like: str, inverse: bool 
     batch = g.op.Shape(like, start=0, end=-1)
     start = g.op.Expand(order, batch)
     trips = _scalar(g, smallest_size(g, like))
-    order_after = loop_over_columns(g, _SWAPS, trips, lu, start, pivots=pivots)[1]
+
+    def swap(k: Value, order: Value) -> list[Value]:
+        """Swaps the rows k and pivots[k] - 1."""
+        op, rows = k.op, places(order, -1)
+        pivot = op.Cast(op.Gather(pivots, k, axis=-1), to=INT64)
+        there = op.Equal(rows, standing(pivot - 1))
+        at_place = op.ReduceSum(op.Where(there, order, 0), [-1])
+        half = op.Where(there, standing(column_of(order, k)), order)
+        return [op.Where(op.Equal(rows, k), at_place, half)]
+
+    (order_after,) = loop(g, swap, trips, start)
     sources = g.op.UnsqueezeAnyOpset(order_after, int_vector([-1 if inverse else -2]))
-    places = order if inverse else g.op.UnsqueezeAnyOpset(order, int_vector([1]))
-    return g.op.Cast(g.op.Equal(places, sources), to=g.get_type(like))
+    targets = order if inverse else g.op.UnsqueezeAnyOpset(order, int_vector([1]))
+    return g.op.Cast(g.op.Equal(targets, sources), to=g.get_type(like))
 
 
 def _factors(g: GraphWriter, lu: str, like: str) -> list[str]:
@@ -153,11 +123,11 @@ def _factors(g: GraphWriter, lu: str, like: str) -> list[str]:
     rank, count = g.get_rank(like), smallest_size(g, like)
     zero = int_vector([0])
     lower = tril(g, g.op.Slice(lu, zero, count, int_vector([rank - 1])), -1)
-    places, rows = (
+    columns, rows = (
         g.op.Range(const(0, INT64), v, const(1, INT64))
         for v in (_scalar(g, count), scalar0d(g, dim_of(g, like, -2), INT64))
     )
-    diagonal = g.op.Equal(places, g.op.UnsqueezeAnyOpset(rows, int_vector([1])))
+    diagonal = g.op.Equal(columns, g.op.UnsqueezeAnyOpset(rows, int_vector([1])))
     lower = g.op.Add(lower, cast(g, diagonal, g.get_type(like)))
     upper = triu(g, g.op.Slice(lu, zero, count, int_vector([rank - 2])))
     return [lower, upper]
@@ -168,13 +138,9 @@ def lu(g: GraphWriter, a: str, *, pivot: bool = True) -> list[str]:
     """P, L and U, whose product is the matrix; P is empty without pivoting."""
     found, pivots, _ = lu_factor_ex(g, a, pivot=pivot)
     return [
-        _permutation(g, found, pivots, a) if pivot else _nothing(g, a),
+        _permutation(g, pivots, a) if pivot else nothing(g, a),
         *_factors(g, found, a),
     ]
-
-
-def _nothing(g: GraphWriter, like: str) -> str:
-    return constant(g, np.zeros(0, dtype=to_numpy_type(g.get_type(like))))
 
 
 @aten("aten.lu_unpack.default")
@@ -186,9 +152,9 @@ def lu_unpack(
     unpack_pivots: bool = True,
 ) -> list[str]:
     """P, L and U from the factors and the pivots; what is not asked is empty."""
-    nothing = _nothing(g, factors)
-    p = _permutation(g, factors, pivots, factors) if unpack_pivots else nothing
-    return [p, *(_factors(g, factors, factors) if unpack_data else [nothing, nothing])]
+    empty = nothing(g, factors)
+    p = _permutation(g, pivots, factors) if unpack_pivots else empty
+    return [p, *(_factors(g, factors, factors) if unpack_data else [empty, empty])]
 
 
 @aten("aten.linalg_lu_solve.default")
@@ -201,7 +167,7 @@ def lu_solve(
     rank = g.get_rank(b)
     a, b = same_batch(g, factors, b)
     lower, upper = g.op.Add(tril(g, a, -1), identity_like(g, a)), triu(g, a)
-    p = _permutation(g, factors, pivots, factors, inverse=not adjoint)
+    p = _permutation(g, pivots, factors, inverse=not adjoint)
     if adjoint:
         y = solved(g, matrix_transpose(g, upper), b)[0]
         found = g.op.MatMul(p, solved(g, matrix_transpose(g, lower), y)[0])

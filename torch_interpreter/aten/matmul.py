@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
+from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten
 from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
@@ -20,7 +20,7 @@ from .reduce import reduce, vector_norm
 from .view import MAX_INT
 
 #: types of the products in a Loop, the others are computed in float
-_LOOP_TYPES: dict[int, str] = {FLOAT: "float", TensorProto.DOUBLE: "double"}
+_LOOP_TYPES = {FLOAT, TensorProto.DOUBLE}
 
 
 @aten("aten.linear.default")
@@ -221,51 +221,27 @@ def grouped_mm(
     return g.op.Concat(*products, zeros, axis=0)
 
 
-_ROWS = """
-groups (int64 i, bool go, {type}[] before) => (bool more, {type}[] after) {{
-    {limits}
-    rows = Slice (x, start, end, first_axis)
-    matrix = Gather (weights, i)
-    product = MatMul (rows, matrix)
-    after = Concat <axis = 0> (before, product)
-}}
-"""
-_COLUMNS = """
-groups (int64 i, bool go) => (bool more, {type}[] product) {{
-    {limits}
-    columns = Slice (x, start, end, one)
-    rows = Slice (weights, start, end, first_axis)
-    product = MatMul (columns, rows)
-}}
-"""
-_LIMITS = """
-    more = Identity (go)
-    one = Constant <value_ints = [1]> ()
-    first_axis = Constant <value_ints = [0]> ()
-    group = Reshape (i, one)
-    next = Add (group, one)
-    after_next = Add (next, one)
-    start = Slice (ends, group, next, first_axis)
-    end = Slice (ends, next, after_next, first_axis)
-"""
-
-
 def _grouped_in_loop(g: GraphWriter, x: str, weights: str, offs: str, one_matrix: bool) -> str:
     """The products of groups whose number is not known, one for each step of a Loop."""
     itype = g.get_type(x)
     computed = itype if itype in _LOOP_TYPES else FLOAT
     ends = g.op.Concat(int_vector([0]), offs, axis=0)
-    outer = {"x": cast(g, x, computed), "weights": cast(g, weights, computed), "ends": ends}
-    text = _COLUMNS if one_matrix else _ROWS
-    body = parser.parse_graph(text.format(type=_LOOP_TYPES[computed], limits=_LIMITS))
-    for node in body.node:
-        node.input[:] = [outer.get(name, name) for name in node.input]
+    x, weights = cast(g, x, computed), cast(g, weights, computed)
+
+    def step(i: Value, *before: Value) -> list[Value]:
+        op, group = i.op, i.op.Reshape(i, [1])
+        start, end = (op.Slice(ends, group + n, group + (n + 1), [0]) for n in (0, 1))
+        if one_matrix:
+            return [op.Slice(x, start, end, [1]) @ op.Slice(weights, start, end, [0])]
+        product = op.Slice(x, start, end, [0]) @ op.Gather(weights, i)
+        return [op.Concat(*before, product, axis=0)]
+
     trips = scalar0d(g, dim_of(g, offs, 0), INT64)
     if one_matrix:
-        return g.op.Cast(g.op.Loop(trips, np.array(True), body=body), to=itype)
+        return g.op.Cast(loop(g, step, trips)[0], to=itype)
     width = dim_of(g, weights, 2)
     none = constant_of_shape(g, [0, width], 0, computed)
-    products = g.op.Loop(trips, np.array(True), none, body=body)
+    (products,) = loop(g, step, trips, none)
     last = g.op.Slice(ends, int_vector([-1]), int_vector([MAX_INT]), int_vector([0]))
     after = g.op.Sub(vector1d(g, dim_of(g, x, 0)), last)
     shape = g.op.Concat(after, vector1d(g, width), axis=0)

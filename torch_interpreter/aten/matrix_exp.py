@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
-from ..writing.graph_writer import GraphWriter, several
+from ..writing.bodies import loop
+from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
 from ..writing.symbols import int_vector
 from .linalg import identity_like
@@ -22,14 +22,6 @@ from .operands import INT64, cast, f64
 DOUBLE = TensorProto.DOUBLE
 #: no exponential of a finite matrix needs more squarings
 _MOST_SQUARINGS = 1100.0
-_SQUARE = """
-square (int64 k, bool go, double[] m) => (bool more, double[] squared) {
-    more = Identity (go)
-    product = MatMul (m, m)
-    wanted = Less (k, times)
-    squared = Where (wanted, product, m)
-}
-"""
 
 
 def _taylor(g: GraphWriter, x: str) -> str:
@@ -58,8 +50,5 @@ def matrix_exp(g: GraphWriter, x: str) -> str:
     times = g.op.Cast(bounded, to=INT64)
     flat = g.op.Concat(g.op.Reshape(times, int_vector([-1])), int_vector([0]), axis=0)
     trips = g.op.ReduceMax(flat, keepdims=0)
-    body = parser.parse_graph(_SQUARE)
-    for node in body.node:
-        node.input[:] = [times if name == "times" else name for name in node.input]
-    (found,) = several(g, "Loop", 1, trips, np.array(True), _taylor(g, scaled), body=body)
+    (found,) = loop(g, lambda k, m: [m.op.Where(k < times, m @ m, m)], trips, _taylor(g, scaled))
     return cast(g, found, g.get_type(x))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
-from ..writing.graph_writer import GraphWriter, several
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten_table
 from ..writing.symbols import Operand, int_vector
 from .operands import INT64, cast, const, f64, float_type, same_type
@@ -30,38 +31,6 @@ _FAMILIES: dict[str, Row] = {
 }
 #: they are Chebyshev's at 2x - 1
 _SHIFTED = {f"shifted_{k}": row for k, row in _FAMILIES.items() if k.startswith("chebyshev")}
-#: x and the degree n come from the graph
-_BODY = """
-recurrence (int64 i, bool go, double[] p, double[] q, double[] known)
-    => (bool more, double[] next_p, double[] next_q, double[] found)
-    <double[8] c = {{{values}}}, int64 one = {{1}}, int64[1] zero = {{0}}> {{
-    more = Identity (go)
-    k = Add (i, one)
-    degree = CastLike (k, q)
-    a0, a1, b0, b1, c0, c1, d0, d1 = Split <axis = 0{pieces}> (c)
-    ak = Mul (a1, degree)
-    wide_a = Add (a0, ak)
-    a = Squeeze (wide_a, zero)
-    bk = Mul (b1, degree)
-    wide_b = Add (b0, bk)
-    b = Squeeze (wide_b, zero)
-    ck = Mul (c1, degree)
-    wide_c_k = Add (c0, ck)
-    c_k = Squeeze (wide_c_k, zero)
-    dk = Mul (d1, degree)
-    wide_d = Add (d0, dk)
-    d = Squeeze (wide_d, zero)
-    scaled = Mul (a, outer_x)
-    factor = Add (scaled, b)
-    first = Mul (factor, q)
-    second = Mul (c_k, p)
-    difference = Sub (first, second)
-    next_q = Div (difference, d)
-    next_p = Identity (q)
-    reached = Greater (outer_n, k)
-    found = Where (reached, next_q, known)
-}}
-"""
 
 
 def _polynomial(row: Row, shifted: bool) -> Callable[..., str]:
@@ -79,15 +48,15 @@ def _polynomial(row: Row, shifted: bool) -> Callable[..., str]:
         known = g.op.Where(g.op.Greater(degree, const(0, INT64)), first, before)
         flat = g.op.Concat(g.op.Reshape(degree, int_vector([-1])), int_vector([1]), axis=0)
         trips = g.op.Sub(g.op.ReduceMax(flat, keepdims=0), const(1, INT64))
-        text = _BODY.format(
-            values=", ".join(map(repr, coefficients)),
-            pieces=", num_outputs = 8" if g.main_opset >= 18 else "",
-        )
-        body = parser.parse_graph(text)
-        outer = {"outer_x": value, "outer_n": degree}
-        for node in body.node:
-            node.input[:] = [outer.get(name, name) for name in node.input]
-        found = several(g, "Loop", 3, trips, np.array(True), before, first, known, body=body)[2]
+
+        def step(i: Value, p: Value, q: Value, known: Value) -> list[Value]:
+            k, op = i + 1, i.op
+            at = op.Cast(k, to=DOUBLE)
+            a, b, c, d = (at * v + u for u, v in zip(*[iter(coefficients)] * 2, strict=True))
+            next_q = ((a * value + b) * q - c * p) / d
+            return [q, next_q, op.Where(op.Less(k, degree), next_q, known)]
+
+        found = loop(g, step, trips, before, first, known)[2]
         negative = g.op.Less(degree, const(0, INT64))
         return cast(g, g.op.Where(negative, f64(0), found), itype)
 

@@ -3,32 +3,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import parser
-
-from ..writing.graph_writer import GraphWriter, several
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter
 from ..writing.symbols import Operand
-from .operands import INT64, cast, const, same_type
+from .operands import BOOL, INT64, cast, const, same_type
 from .view import broadcast_tensors
-
-#: body that reads one bit of the exponents n at a time, while one of them is not 0
-_SQUARES = """
-squares (int64 i, bool go, int64[] r, int64[] b, int64[] n)
-    => (bool more, int64[] product, int64[] square, int64[] rest) {
-    one = Constant <value_int = 1> ()
-    two = Constant <value_int = 2> ()
-    rest = Div (n, two)
-    bit = Mod (n, two)
-    odd = Cast <to = 9> (bit)
-    times = Where (odd, b, one)
-    product = Mul (r, times)
-    square = Mul (b, b)
-    again = Cast <to = 9> (rest)
-    marks = Cast <to = 7> (again)
-    count = ReduceSum <keepdims = 0> (marks)
-    more = Cast <to = 9> (count)
-}
-"""
 
 
 def power_of_number(g: GraphWriter, x: str, n: int) -> str:
@@ -57,11 +36,23 @@ def power_of_integers(g: GraphWriter, x: Operand, y: Operand, itype: int) -> str
     """
     base, power = broadcast_tensors(g, [str(v) for v in _tensors(g, x, y)])
     one, zero = const(1, INT64), const(0, INT64)
-    size, body = g.op.Abs(power), parser.parse_graph(_SQUARES)
     ones = g.op.Expand(one, g.op.Shape(base))
-    found = several(g, "Loop", 3, None, np.array(True), ones, base, size, body=body)[0]
+    found = loop(g, _square, None, ones, base, g.op.Abs(power), conditional=True)[0]
     null = g.op.And(g.op.Less(power, zero), g.op.Not(g.op.Equal(g.op.Abs(base), one)))
     return cast(g, g.op.Where(null, zero, found), itype)
+
+
+def _square(i: Value, r: Value, b: Value, n: Value) -> list[Value]:
+    """Reads one bit of the exponents n, while one of them is not 0."""
+    op = i.op
+    rest, odd = n / 2, op.Cast(n % 2, to=BOOL)
+    return [any_of(rest), r * op.Where(odd, b, 1), b * b, rest]
+
+
+def any_of(x: Value) -> Value:
+    """Whether one of the integers is not 0."""
+    marks = x.op.Cast(x.op.Cast(x, to=BOOL), to=INT64)
+    return x.op.Cast(x.op.ReduceSum(marks, keepdims=0), to=BOOL)
 
 
 def _tensors(g: GraphWriter, *operands: Operand) -> list[str]:

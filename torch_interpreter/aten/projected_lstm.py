@@ -5,42 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto, parser
 
-from ..writing.graph_writer import GraphWriter, several
+from ..writing.bodies import Value, scan
+from ..writing.graph_writer import GraphWriter
 from ..writing.symbols import dim_of, int_vector, scalar0d
 from .operands import INT64, const
-
-_TYPES: dict[int, str] = {
-    TensorProto.FLOAT: "float",
-    TensorProto.DOUBLE: "double",
-    TensorProto.FLOAT16: "float16",
-    TensorProto.BFLOAT16: "bfloat16",
-}
-#: h and c are the states, x the products of an input, alive whether each sequence still goes on;
-#: gates are in the order of torch: input, forget, cell, output
-_STEP = """
-step ({type}[] h, {type}[] c, {type}[] x, bool[] alive)
-    => ({type}[] next_h, {type}[] next_c, {type}[] y) {{
-    product = MatMul (h, recurrent)
-    gates = Add (x, product)
-    a, b, d, e = Split <axis = -1{pieces}> (gates)
-    i = Sigmoid (a)
-    f = Sigmoid (b)
-    n = Tanh (d)
-    o = Sigmoid (e)
-    kept = Mul (f, c)
-    new = Mul (i, n)
-    cell = Add (kept, new)
-    out = Tanh (cell)
-    wide = Mul (o, out)
-    projected = MatMul (wide, projection)
-    zero = Sub (projected, projected)
-    next_h = Where (alive, projected, h)
-    next_c = Where (alive, cell, c)
-    y = Where (alive, projected, zero)
-}}
-"""
 
 
 def projected_lstm(
@@ -83,16 +52,19 @@ def _direction(
     if biases:
         gates = g.op.Add(gates, g.op.Add(*biases))
     recurrent, turned = (g.op.Transpose(v, perm=[1, 0]) for v in (r, projection))
-    text = _STEP.format(
-        type=_TYPES[g.get_type(w)], pieces=", num_outputs = 4" if g.main_opset >= 18 else ""
-    )
-    body = parser.parse_graph(text)
-    for node in body.node:
-        captured = {"recurrent": recurrent, "projection": turned}
-        node.input[:] = [captured.get(name, name) for name in node.input]
+    pieces = {"num_outputs": 4} if g.main_opset >= 18 else {}
+
+    def step(h: Value, c: Value, x: Value, alive: Value) -> list[Value]:
+        """h, c and y from the products of an input, alive whether each sequence still goes on;
+        gates are in the order of torch: input, forget, cell, output."""
+        op = h.op
+        i, f, n, o = op.several("Split", 4, x + h @ recurrent, axis=-1, **pieces)
+        cell = op.Sigmoid(f) * c + op.Sigmoid(i) * op.Tanh(n)
+        projected = (op.Sigmoid(o) * op.Tanh(cell)) @ turned
+        ends = [op.Where(alive, projected, h), op.Where(alive, cell, c)]
+        return [*ends, op.Where(alive, projected, 0.0)]
+
     first = [g.op.Gather(s, np.array(number), axis=0) for s in states]
     back = {f"scan_{side}_directions": [number] * n for side, n in (("input", 2), ("output", 1))}
-    h, c, y = several(
-        g, "Scan", 3, *first, gates, alive, body=body, num_scan_inputs=2, **(back if number else {})
-    )
+    h, c, y = scan(g, step, first, [gates, alive], **(back if number else {}))
     return [y, *(g.op.UnsqueezeAnyOpset(v, int_vector([0])) for v in (h, c))]

@@ -5,97 +5,37 @@ Reflector k is I - tau v v', v is zero above its row k, 1 there, and what the ma
 
 from __future__ import annotations
 
+from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
 from ..writing.symbols import dim_of, int_vector, scalar0d
 from .creation import constant_of_shape
-from .linalg import loop_over_columns, smallest_size, transposed
+from .linalg import (
+    Reflection,
+    column_of,
+    places,
+    reflected_by,
+    smallest_size,
+    standing,
+    transposed,
+)
 from .operands import INT64, const
 from .view import matrix_transpose
 
-#: makes the reflector of column k, applies it to the columns after it
-_MAKE = """
-make (int64 k, bool go, {type}[] m, {type}[] taus)
-    => (bool more, {type}[] made, {type}[] found) {{
-    {constants}
-    unit = CastLike (one, m)
-    from_k = Where (above, null, column)
-    upper = LessOrEqual (rows, k)
-    below = Where (upper, null, column)
-    below2 = Mul (below, below)
-    tail = ReduceSum (below2, last)
-    trivial = Equal (tail, null)
-    from_k2 = Mul (from_k, from_k)
-    total = ReduceSum (from_k2, last)
-    norm = Sqrt (total)
-    minus_norm = Neg (norm)
-    flat_head = Gather <axis = -1> (column, k)
-    head = Unsqueeze (flat_head, last)
-    negative = Less (head, null)
-    reflected = Where (negative, norm, minus_norm)
-    target = Where (trivial, head, reflected)
-    gap = Sub (head, reflected)
-    safe_gap = Where (trivial, unit, gap)
-    minus_gap = Neg (gap)
-    safe_target = Where (trivial, unit, reflected)
-    ratio = Div (minus_gap, safe_target)
-    tau = Where (trivial, null, ratio)
-    scaled = Div (below, safe_gap)
-    v = Where (here, unit, scaled)
-    standing = Unsqueeze (v, last)
-    lying = Unsqueeze (v, before_last)
-    along = MatMul (lying, m)
-    change = Mul (standing, along)
-    wide_tau = Unsqueeze (tau, last)
-    scaled_change = Mul (change, wide_tau)
-    turned = Sub (m, scaled_change)
-    width = Shape <start = -1> (m)
-    flat_width = Squeeze (width)
-    places = Range (first, flat_width, one)
-    right = Greater (places, k)
-    others = Where (right, turned, m)
-    with_target = Where (here, target, scaled)
-    new_column = Where (above, column, with_target)
-    wide_column = Unsqueeze (new_column, last)
-    this = Equal (places, k)
-    made = Where (this, wide_column, others)
-    count = Shape <start = -1> (taus)
-    flat_count = Squeeze (count)
-    numbers = Range (first, flat_count, one)
-    now = Equal (numbers, k)
-    found = Where (now, tau, taus)
-}}
-"""
-#: applies the reflector number order[k] of the matrix a
-_APPLY = """
-apply (int64 k, bool go, {type}[] c) => (bool more, {type}[] turned) {{
-    more = Identity (go)
-    first = Constant <value_int = 0> ()
-    one = Constant <value_int = 1> ()
-    last = Constant <value_ints = [-1]> ()
-    before_last = Constant <value_ints = [-2]> ()
-    shape = Shape <start = -2, end = -1> (c)
-    size = Squeeze (shape)
-    rows = Range (first, size, one)
-    null = CastLike (first, c)
-    unit = CastLike (one, c)
-    place = Gather <axis = 0> (order, k)
-    column = Gather <axis = -1> (a, place)
-    above = Less (rows, place)
-    here = Equal (rows, place)
-    from_place = Where (above, null, column)
-    v = Where (here, unit, from_place)
-    tau = Gather <axis = -1> (taus, place)
-    flat_tau = Unsqueeze (tau, last)
-    wide_tau = Unsqueeze (flat_tau, last)
-    standing = Unsqueeze (v, last)
-    lying = Unsqueeze (v, before_last)
-    along = MatMul (lying, c)
-    change = Mul (standing, along)
-    scaled = Mul (change, wide_tau)
-    turned = Sub (c, scaled)
-}}
-"""
+
+def _make(k: Value, m: Value, taus: Value) -> list[Value]:
+    """Makes the reflector of column k, applies it to the columns after it."""
+    op, rows, r = k.op, places(m, -2), Reflection(m, k)
+    gap = r.head - r.target
+    tau = op.Where(r.trivial, 0.0, -gap / op.Where(r.trivial, 1.0, r.target))
+    scaled = r.below / op.Where(r.trivial, 1.0, gap)
+    here, columns = op.Equal(rows, k), places(m, -1)
+    turned = reflected_by(op.Where(here, 1.0, scaled), standing(tau), m)
+    diagonal = op.Where(r.trivial, r.head, r.target)
+    column = op.Where(rows < k, column_of(m, k), op.Where(here, diagonal, scaled))
+    others = op.Where(columns > k, turned, m)
+    made = op.Where(op.Equal(columns, k), standing(column), others)
+    return [made, op.Where(op.Equal(places(taus, -1), k), tau, taus)]
 
 
 @aten("aten.geqrf.default")
@@ -105,7 +45,7 @@ def geqrf(g: GraphWriter, x: str) -> list[str]:
     count = smallest_size(g, x)
     taus = g.op.Expand(const(0, g.get_type(x)), g.op.Concat(batch, count, axis=0))
     trips = g.op.Squeeze(count, int_vector([0]))
-    return [*loop_over_columns(g, _MAKE, trips, x, taus)]
+    return [*loop(g, _make, trips, x, taus)]
 
 
 def _applied(g: GraphWriter, a: str, taus: str, c: str, ascending: bool) -> str:
@@ -114,7 +54,17 @@ def _applied(g: GraphWriter, a: str, taus: str, c: str, ascending: bool) -> str:
     order = g.op.Range(const(0, INT64), count, const(1, INT64))
     if not ascending:
         order = g.op.Sub(g.op.Sub(count, const(1, INT64)), order)
-    return loop_over_columns(g, _APPLY, count, c, a=a, taus=taus, order=order)[0]
+
+    def apply(k: Value, c: Value) -> list[Value]:
+        """Applies the reflector number order[k] of the matrix a."""
+        op, rows = k.op, places(c, -2)
+        place = op.Gather(order, k, axis=0)
+        from_place = op.Where(rows < place, 0.0, op.Gather(a, place, axis=-1))
+        tau = op.Gather(taus, place, axis=-1)
+        v = op.Where(op.Equal(rows, place), 1.0, from_place)
+        return [reflected_by(v, standing(standing(tau)), c)]
+
+    return loop(g, apply, count, c)[0]
 
 
 @aten("aten.linalg_householder_product.default", "aten.orgqr.default")

@@ -259,8 +259,6 @@ def select_scatter(
 def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
     """Puts the values of source, in order, where the mask is true; x and the mask broadcast.
 
-    One zero follows the values, for an empty source and an empty mask.
-
     A zero comes after the values, for an empty source and an empty mask.
     """
     itype = g.get_type(x)

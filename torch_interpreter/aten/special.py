@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
-from ..writing.graph_writer import Array, GraphWriter, Tensor, several
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import Array, GraphWriter, Tensor
 from ..writing.registry import aten
-from .operands import INT64, cast, common_type, const, f64, float_type, same_type
+from .operands import BOOL, INT64, cast, common_type, const, f64, float_type, same_type
+from .powers import any_of
 from .view import broadcast_tensors
 
 DOUBLE = TensorProto.DOUBLE
@@ -165,23 +167,12 @@ def frexp(g: GraphWriter, x: str) -> list[str]:
     return [cast(g, mantissa, itype), g.op.Cast(exponent, to=TensorProto.INT32)]
 
 
-#: Euclid's algorithm on all pairs, while one of the remainders is not 0
-_EUCLID = """
-euclid (int64 i, bool go, int64[] a, int64[] b) => (bool more, int64[] divisor, int64[] rest) {
-    left = Cast <to = 9> (b)
-    null = Not (left)
-    one = Cast <to = 7> (null)
-    safe = Add (b, one)
-    remainder = Mod (a, safe)
-    zero = Sub (b, b)
-    divisor = Where (left, b, a)
-    rest = Where (left, remainder, zero)
-    again = Cast <to = 9> (rest)
-    marks = Cast <to = 7> (again)
-    count = ReduceSum <keepdims = 0> (marks)
-    more = Cast <to = 9> (count)
-}
-"""
+def _euclid(i: Value, a: Value, b: Value) -> list[Value]:
+    """Euclid's algorithm on all pairs, while one of the remainders is not 0."""
+    op = i.op
+    left = op.Cast(b, to=BOOL)
+    rest = op.Where(left, a % (b + op.Cast(~left, to=INT64)), 0)
+    return [any_of(rest), op.Where(left, b, a), rest]
 
 
 @aten("aten.gcd.default", "prims.gcd.default")
@@ -190,8 +181,7 @@ def gcd(g: GraphWriter, x: str, y: str) -> str:
     itype = common_type(g, x, y)
     a, b = (g.op.Abs(v) for v in same_type(g, x, y, itype=INT64))
     a, b = broadcast_tensors(g, [a, b])
-    body = parser.parse_graph(_EUCLID)
-    divisor, _ = several(g, "Loop", 2, None, np.array(True), a, b, body=body)
+    divisor, _ = loop(g, _euclid, None, a, b, conditional=True)
     return cast(g, divisor, itype)
 
 

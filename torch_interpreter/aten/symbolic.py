@@ -23,6 +23,7 @@ from ..writing.symbols import (
     Size,
     SymScalar,
     dim_of,
+    dims_of,
     int_vector,
     product,
     vector1d,
@@ -318,6 +319,12 @@ def log2(g: GraphWriter, x: Operand) -> SymScalar:
     nearest = g.op.Round(quotient)
     exact = g.op.Equal(g.op.Pow(np.array([2.0]), nearest), value)
     return SymScalar(g.op.Where(exact, nearest, quotient), float)
+
+
+@aten("aten.size.default", "aten.sym_size.default")
+def sizes(g: GraphWriter, x: str) -> list[Size]:
+    """Every dimension of a tensor."""
+    return dims_of(g, x)
 
 
 @aten("aten.sym_size.int")

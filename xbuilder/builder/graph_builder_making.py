@@ -335,7 +335,7 @@ def _declare_shape(graph: Graph, name: str, shape: Shape) -> None:
     try:
         facts.refine(name, ResultFacts(shape=shape), "make_tensor_output")
     except FactError:
-        constraints.put_back(saved)
+        constraints.restore(saved)
         graph.scope.warn_wrong_declaration(
             name, f"shape {facts[name].shape} against {shape}, the second one is declared"
         )

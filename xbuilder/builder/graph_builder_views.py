@@ -9,10 +9,9 @@ from typing import Any
 from onnx import FunctionProto, NodeProto, ValueInfoProto
 
 from ..constants.table import ConstantTable
-from ..errors import OptionError
 from ..graph.graph import Graph
 from ..nested.bodies import shadowing_names
-from ..nodes.attributes import find_attribute
+from ..nodes.attributes import find_attribute, required_attribute
 from ..nodes.functions import FunctionKey
 from ..nodes.value_infos import IOSpec
 from ..options import InferShapesOptions
@@ -116,17 +115,19 @@ class BuilderViews:
         """The ModelProto, GraphProto or FunctionProto the graph was read from."""
         return self.graph.origin
 
-    def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> Any:
+    def get_attribute(
+        self, node: NodeProto, name: str = "", exc: bool = True, *, att_name: str = ""
+    ) -> Any:
         """An attribute of a node as an AttributeProto.
 
+        :param node: a node
+        :param name: name of the attribute
+        :param exc: raises an exception if there is none
+        :param att_name: another keyword for *name*
         :raises OptionError: there is none and *exc* is True, or *node* is not a node
         """
         check_type("node", node, NodeProto)
-        att = find_attribute(node, name)
-        if att is None and exc:
-            known = [a.name for a in node.attribute]
-            raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
-        return att
+        return (required_attribute if exc else find_attribute)(node, name or att_name)
 
     def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
         """The python value of an attribute, a default if the node does not have it."""

@@ -123,10 +123,10 @@ class ConstantTable:
         return self.overridable, self.external_names, self.parameter_names
 
     def tables(self) -> tuple[list[dict[str, Any]], list[set[str]]]:
-        """Copies of the tables, for :meth:`put_back`. Cost: O(constants), no weight is copied."""
+        """Copies of the tables, for :meth:`restore`. Cost: O(constants), no weight is copied."""
         return [t.copy() for t in self._tables()], [n.copy() for n in self._names()]
 
-    def put_back(
+    def restore(
         self,
         tables: tuple[list[dict[str, Any]], list[set[str]]],
         current: Callable[[NodeRecord], NodeRecord],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeGuard
 
 from . import build
@@ -79,44 +79,15 @@ def _normalize(expr: Dim) -> Dim:
     return form(expr).dim
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def _add(a: Dim, b: Dim) -> Dim:
-    return apply("+", build.add, True, a, b)
+def _cached(sign: str, function: Callable[..., Poly], commutative: bool) -> Callable[..., Dim]:
+    return lru_cache(maxsize=CACHE_SIZE)(partial(apply, sign, function, commutative))
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def _sub(a: Dim, b: Dim) -> Dim:
-    return apply("-", Poly.sub, False, a, b)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _mul(a: Dim, b: Dim) -> Dim:
-    return apply("*", Poly.mul, True, a, b)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _floordiv(a: Dim, b: Dim) -> Dim:
-    return apply("//", build.floordiv, False, a, b)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _mod(a: Dim, b: Dim) -> Dim:
-    return apply("%", build.mod, False, a, b)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _ceildiv(a: Dim, b: Dim) -> Dim:
-    return apply("ceildiv", build.ceildiv, False, a, b)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _max(a: Dim, b: Dim) -> Dim:
-    return apply("max", build.dim_max, True, a, b)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _min(a: Dim, b: Dim) -> Dim:
-    return apply("min", build.dim_min, True, a, b)
+_add, _mul = _cached("+", build.add, True), _cached("*", Poly.mul, True)
+_sub, _mod = _cached("-", Poly.sub, False), _cached("%", build.mod, False)
+_floordiv = _cached("//", build.floordiv, False)
+_ceildiv = _cached("ceildiv", build.ceildiv, False)
+_max, _min = _cached("max", build.dim_max, True), _cached("min", build.dim_min, True)
 
 
 @lru_cache(maxsize=CACHE_SIZE)

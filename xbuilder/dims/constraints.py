@@ -46,6 +46,8 @@ class Constraints:
         self._mentions: dict[str, tuple[str | Poly | Pair, ...]] = {}
         # symbol -> its least value, when it is not 0
         self._least: dict[str, int] = {}
+        # form of several symbols -> an integer it is not below
+        self._bounds: dict[Poly, int] = {}
         self._canonical: dict[Dim, Dim] = {}
         self._proofs: dict[tuple[str, Dim, Dim], bool | None] = {}
 
@@ -59,7 +61,7 @@ class Constraints:
             setattr(other, name, value.copy())
         return other
 
-    def put_back(self, other: Constraints) -> None:
+    def restore(self, other: Constraints) -> None:
         """Restores the constraints held by a copy."""
         vars(self).update(vars(other.copy()))
 
@@ -101,8 +103,8 @@ class Constraints:
         self._add(self._pair, item, origin)
 
     def add_at_least(self, dim: Dim, least: int) -> None:
-        """Declares that a dimension is not below an integer. A bound that does not reduce to one
-        symbol is dropped, see :func:`.minimums.least_values`.
+        """Declares that a dimension is not below an integer. The bound becomes that of each symbol
+        if it reduces to one, see :func:`.minimums.least_values`.
 
         :param dim: a dimension, or the difference of two
         :param least: an integer
@@ -110,15 +112,26 @@ class Constraints:
         self._note_least(self.resolve(form(dim)), least)
 
     def _note_least(self, poly: Poly, least: int) -> None:
+        reduced = False
         for name, value in least_values(poly, least):
+            reduced = True
             if value > self._least.get(name, 0):
                 self._least[name] = value
                 self._proofs.clear()
+        if not reduced and poly.symbols and self._bounds.get(poly, least - 1) < least:
+            self._bounds[poly] = least
+            self._proofs.clear()
 
     @property
     def minimums(self) -> Mapping[str, int]:
         """The least values of symbols, those that are not 0."""
         return self._least
+
+    def lower_bounds(self) -> Iterator[tuple[Dim, int]]:
+        """Yields the dimensions known not to be below an integer, and this integer."""
+        yield from self._least.items()
+        for poly, least in self._bounds.items():
+            yield poly.dim, least
 
     def canonical(self, dim: Dim) -> Dim:
         """Returns the preferred dimension among those known equal to this one: an integer, then a
@@ -157,8 +170,18 @@ class Constraints:
             proof = True if self._related(left, right) else ge_forms(left, right)
             if proof is None and self._least:
                 proof = ge_forms(raised(left, self._least), raised(right, self._least))
+            if proof is None and self._is_bounded(left, right):
+                proof = True
             self._proofs[key] = proof
         return self._proofs[key]
+
+    def _is_bounded(self, left: Poly, right: Poly) -> bool:
+        """Whether a form is above another one by more than a form is above its bound."""
+        diff = _difference(left, right) if self._bounds else None
+        if diff is None:
+            return False
+        bounds = ((self.resolve(poly), least) for poly, least in self._bounds.items())
+        return any(ge_forms(diff, poly.add(Poly.integer(-least))) for poly, least in bounds)
 
     def _add(self, function: Callable[..., None], item: tuple[str, Dim, Dim], origin: str) -> None:
         left, right = form(item[1]), form(item[2])

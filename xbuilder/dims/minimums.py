@@ -11,18 +11,24 @@ from .expr import Atom, Poly
 
 def least_values(poly: Poly, least: int) -> Iterator[tuple[str, int]]:
     """Yields the symbol of a form that is at least some integer and the least value it may have;
-    nothing if the form has several terms with symbols, or operations other than ``//``.
+    nothing if the form has several terms with symbols, or operations other than ``//``. The symbols
+    of a positive product are at least 1.
 
-    Example: ``a//5-1 >= 8`` gives ``("a", 45)``.
+    Example: ``a//5-1 >= 8`` gives ``("a", 45)``, ``a*b >= 1`` gives ``("a", 1)`` and ``("b", 1)``.
 
     :param poly: the form
     :param least: an integer it is not below
     """
     terms = [(mono, coef) for mono, coef in poly.terms if mono]
-    if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][1] <= 0:
+    if len(terms) != 1 or terms[0][1] <= 0:
         return
-    ((atom,), coef) = terms[0]
+    (atoms, coef) = terms[0]
     bound = -((poly.offset - least) // coef)
+    if len(atoms) > 1:
+        if bound > 0 and not any(atom.op for atom in atoms):
+            yield from ((atom.key, 1) for atom in atoms)
+        return
+    (atom,) = atoms
     if not atom.op:
         yield atom.key, bound
     elif atom.op == "floordiv":

@@ -230,10 +230,10 @@ class FactTable(dict[str, ResultFacts]):
                 self.devices[name] = device
 
     def tables(self) -> tuple[dict[str, Any], ...]:
-        """Copies of the tables, for :meth:`put_back`. Cost: O(results), nothing is read."""
+        """Copies of the tables, for :meth:`restore_all`. Cost: O(results), nothing is read."""
         return self.copy(), self._origins.copy(), self.devices.copy()
 
-    def put_back(self, tables: tuple[dict[str, Any], ...]) -> None:
+    def restore_all(self, tables: tuple[dict[str, Any], ...]) -> None:
         """Restores the tables as they were when they were copied."""
         own: tuple[dict[str, Any], ...] = (self, self._origins, self.devices)
         for mine, saved in zip(own, tables, strict=True):

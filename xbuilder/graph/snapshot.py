@@ -44,9 +44,9 @@ class Snapshot:
         twins = self._restore_nodes()
         store.pinned.clear()
         store.pinned.update(self._pinned)
-        graph.facts.constraints.put_back(self._constraints)
-        graph.facts.put_back(self._facts)
-        graph.constants.put_back(self._constants, lambda record: twins.get(record, record))
+        graph.facts.constraints.restore(self._constraints)
+        graph.facts.restore_all(self._facts)
+        graph.constants.restore(self._constants, lambda record: twins.get(record, record))
         for specs, saved in zip((graph.input_specs, graph.output_specs), self._specs, strict=True):
             specs[:] = [replace(spec) for spec in saved]
         graph.sparse_initializers = list(self._sparse)

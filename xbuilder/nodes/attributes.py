@@ -10,7 +10,7 @@ import onnx
 import onnx.helper as oh
 from onnx import AttributeProto, NodeProto
 
-from ..errors import UnknownAttributeError
+from ..errors import OptionError, UnknownAttributeError
 from .tensors import Reader, tensor_array
 
 _reference = attrgetter("ref_attr_name")
@@ -74,6 +74,18 @@ def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
         if att.name == name:
             return att
     return None
+
+
+def required_attribute(node: NodeProto, name: str) -> AttributeProto:
+    """The attribute called *name*.
+
+    :raises OptionError: the node does not have it
+    """
+    found = find_attribute(node, name)
+    if found is None:
+        known = [att.name for att in node.attribute]
+        raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
+    return found
 
 
 def has_reference(node: NodeProto) -> bool:

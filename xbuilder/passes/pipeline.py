@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..graph.features import attached
 from ..graph.graph import Graph
+from ..inference.required_sizes import note_required_sizes
 from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
 from ..options import PassOptions
@@ -50,9 +51,11 @@ def run_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
 
 
 def _begin(graph: Graph) -> None:
-    """Resets the totals, unless this graph belongs to one that is being optimized."""
+    """Resets the totals and notes what the nodes require, unless this graph belongs to one that is
+    being optimized."""
     if graph.parent is None and not graph.scope.is_function:
         graph.scope.totals.begin()
+        note_required_sizes(graph)
 
 
 def _optimize_changed_children(graph: Graph, rows: list[Row]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import filterfalse
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -14,6 +15,7 @@ from ..facts.facts import DECLARED, ResultFacts
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
+from ..inference.required_sizes import note_required_sizes
 from ..nodes.copies import copy_node
 from ..nodes.functions import all_nodes
 from ..nodes.mended_attributes import mended
@@ -143,7 +145,8 @@ def _reserve_records(graph: Graph) -> None:
     """Reserves every name the nodes use, before any name is generated."""
     names, node_names, store = graph.scope.names, graph.scope.node_names, graph.store
     names.reserve_all(store.producers)
-    names.reserve_all(store.consumers)
+    # a set that receives as many names as it has doubles its room, even for those it has
+    names.reserve_all(filterfalse(store.producers.__contains__, store.consumers))
     for record in store.possible_owners():
         for _, body in subgraphs_of(store.proto(record)):
             reserve_names(names, node_names, body)
@@ -187,6 +190,7 @@ def import_nodes(
             if name in declared:
                 _refine_with_declared(graph, name, declared[name], trusted)
     graph.infer_nodes = True
+    note_required_sizes(graph)
     _infer_quotients_again(graph)
 
 

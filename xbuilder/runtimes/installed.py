@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import defaultdict
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import onnx
@@ -16,19 +21,35 @@ from .processors import PROVIDERS
 _FOREVER = 2**31 - 1
 #: distributions that provide onnxruntime
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml")
+#: a provider whose kernels cannot be listed without its library
+_RISKY = "TensorrtExecutionProvider"
+#: prints the kernels of a processor, the paths of the modules and the processor are its arguments
+_PROGRAM = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from xbuilder.runtimes.installed import _read_here
+table = _read_here(sys.argv[2])
+print(json.dumps(table and table.data))
+"""
 #: first version, last one, types of each parameter
 Row: TypeAlias = "tuple[int, int | None, dict[str, str]]"
 _KEPT_DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
 
 
 def installed_version() -> str:
-    """Version of onnxruntime, empty if it is not installed."""
+    """Version of onnxruntime, empty if it is not installed. When several distributions provide it,
+    the one that Python imports."""
+    found = []
     for name in _DISTRIBUTIONS:
         try:
-            return version(name)
+            found.append(distribution(name))
         except PackageNotFoundError:
             continue
-    return ""
+    if len(found) > 1:
+        spec = find_spec("onnxruntime")
+        place = Path(str(spec.origin)).parents[1] if spec is not None else None
+        found.sort(key=lambda d: Path(str(d.locate_file(""))).resolve() != place)
+    return found[0].version if found else ""
 
 
 @cache
@@ -50,9 +71,27 @@ def kernel_table(processor: str) -> KernelTable:
 def read_installed(processor: str) -> KernelTable | None:
     """Reads the kernels of the installed onnxruntime.
 
+    A build with TensorRT crashes when it lists its kernels and the library is missing, so another
+    process asks it.
+
     :param processor: `"CPU"` or `"CUDA"`
     :return: the table, None if onnxruntime is not installed or does not list them
     """
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    if _RISKY not in onnxruntime.get_available_providers():
+        return _read_here(processor)
+    command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), processor]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode or not answer.stdout.strip():
+        return None
+    data = json.loads(answer.stdout.splitlines()[-1])
+    return None if data is None else KernelTable(data)
+
+
+def _read_here(processor: str) -> KernelTable | None:
     try:
         from onnxruntime.capi import onnxruntime_pybind11_state as state
 

@@ -79,6 +79,8 @@ class KernelTable:
         #: whether every kernel is listed
         self.is_complete: bool = data.get("complete", True)
         self._found: dict[str, Sequence[Kernel]] = {}
+        # by operator, domain, opset and types
+        self._answers: dict[tuple[object, ...], bool] = {}
 
     @property
     def operators(self) -> Collection[str]:
@@ -119,6 +121,21 @@ class KernelTable:
             case the input is not compared
         :param output_types: the same for the outputs, where the inputs do not imply them
         """
+        key = op_type, domain, opset, tuple(input_types), tuple(output_types)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._runs(*key)
+        return answer
+
+    def _runs(
+        self,
+        op_type: str,
+        domain: str,
+        opset: int,
+        input_types: Sequence[int],
+        output_types: Sequence[int],
+    ) -> bool:
+        """Same as :meth:`runs`, which keeps the answers."""
         definition, inputs, outputs = _definition(op_type, domain, opset)
         own: str | None = self.data["parameters"].get(key_of(op_type, domain))
         pairs = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import shutil
+import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -79,6 +81,21 @@ def processor_features() -> str:
     known: Any = np.show_config(mode="dicts")
     found = known.get("SIMD Extensions", {}).get("found", ())
     return named_features(platform.machine(), _description(), found)
+
+
+@cache
+def gpu_features() -> str:
+    """The compute capability and the name of the first GPU, empty if there is none: a key of the
+    measures, `"sm_90 NVIDIA H100 80GB HBM3"`."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    query = [program, "--query-gpu=compute_cap,name", "--format=csv,noheader"]
+    answer = subprocess.run(query, capture_output=True, text=True, timeout=60, check=False)
+    if answer.returncode or not answer.stdout.strip():
+        return ""
+    capability, name = answer.stdout.splitlines()[0].split(",", 1)
+    return f"sm_{capability.strip().replace('.', '')} {name.strip()}"
 
 
 def _description(path: Path = Path("/proc/cpuinfo")) -> str:

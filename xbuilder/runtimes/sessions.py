@@ -1,8 +1,11 @@
-"""Makes sessions of onnxruntime that run models without further optimization."""
+"""Makes sessions of onnxruntime, and finds the execution providers a processor needs."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from ..errors import OptionError
+from .processors import PROVIDERS, processors_of
 
 
 def plain_session(model: bytes | str) -> Any:
@@ -17,3 +20,29 @@ def plain_session(model: bytes | str) -> Any:
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def providers_of(processor: str) -> list[str]:
+    """The execution providers that run a model on a processor. The CPU runs the nodes that have
+    no kernel on CUDA.
+
+    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`
+    :raises OptionError: the installed onnxruntime does not run models there
+
+    >>> providers_of("CPU")
+    ['CPUExecutionProvider']
+    """
+    import onnxruntime
+
+    asked = dict.fromkeys(["CUDA", "CPU"] if "CUDA" in processors_of(processor) else ["CPU"])
+    if "CUDA" in asked and hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()  # finds the libraries that torch ships
+    available = onnxruntime.get_available_providers()
+    for name in asked:
+        if PROVIDERS[name] not in available:
+            raise OptionError(
+                f"Processor {name!r} cannot be measured: this onnxruntime "
+                f"{onnxruntime.__version__} has {', '.join(available)}. "
+                "Install onnxruntime-gpu, or ask for CPU."
+            )
+    return [PROVIDERS[name] for name in asked]

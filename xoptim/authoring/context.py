@@ -87,6 +87,15 @@ class RewriteContext(SeedQueries):
             raise Refusal(reason)
         return value
 
+    def require_sole_use(self, reason: str, *names: str) -> None:
+        """Refuses the rewrite if a result has several uses, as `is_used_more_than_once` says.
+
+        :param reason: why not
+        :param names: the results
+        """
+        if any(map(self.store.is_used_more_than_once, names)):
+            raise Refusal(reason)
+
     # -- neighbours
 
     def inputs(self, node: NodeProto) -> tuple[str, ...]:

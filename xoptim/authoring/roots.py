@@ -54,23 +54,19 @@ class Links:
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
         producer_of = store.producers.get
-        kinds: dict[tuple[Key, tuple[str, ...]], list[NodeRecord]] = {}
+        kinds: dict[tuple[Key, ...], list[NodeRecord]] = {}
         known = kinds.get
         for record in records:
-            types = []
-            for name in record.inputs:
-                producer = producer_of(name)
-                if producer is not None and not producer.domain:
-                    types.append(producer.op_type)
-            kind = record.key, tuple(types)
+            # the keys of the node, then of the producers of its inputs
+            kind = record.key, *[p.key for p in map(producer_of, record.inputs) if p is not None]
             rows = known(kind)
             if rows is None:
                 kinds[kind] = [record]
             else:
                 rows.append(record)
         self._kinds: dict[Link, list[list[NodeRecord]]] = {}
-        for (key, before), rows in kinds.items():
-            for op_type in set(before):
+        for (key, *before), rows in kinds.items():
+            for op_type in {name for domain, name in before if not domain}:
                 self._kinds.setdefault((key, op_type), []).append(rows)
         #: the links of the graph
         self.known = frozenset(self._kinds)
@@ -124,14 +120,6 @@ class Roots(ABC):
             rows = self._lists[names] = self._merged(names)
         return rows
 
-    def count(self, roots: Iterable[str]) -> int:
-        """Number of nodes whose type is one of the roots. The nodes are not sorted."""
-        names = tuple(roots)
-        keys, starts = root_keys(names)
-        if starts or names in self._lists:
-            return len(self.of(names))
-        return sum(len(self.bucket(key)) for key in keys)
-
     def _merged(self, roots: tuple[str, ...]) -> list[NodeRecord]:
         if "*" in roots:
             return self.everything()
@@ -162,7 +150,7 @@ class Roots(ABC):
         Cost: O(nodes returned), O(edges) the first time.
         """
         names, types, links = tuple(roots), tuple(types), self.links
-        if any(name.endswith("*") for name in names):
+        if root_keys(names)[1]:
             wanted = {record.key for record in self.of(names)}
             return links.nodes(
                 link for link in links.known if link[1] in types and link[0] in wanted

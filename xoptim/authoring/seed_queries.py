@@ -12,7 +12,7 @@ from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.dims import Shape
 from xbuilder.errors import OptionError
 from xbuilder.facts.fact_reading import FactReading
-from xbuilder.nodes.attributes import find_attribute
+from xbuilder.nodes.attributes import find_attribute, required_attribute
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 from xbuilder.options import FunctionOptions
 from xbuilder.protos.pretty import pretty_node
@@ -100,16 +100,18 @@ class SeedQueries(GraphQueries, FactReading):
         item = value.ravel()[0]
         return item.item() if hasattr(item, "item") and value.dtype.kind in "biuf" else float(item)
 
-    def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> AttributeProto | None:
+    def get_attribute(
+        self, node: NodeProto, name: str = "", exc: bool = True, *, att_name: str = ""
+    ) -> AttributeProto | None:
         """Attribute of a node (AttributeProto).
 
+        :param node: a node
+        :param name: name of the attribute
+        :param exc: raises an exception if there is none
+        :param att_name: another keyword for *name*
         :raises OptionError: there is none and *exc* is True
         """
-        found = find_attribute(node, name)
-        if found is None and exc:
-            known = [a.name for a in node.attribute]
-            raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
-        return found
+        return (required_attribute if exc else find_attribute)(node, name or att_name)
 
     def has_local_function(self, name: str, domain: str = "") -> bool:
         """Whether a local function exists, see

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.processors import VENDORS, cpu_features
+from xbuilder.runtimes.processors import VENDORS, cpu_features, gpu_features
 
 #: the measures that come with the package
 GATES = Path(__file__).resolve().parents[1] / "data" / "gates.csv"
@@ -31,7 +31,7 @@ class SpeedGate(NamedTuple):
     :param pattern: as a selection writes it, `"MultiHeadAttention3D(with_mask=True)"`
     :param processor: `"CPU"` or `"CUDA"`
     :param onnxruntime: version that was measured
-    :param features: vendor and instructions of the processor
+    :param features: vendor and instructions of the CPU, or capability and name of the GPU
     :param ratio: time with the pattern over time without, a geometric mean
     """
 
@@ -95,7 +95,8 @@ def find_speed_gate(pattern: str, processor: str, target: str) -> SpeedGate | No
     :param target: processors the model is meant for, the value of option `processor`
     :return: None if nothing was measured
     """
-    version, features = installed_version(), cpu_features(target)
+    version = installed_version()
+    features = gpu_features() if processor == "CUDA" else cpu_features(target)
     return closest_gate(read_gates(), pattern, processor, version, features)
 
 

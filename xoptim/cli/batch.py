@@ -192,10 +192,10 @@ def batch_command(
         )
     if report is not None:
         done.report(report)
-    ctx.exit(_told(done, as_json, QUIET in ctx.meta))
+    ctx.exit(_printed(done, as_json, QUIET in ctx.meta))
 
 
-def _told(done: BatchReport, as_json: bool, quiet: bool) -> int:
+def _printed(done: BatchReport, as_json: bool, quiet: bool) -> int:
     """Prints a report, or its errors alone. Returns the exit code."""
     if as_json:
         print_json(done.to_dict())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,7 +19,10 @@ from ..reports.tables import counted
 from ..tasks.optimization import copy_next_to_data
 from ..tasks.verification_tables import verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
+from ..trust.inputs.draws import accepted_inputs
+from ..trust.reduction import ReducedModel, ReductionError, first_difference
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
+from ..trust.tools import command_of, difference_of
 from ..trust.windows.certificates import UNCHECKED
 from .options.optimize_options import (
     Assumptions,
@@ -40,12 +45,17 @@ from .terminal.progress import progress
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder where the rewrite is written as two small models.",
+    help="Folder where the rewrite is written as two small models, or the model --tool changes.",
 )
 @click.option(
     "--runtime",
     is_flag=True,
     help="Looks for the optimizations of onnxruntime to blame, instead of the patterns.",
+)
+@click.option(
+    "--tool",
+    metavar="COMMAND",
+    help="Looks for the first node whose results a command changes: 'onnxslim {input} {output}'.",
 )
 @assumption_options
 @keep_functions_option
@@ -57,6 +67,7 @@ def bisect(
     patterns: str,
     output: Path | None,
     runtime: bool,
+    tool: str | None,
     assumed: Assumptions,
     keep_functions: bool,
     data_roots: Sequence[Path],
@@ -71,6 +82,11 @@ def bisect(
     check_selection(patterns)
     # reports a damaged file more clearly than onnxruntime does
     load_model(model, data_roots)
+    if tool is not None:
+        if runtime:
+            raise click.UsageError("--tool and --runtime blame different tools: choose one.")
+        _print_tool(model, tool, bisect_tool(model, tool, how), output, as_json)
+        return
     if runtime:
         print_runtime(bisect_runtime(model, **how.arguments(model)), as_json)
         return
@@ -92,6 +108,63 @@ def bisect(
         click.echo(_as_text(done))
     if done.wrong is not None:
         raise click.exceptions.Exit(1)
+
+
+def bisect_tool(model: Path, tool: str, how: Comparison) -> ReducedModel | None:
+    """Looks for the first node of a model whose results a command changes.
+
+    :param model: a file
+    :param tool: the command
+    :param how: how inputs are made and compared
+    :return: the model that ends with this node, None if no set of inputs shows a difference
+    """
+    shows = difference_of(command_of(tool), how.rtol, how.atol)
+    with progress() as on_step:
+        on_step("runs the command on shorter and shorter models", None)
+        for feeds in accepted_inputs(model, how.inputs_of(model), how.sizes, how.seed):
+            with contextlib.suppress(ReductionError):
+                return first_difference(model, feeds, shows)
+    return None
+
+
+def _print_tool(
+    model: Path, tool: str, found: ReducedModel | None, folder: Path | None, as_json: bool
+) -> None:
+    """Prints the first node whose results a command changes.
+
+    :raises click.exceptions.Exit: there is one
+    """
+    if found is None:
+        text = f"{tool!r} does not change the results"
+        print_json({"ok": True}) if as_json else click.echo(text)
+        return
+    names = [output.name for output in found.model.graph.output]
+    node = next(n for n in found.model.graph.node if names[0] in n.output)
+    files = [str(path) for path in found.save(folder)] if folder else []
+    if as_json:
+        print_json(
+            {
+                "ok": False,
+                "kind": found.kind,
+                "op_type": node.op_type,
+                "name": node.name,
+                "results": names,
+                "nodes": found.nodes[1],
+                "models_tried": found.tries,
+                "files": files,
+            }
+        )
+    else:
+        shown = f"{node.op_type} {node.name!r}" if node.name else node.op_type
+        click.echo(
+            f"{found.kind} from {shown} on, result {names[0]!r}: {tool!r} keeps those of the nodes "
+            f"before it ({counted(found.tries, 'model')} tried)"
+        )
+        for file in files:
+            click.echo(f"wrote {file}")
+        command = ["xoptim", "reduce", str(model), "-o", "reduced", "--tool", tool]
+        click.echo(f"next: {shlex.join(command)}")
+    raise click.exceptions.Exit(1)
 
 
 def print_runtime(done: RuntimeBisection, as_json: bool) -> None:

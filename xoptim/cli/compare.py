@@ -98,7 +98,7 @@ def _print(report: LayerReport, verbose: int) -> None:
         f"{f'{report.draws} sets of inputs, ' if report.draws > 1 else ''}"
         f"{f'sizes {sizes}, ' if sizes else ''}at most {human_bytes(report.peak_bytes)} of results",
     )
-    print_line(out, _told(report.first) if report.first else "no difference")
+    print_line(out, _described(report.first) if report.first else "no difference")
     for missing in unverified(report.never_ran):
         print_line(out, f"not compared: {missing}")
 
@@ -108,7 +108,7 @@ def _row(row: LayerDifference) -> tuple[Any, ...]:
     return (row.output, row.before, row.after, row.shape, row.dtype, *sizes, "" if row.ok else "x")
 
 
-def _told(first: LayerDifference) -> str:
+def _described(first: LayerDifference) -> str:
     """The first difference in a sentence."""
     nodes = [
         f"{operator} {name!r}" if name else operator

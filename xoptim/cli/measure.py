@@ -71,6 +71,13 @@ def _parse_series(
     show_default=True,
     help="Measures the memory each model takes, in a process of its own.",
 )
+@click.option(
+    "--processor",
+    type=click.Choice(["CPU", "CUDA"]),
+    default="CPU",
+    show_default=True,
+    help="What runs the models. On CUDA, times are elapsed and the memory is not measured.",
+)
 @click.option("--elapsed", is_flag=True, help="Measures the elapsed time, not the processor's.")
 @verify_options
 @common_options
@@ -81,6 +88,7 @@ def measure(
     series: Mapping[str, Sequence[int]],
     warmup: int,
     memory: bool,
+    processor: str,
     elapsed: bool,
     how: Comparison,
     as_json: bool,
@@ -105,6 +113,7 @@ def measure(
             warmup=warmup,
             memory=memory,
             elapsed=elapsed,
+            processor=processor,
             on_step=on_step,
         )
     if as_json:

@@ -36,6 +36,13 @@ from .terminal.progress import progress
     help="What optimizes the models, with each pattern and without it.",
 )
 @click.option(
+    "--processor",
+    type=click.Choice(["CPU", "CUDA"]),
+    default="CPU",
+    show_default=True,
+    help="What runs the models. On CUDA, times are elapsed.",
+)
+@click.option(
     "--threads",
     multiple=True,
     type=click.IntRange(min=1),
@@ -64,6 +71,7 @@ def tune_command(
     sources: Sequence[str],
     patterns: str,
     base: str,
+    processor: str,
     threads: Sequence[int],
     blocks: int,
     output: Path | None,
@@ -95,13 +103,14 @@ def tune_command(
         atol=how.atol,
         seed=how.seed,
         inputs=how.inputs_of,
+        processor=processor,
     )
     with progress() as on_step:
         if len(models) == 1 and not models[0].address:
             measures = tune([models[0].path], parameters, on_step)
         else:
             measures = tune_each(models, parameters, ctx.meta.get(LOADED, ()), on_step)
-    rows, means = measure_rows(measures), summary(measures)
+    rows, means = measure_rows(measures, processor), summary(measures, processor)
     wrong = [m for m in measures if not m.ok]
     merged = [g.to_row() for g in merged_gates(known, means)] or [dict.fromkeys(COLUMNS, "")]
     with (

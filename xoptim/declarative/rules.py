@@ -138,7 +138,7 @@ class _RuleSearch:
         self._sole_use = pattern.sole_use
         self._by_root: dict[str, Searches] = {}
         #: called on each root
-        self.look = self._found if pattern.listener is None else self._told
+        self.look = self._found if pattern.listener is None else self._reported
 
     def _found(self, record: NodeRecord) -> MatchResult | None:
         root = _root_of(record) if record.domain else record.op_type
@@ -175,7 +175,7 @@ class _RuleSearch:
             for make in matchers_of(tuple(side.left for side in rows), context.main_opset)
         ]
 
-    def _told(self, record: NodeRecord) -> MatchResult | None:
+    def _reported(self, record: NodeRecord) -> MatchResult | None:
         """Same as :meth:`_found`, and reports the best reason of all when nothing matches."""
         context, pattern = self._context, self._pattern
         reasons: dict[str, Reasons] = {}

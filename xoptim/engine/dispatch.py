@@ -48,8 +48,10 @@ class Dispatch:
         self.running = [i for i, p in enumerate(patterns) if id(p) in kept]
         #: priority, first rank, rank after the last one, lowest priority first
         self.levels: list[tuple[int, int, int]] = []
-        # by operator: rank, and what one of the roots has to read, if it is not empty
-        self._by_key: dict[Key, list[tuple[int, frozenset[Link]]]] = {}
+        # ranks of the patterns whose roots may read anything, by operator
+        self._by_key: dict[Key, list[int]] = {}
+        # ranks of the others, by operator and by what it has to read
+        self._by_link: dict[Link, list[int]] = {}
         # rank and roots of the patterns with a root that is `*` or the beginning of a name
         self._any_key: list[tuple[int, tuple[str, ...]]] = []
         # by rank: sets of operators of the main domain, the graph has one of each
@@ -75,28 +77,29 @@ class Dispatch:
             self._any_key.append((rank, roots))
             return
         before = () if asks else pattern.after or pattern.reads
-        links = links_of(roots, tuple(before))
-        for key in keys:
-            self._by_key.setdefault(key, []).append((rank, links))
+        for link in links_of(roots, tuple(before)):
+            self._by_link.setdefault(link, []).append(rank)
+        for key in () if before else keys:
+            self._by_key.setdefault(key, []).append(rank)
 
     def is_for(self, opset: int, prepares: bool) -> bool:
         """Whether it was made for this main opset, and this choice of patterns."""
         return self.opset == opset and self.prepares == prepares
 
     def starting_from(self, roots: Roots, every_reason: bool) -> set[int]:
-        """Ranks of the patterns that some nodes may be the roots of. Cost: O(patterns that have
-        these roots), but for the index of the nodes, made once for all patterns.
+        """Ranks of the patterns that some nodes may be the roots of. Cost: O(patterns found, as
+        often as they are found), but for the index of the nodes, made once for all patterns.
 
         :param roots: the nodes
         :param every_reason: those whose roots do not read what the pattern wants before them count
             too, because a subscriber wants the reason of each refusal
         """
-        found = set[int]()
-        keys, known = roots.keys(), frozenset() if every_reason else roots.links.known
+        found, keys = set[int](), roots.keys()
         for key in keys:
-            for rank, links in self._by_key.get(key, ()):
-                if every_reason or not links or not links.isdisjoint(known):
-                    found.add(rank)
+            found.update(self._by_key.get(key, ()))
+        links = [x for x in self._by_link if x[0] in keys] if every_reason else roots.links.known
+        for link in links:
+            found.update(self._by_link.get(link, ()))
         for rank, names in self._any_key:
             if roots.of(names):
                 found.add(rank)

@@ -23,7 +23,7 @@ class EndlessError(PatternError):
         self.names = frozenset(names)
 
 
-def put_back_if_endless(
+def undo_if_endless(
     engine: Engine, run: Callable[[], None], again: Callable[[Collection[str]], list[Row]]
 ) -> list[Row]:
     """Runs an optimization. If it does not end, restores the graph, reports the rewrites that

@@ -32,7 +32,7 @@ def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]
         waiting = [p for p in waiting if p not in found]
 
 
-def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
+def inline_back(graph: Graph, known: Collection[FunctionKey]) -> int:
     """Inlines back the functions patterns made. The nodes of their bodies have their first names
     again.
 

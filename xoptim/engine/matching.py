@@ -69,8 +69,8 @@ def match_pattern(
     :return: statistics and matches
     """
     begin = time.perf_counter()
-    run = PatternRun(pattern, roots.count(pattern.roots))
     records = candidate_roots(roots, pattern)
+    run = PatternRun(pattern, len(records))
     look = _look_of(engine, pattern, matched, is_guarded) if records else _nothing
     claimed = claims.taken
     for record in records:

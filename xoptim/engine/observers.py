@@ -126,11 +126,11 @@ class Statistics(Observer):
         if self.rows:
             self.rows[-1]["exit_point"] = message
 
-    def put_back(self, calls: int, nodes: int, time_in: float) -> None:
+    def inlined_back(self, calls: int, nodes: int, time_in: float) -> None:
         """One row for the intermediate functions inlined back after the iterations."""
         self.rows.append(
             {
-                "pattern": "put_back_functions",
+                "pattern": "inline_back_functions",
                 "iteration": max((r["iteration"] for r in self.rows), default=0),
                 "instances": calls,
                 "removed": calls,

@@ -33,12 +33,12 @@ from ..catalogue.selection import single_pattern
 from .applying import Applier
 from .cleaning import Cleaning
 from .dispatch import Plan, dispatch_of
-from .endless import put_back_if_endless
+from .endless import undo_if_endless
 from .engine import Engine
 from .failures import OnFailure, failure_callback
 from .graph_rewriters import Rewriter, RewriterRunner
 from .guards.mutation_guard import MutationGuard, mutation_message
-from .intermediate_functions import put_back
+from .intermediate_functions import inline_back
 from .matching import Claims, match_pattern
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import (
@@ -206,7 +206,7 @@ class GraphBuilderPatternOptimization(Engine):
             rows.extend(self._optimize_subgraphs(max_iter, stop_after))
             stop_after = still_allowed(stop_after, count_instances(rows))
         steps = remove_identity, remove_unused, remove_duplicated_shape
-        found = put_back_if_endless(
+        found = undo_if_endless(
             self,
             lambda: self._run(max_iter, stop_after, events),
             lambda names: self._on(self.graph, names).optimize(max_iter, *steps, stop_after, False),
@@ -223,7 +223,7 @@ class GraphBuilderPatternOptimization(Engine):
             with self._runner.following():
                 message = self._loop(max_iter, stop_after, events)
             if not self.keeps_functions:
-                self._put_back(known, max_iter, stop_after)
+                self._inline_back(known, max_iter, stop_after)
             self._check_nodes()
             self.store.compact()
             self.notify("end", self, message)
@@ -263,15 +263,15 @@ class GraphBuilderPatternOptimization(Engine):
         self.store.compact()
         return applied.done
 
-    def _put_back(self, known: Collection[FunctionKey], max_iter: int, stop_after: int) -> None:
+    def _inline_back(self, known: Collection[FunctionKey], max_iter: int, stop_after: int) -> None:
         """Inlines back the intermediate functions no pattern took, then runs the patterns again."""
         changes = Worklist(self.store)
         begin, size = time.perf_counter(), len(self.store)
         with changes:
-            calls = put_back(self.graph, known)
+            calls = inline_back(self.graph, known)
         if calls:
             added = len(self.store) - size + calls
-            self.statistics.put_back(calls, added, time.perf_counter() - begin)
+            self.statistics.inlined_back(calls, added, time.perf_counter() - begin)
         if calls and stop_after < 0:
             self._loop(max_iter, -1, changes.events)
 

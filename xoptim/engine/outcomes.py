@@ -25,7 +25,7 @@ class PatternRun:
     """The run of one pattern during the matching of an iteration.
 
     :param pattern: the pattern
-    :param visited: number of its roots
+    :param visited: number of roots it visited
     :param time_in: seconds
     :param found: its matches, without those that overlap others
     :param failures: number of calls that failed

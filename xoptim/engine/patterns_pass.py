@@ -33,7 +33,7 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
     options = graph.scope.options
     optimizer = GraphBuilderPatternOptimization(
         graph,
-        _plan(graph),
+        _plan(graph, again=events is not None),
         verifies=options.verifies,
         checks=options.checks,
         verbose=max(options.verbose, graph.scope.verbose),
@@ -54,12 +54,16 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
     return rows
 
 
-def _plan(graph: Graph) -> Plan:
+def _plan(graph: Graph, again: bool) -> Plan:
     """The plan of the options. A user may change what an instance declares between two
-    optimizations, not between two bodies."""
+    optimizations, not between two bodies.
+
+    :param graph: the graph
+    :param again: patterns ran on this graph in the same optimization
+    """
     current = graph.scope.totals.notes[CurrentPlan]
     patterns, opset = graph.scope.options.patterns, graph.main_opset
-    is_inner = graph.parent is not None or graph.is_function
-    if not is_inner or current.plan is None or not current.plan.is_for(patterns, opset):
+    is_same = again or graph.parent is not None or graph.is_function
+    if not is_same or current.plan is None or not current.plan.is_for(patterns, opset):
         current.plan = Plan(patterns, opset)
     return current.plan

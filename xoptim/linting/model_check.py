@@ -94,8 +94,8 @@ def check_model(
         except InvalidModelError as e:
             found.append(Finding("X000", "", str(e)))
             skipped.append("the nodes, since the model cannot be imported")
-    told = tuple(dict.fromkeys(str(w.message) for w in caught))
-    checked = CheckedModel(container, graph, processors, path, told)
+    warnings_given = tuple(dict.fromkeys(str(w.message) for w in caught))
+    checked = CheckedModel(container, graph, processors, path, warnings_given)
     found.extend(finding for look in CHECKS for finding in look(checked))
     found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.code))
     return CheckReport(tuple(found), len(checked.nodes), tuple(skipped))

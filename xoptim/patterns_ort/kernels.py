@@ -10,6 +10,8 @@ from ..authoring import GraphQueries, RewriteContext
 
 #: kernels that refuse a first input with fewer dimensions
 KERNEL_MIN_RANKS: dict[str, int] = {"com.microsoft::FastGelu": 1}
+#: the same on CUDA
+CUDA_MIN_RANKS = {**KERNEL_MIN_RANKS, "com.microsoft::Gelu": 1}
 
 
 def runtime_has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool:
@@ -52,5 +54,6 @@ def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:
     :param op_type: the operator, with its domain
     :param name: the result, an unknown rank is refused unless the kernel accepts all of them
     """
-    least = KERNEL_MIN_RANKS.get(op_type, 0)
+    ranks = CUDA_MIN_RANKS if "CUDA" in processors_of(g.processor) else KERNEL_MIN_RANKS
+    least = ranks.get(op_type, 0)
     return least == 0 or (g.rank_or_none(name) or 0) >= least

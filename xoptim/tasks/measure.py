@@ -15,7 +15,7 @@ from xbuilder.errors import OptionError
 from ..reports.model_summary import count_ops
 from ..reports.tables import human_bytes, print_table
 from ..trust.inputs.draws import accepted_inputs
-from ..trust.latency import compare_sessions, fast_session
+from ..trust.latency import clock_of, compare_sessions, fast_session
 from ..trust.peak_memory import peak_memory
 from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
 from ..trust.sessions.session_process import SessionError
@@ -80,6 +80,7 @@ class _Turns:
     elapsed: bool
     memory: bool
     threads: int
+    processor: str
 
     def measured(
         self, loaded: Sequence[_Loaded], feeds: dict[str, Any], series: dict[str, int]
@@ -90,7 +91,7 @@ class _Turns:
         :param feeds: the inputs
         :param series: the sizes of dimensions that vary
         """
-        clock = time.perf_counter if self.elapsed else time.process_time
+        clock = time.perf_counter if self.elapsed else clock_of(self.processor)
         for one in loaded:
             _warm_up(one, feeds, self.warmup)
         shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
@@ -130,15 +131,16 @@ def measure_models(
     warmup: int = 1,
     elapsed: bool = False,
     memory: bool = True,
+    processor: str = "CPU",
     seed: int = 0,
     names: Sequence[str] = (),
     on_step: OnStep | None = None,
 ) -> list[ModelLatency]:
     """Measures the time of models on the same inputs, with onnxruntime's own optimizations.
 
-    Each model runs in turns with the first one, so that another process on the machine slows both.
-    Times are those of the processor, over all threads, unless *elapsed* is true. The memory is the
-    one of a process that loads the model and runs it, the libraries excepted.
+    Each runs in turns with the first one, so that another process slows both. Times are those of
+    the processor, over all threads, unless *elapsed* is true. The memory is that of a process which
+    loads the model and runs it, the libraries excepted.
 
     :param models: the models, their bytes or their files; the first one is the reference
     :param inputs: see :func:`xoptim.trust.verification.verify_models`; the first set is timed
@@ -149,30 +151,28 @@ def measure_models(
     :param seconds: time of one comparison for each model
     :param warmup: number of runs that are not measured, for each model and size
     :param elapsed: measures the elapsed time
-    :param memory: measures the memory too
+    :param memory: measures the memory too, on CPU only
+    :param processor: `"CPU"` or `"CUDA"`, where the time is always the elapsed time
     :param seed: seed of the random inputs
     :param names: names of the models in the result, by default their files or their places
     :param on_step: receives the sizes that are measured and the share that is done
     :return: for each combination of sizes, one element by model; the ratios of the first are 1
     :raises VerificationError: a model does not load, or does not run on these inputs
-    :raises OptionError: there is no model, or nothing is left to vary
+    :raises OptionError: no model, no size, or no such processor
 
     .. code-block:: python
 
         before, after = measure_models("model.onnx", "optimized.onnx", sizes={"batch": 8})
         print(after.ratio)
     """
-    if not models:
-        raise OptionError("There is no model to measure, give at least one.")
-    empty = [name for name, values in (series or {}).items() if not values]
-    if empty:
-        raise OptionError(f"The series of {empty[0]!r} has no size.")
-    turns = _Turns(blocks, seconds, warmup, elapsed, memory, threads)
+    _check_choices(models, series or {})
+    on_host = memory and processor == "CPU"
+    turns = _Turns(blocks, seconds, warmup, elapsed, on_host, threads, processor)
     found: list[ModelLatency] = []
     with ExitStack() as files:
         opener = Opener(files)
         loaded = [
-            _load(opener, model, names[i] if i < len(names) else _name(model, i), i, threads)
+            _load(opener, model, names[i] if i < len(names) else _name(model, i), i, turns)
             for i, model in enumerate(models)
         ]
         for chosen in _combinations(series or {}, on_step):
@@ -181,10 +181,18 @@ def measure_models(
     return found
 
 
+def _check_choices(models: Sequence[Model], series: Mapping[str, Sequence[int]]) -> None:
+    if not models:
+        raise OptionError("There is no model to measure, give at least one.")
+    empty = [name for name, values in series.items() if not values]
+    if empty:
+        raise OptionError(f"The series of {empty[0]!r} has no size.")
+
+
 def _combinations(
     series: Mapping[str, Sequence[int]], on_step: OnStep | None
 ) -> Iterator[dict[str, int]]:
-    """Every combination of several sizes of some dimensions, told before it is measured."""
+    """Every combination of several sizes of some dimensions, reported before it is measured."""
     rows = list(itertools.product(*series.values()))
     for i, values in enumerate(rows):
         chosen = dict(zip(series, values, strict=True))
@@ -194,13 +202,15 @@ def _combinations(
         yield chosen
 
 
-def _load(opener: Opener, model: Model, name: str, position: int, threads: int) -> _Loaded:
+def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns) -> _Loaded:
     """A session, and the time to load it."""
     source = opener.source(model, f"{position + 1}th")
     counts = count_ops(structure_of(model))
     begin = time.perf_counter()
     try:
-        session = fast_session(source, threads)
+        session = fast_session(source, turns.threads, processor=turns.processor)
+    except OptionError:
+        raise
     except Exception as e:
         raise VerificationError(f"{name} cannot be measured: {short(e)}") from e
     nodes = sum(counts.values()) - counts["Constant"]

@@ -1,4 +1,4 @@
-"""The steps of an optimization, told as they begin."""
+"""The steps of an optimization, reported as they begin."""
 
 from __future__ import annotations
 

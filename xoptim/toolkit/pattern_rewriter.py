@@ -115,11 +115,11 @@ class PatternNodeRewriter(NodeRewriter):
         self, g: GraphQueries, matched: list[MatchResult]
     ) -> Callable[[NodeRecord], MatchResult | None]:
         """Same as :meth:`match`, on records."""
-        self._rule.listener = None if self.listener is None else self._told
+        self._rule.listener = None if self.listener is None else self._reported
         look = self._rule.matcher(g, matched)
         return partial(self._looked, RewriteContext.of(g), look)
 
-    def _told(self, reason: Reason) -> None:
+    def _reported(self, reason: Reason) -> None:
         _, node, line, text = reason
         if self.listener is not None:
             self.listener((self, node, line, text))

@@ -9,6 +9,14 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+import numpy as np
+
+from xbuilder.errors import OptionError
+from xbuilder.runtimes.processors import PROVIDERS
+from xbuilder.runtimes.sessions import providers_of
+
+#: runs on a GPU that are not measured: they load kernels, and take a thousand times longer
+_WARM = 20
 #: a run to time: the session, on its inputs
 Run = Callable[[], object]
 
@@ -29,8 +37,10 @@ class Latency:
     high: float = 0.0
 
 
-def fast_session(source: str | Path | bytes, threads: int, spins: bool = False) -> Any:
-    """A session of onnxruntime on CPU with its own optimizations.
+def fast_session(
+    source: str | Path | bytes, threads: int, spins: bool = False, processor: str = "CPU"
+) -> Any:
+    """A session of onnxruntime with its own optimizations.
 
     Idle threads do not spin, so the time of the processor is the time of the computation.
 
@@ -38,6 +48,8 @@ def fast_session(source: str | Path | bytes, threads: int, spins: bool = False) 
     :param threads: number of threads
     :param spins: whether idle threads spin, as by default; use it to measure elapsed time, not
         while another session runs
+    :param processor: `"CPU"` or `"CUDA"`
+    :raises OptionError: onnxruntime does not run models on this processor
     """
     import onnxruntime
 
@@ -48,7 +60,48 @@ def fast_session(source: str | Path | bytes, threads: int, spins: bool = False) 
     entry = ("force_spinning_stop", "1") if spins else ("intra_op.allow_spinning", "0")
     options.add_session_config_entry(f"session.{entry[0]}", entry[1])
     content = str(source) if isinstance(source, Path) else source
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    providers = providers_of(processor)
+    session = onnxruntime.InferenceSession(content, options, providers=providers)
+    if session.get_providers()[0] != providers[0]:
+        raise OptionError(
+            f"onnxruntime has {providers[0]} but cannot use it: a library of CUDA or cuDNN is "
+            "missing, or the driver is too old. Ask for CPU, or install what its log names."
+        )
+    return session
+
+
+def clock_of(processor: str) -> Callable[[], float]:
+    """The clock that measures a run: CPU time, or elapsed time on a GPU.
+
+    :param processor: `"CPU"` or `"CUDA"`
+    """
+    return time.perf_counter if "CUDA" in processor else time.process_time
+
+
+def bound_run(session: Any, feeds: Mapping[str, Any]) -> Run:
+    """The run to time. On CUDA, inputs and outputs stay in the memory of the device, because the
+    copies from and to the host are the same for all models.
+
+    :param session: a session of onnxruntime
+    :param feeds: its inputs
+    """
+    import onnxruntime
+
+    fed = dict(feeds)
+    is_bound = session.get_providers()[0] == PROVIDERS["CUDA"]
+    if not is_bound or not all(
+        isinstance(v, np.ndarray) and v.dtype != object for v in fed.values()
+    ):
+        return lambda: session.run(None, fed)
+    binding = session.io_binding()
+    for name, value in fed.items():
+        on_device = onnxruntime.OrtValue.ortvalue_from_numpy(value, "cuda", 0)
+        binding.bind_ortvalue_input(name, on_device)
+    for output in session.get_outputs():
+        binding.bind_output(output.name, "cuda")
+    for _ in range(_WARM):
+        session.run_with_iobinding(binding)
+    return lambda: session.run_with_iobinding(binding)
 
 
 def compare_sessions(
@@ -73,10 +126,8 @@ def compare_sessions(
         before, after = fast_session("model.onnx", 1), fast_session("optimized.onnx", 1)
         print(compare_sessions(before, after, {"x": x}, 9, 0.05).ratio)
     """
-    fed = dict(feeds)
-    return compare_runs(
-        lambda: first.run(None, fed), lambda: second.run(None, fed), blocks, seconds, clock
-    )
+    runs = bound_run(first, feeds), bound_run(second, feeds)
+    return compare_runs(*runs, blocks, seconds, clock)
 
 
 def compare_runs(

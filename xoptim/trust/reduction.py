@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,6 +109,27 @@ def reduce_model(
     return found
 
 
+def first_difference(
+    model: str | Path | ModelProto, inputs: Mapping[str, Any], shows: Shows
+) -> ReducedModel:
+    """Looks by bisection for the first node whose results show a difference.
+
+    :param model: a file or a model
+    :param inputs: its inputs by name
+    :param shows: see :func:`reduce_model`
+    :return: the model from its inputs to this node, whose results are its outputs
+    :raises ReductionError: the model shows no difference
+    :raises NodeError: a node of the model does not run
+
+    .. code-block:: python
+
+        slim = difference_of(command_of("onnxslim {input} {output}"))
+        found = first_difference("model.onnx", feeds, slim)
+        print(found.model.graph.node[-1].name)
+    """
+    return _Reducer(model, inputs, shows, sys.maxsize).first()
+
+
 class _Reducer:
     """Tries smaller and smaller sets of nodes.
 
@@ -148,6 +170,25 @@ class _Reducer:
 
     def run(self) -> ReducedModel:
         """The smallest model."""
+        self._start()
+        size = 0
+        while size != len(self.kept):  # an earlier result may be enough once other nodes went
+            size = len(self.kept)
+            self._earliest()
+            self._remove()
+        return self._found()
+
+    def first(self) -> ReducedModel:
+        """The model that ends with the first node that shows the difference."""
+        self._start()
+        self._earliest()
+        return self._found()
+
+    def _start(self) -> None:
+        """Keeps what one output needs.
+
+        :raises ReductionError: there is no difference
+        """
         outputs = [o.name for o in self.graph.output]
         self.kind = self._kind(range(len(self.nodes)), outputs)
         if not self.kind:
@@ -156,11 +197,8 @@ class _Reducer:
         for name in outputs:
             if len(outputs) > 1 and self._try(self._ancestors([name]), [name]):
                 break
-        size = 0
-        while size != len(self.kept):  # an earlier result may be enough once other nodes went
-            size = len(self.kept)
-            self._earliest()
-            self._remove()
+
+    def _found(self) -> ReducedModel:
         model, feeds = self._model(self.kept, self.outputs)
         sizes = len(all_nodes(self.nodes)), len(all_nodes(model.graph.node))
         return ReducedModel(model, feeds, self.kind, sizes, self.tries)

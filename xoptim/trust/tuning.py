@@ -15,7 +15,8 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.processors import processor_features
+from xbuilder.runtimes.processors import gpu_features, processor_features
+from xbuilder.runtimes.sessions import providers_of
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..authoring.rewriters import Member
@@ -23,7 +24,7 @@ from ..catalogue.selection import get_pattern_list
 from ..catalogue.speed_gated import SpeedGatedRewrite
 from ..catalogue.speed_gates import SpeedGate
 from ..reports.model_summary import pattern_totals
-from .latency import compare_sessions, fast_session
+from .latency import clock_of, compare_sessions, fast_session
 from .sessions.runtime import Opener, VerificationError
 from .verification import Reference
 
@@ -72,6 +73,8 @@ class Tuning:
     :param seed: seed of the random inputs
     :param atol: absolute tolerance between results
     :param inputs: gives the inputs of a file that are not drawn, one mapping by set; None for none
+    :param processor: `"CPU"` or `"CUDA"`: the models are optimized for it and run on it. The time
+        is then the elapsed time. The original model runs on CPU to give the expected outputs
     """
 
     patterns: Any = "onnxruntime"
@@ -84,6 +87,7 @@ class Tuning:
     seed: int = 0
     atol: float = ATOL
     inputs: Callable[[Path], Sequence[Mapping[str, Any]]] | None = None
+    processor: str = "CPU"
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,10 @@ def tune(
     :return: a row for each pattern, model and number of threads
     :raises InvalidModelError: a file is no model
     :raises VerificationError: a model cannot run
+    :raises OptionError: onnxruntime does not run models on the processor
     """
     how = how or Tuning()
+    providers = providers_of(how.processor)
     paths = [Path(model) for model in models]
     measures: list[Measure] = []
     variants = _variants(how)
@@ -117,6 +123,8 @@ def tune(
         opener = Opener(files, isolated=True)
         # a wrong file is refused before any measure
         references = [_reference(opener, path, how) for path in paths]
+        for reference in references:
+            reference.opener = Opener(files, providers, isolated=True)
         for i, (path, label) in enumerate(zip(paths, _labels(paths), strict=True)):
             with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
                 bench = _Bench(path, label, how, references[i], Path(folder))
@@ -194,10 +202,13 @@ class _Bench:
         for threads in self.how.threads:
             row = Measure(variant.name, self.label, rewrites, threads, reason=wrong or reason)
             if row.ok:
-                first, second = (fast_session(path, threads) for path in (before, after))
                 how = self.how
+                first, second = (
+                    fast_session(path, threads, processor=how.processor) for path in (before, after)
+                )
                 feeds = self.reference.draws.sets[0].feeds
-                found = compare_sessions(first, second, feeds, how.blocks, how.seconds)
+                clock = clock_of(how.processor)
+                found = compare_sessions(first, second, feeds, how.blocks, how.seconds, clock)
                 row.microseconds, row.ratio = found.before * 1e6, found.ratio
             yield row
 
@@ -205,7 +216,7 @@ class _Bench:
         """The file of an optimized model, the counts of each pattern, the reason it is wrong."""
         key = tuple(id(p) for p in selection)
         if key not in self._made:
-            options = OptimizationOptions(patterns=selection)
+            options = OptimizationOptions(patterns=selection, processor=self.how.processor)
             builder = GraphBuilder(
                 str(self.model), infer_shapes_options=True, optimization_options=options
             )
@@ -229,22 +240,30 @@ def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[SpeedGa
     """The geometric mean of the ratios of each pattern, over models and numbers of threads.
 
     :param measures: rows, those of wrong results are left out
-    :param processor: the processor that ran the models
+    :param processor: the processor that ran the models, `"CPU"` or `"CUDA"`
     """
     ratios: dict[str, list[float]] = defaultdict(list)
     for row in measures:
         if row.ok:
             ratios[row.pattern].append(row.ratio)
-    version, features = installed_version(), processor_features()
+    version, features = installed_version(), _features(processor)
     return [
         SpeedGate(name, processor, version, features, math.exp(sum(map(math.log, r)) / len(r)))
         for name, r in ratios.items()
     ]
 
 
-def measure_rows(measures: Iterable[Measure]) -> list[dict[str, Any]]:
-    """The rows of a table, with the version of onnxruntime and the name of the processor."""
-    version, features = installed_version(), processor_features()
+def _features(processor: str) -> str:
+    return gpu_features() if processor == "CUDA" else processor_features()
+
+
+def measure_rows(measures: Iterable[Measure], processor: str = "CPU") -> list[dict[str, Any]]:
+    """The rows of a table, with the version of onnxruntime and the name of the processor.
+
+    :param measures: the measures
+    :param processor: the processor that ran the models, `"CPU"` or `"CUDA"`
+    """
+    version, features = installed_version(), _features(processor)
     return [
         {
             **asdict(m),

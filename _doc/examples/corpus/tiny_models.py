@@ -74,6 +74,8 @@ SIZES = {
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 SWIN = {"embed_dim": 24, "depths": [1, 1], "num_heads": [2, 4], "patch_size": 4, "window_size": 4}
+QUERIES = {"decoder_layers": 2, "num_queries": 8}
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 #: a backbone that needs no other package
 CONVOLUTIONS = {
     "use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False,
@@ -84,15 +86,20 @@ CONVOLUTIONS = {
 OWN: dict[str, dict[str, Any]] = {
     "bamba": {"num_hidden_layers": 2, "attn_layer_indices": [1]},
     "bailing_hybrid": {"num_key_value_heads": HEADS},
-    "blt": {"patcher_config": {"num_hidden_layers": 1}, "patch_in_forward": False},
-    "cohere_compass_text": {"layer_types": ["full_attention"]},
+    "blt": {"patcher_config": {"num_hidden_layers": 1}, "patch_in_forward": False,
+            "use_cache": False},
+    "cohere_compass_text": {"layer_types": ["full_attention"],
+                            "rope_parameters": {"full_attention": ROPE}},
+    "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}},
     "deepseek_v2": {"topk_group": 1, "n_group": 1, "num_experts_per_tok": 2},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
-    "dots3_note": {"num_key_value_heads": HEADS},
+    "dots3_note": {"num_key_value_heads": HEADS, "adapter_in_dim": WIDTH},
     "dots3_note_text": {"num_key_value_heads": HEADS},
-    "esm": {"vocab_size": WORDS, "mask_token_id": 3},
+    "esm": {"vocab_size": WORDS, "mask_token_id": 3, "pad_token_id": 1},
     "esmc": {"num_key_value_heads": HEADS},
     "falcon_h1": {"mamba_d_ssm": 64},
+    "fun_asr_nano": {"adaptor_config": {"intermediate_size": WIDTH // 4}},
+    "gemma4_assistant": {"text_config": {"hidden_size_per_layer_input": 0}},
     "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]]},
     "granitemoehybrid": {"num_hidden_layers": 2,
                          "layer_types": ["linear_attention", "full_attention"]},
@@ -101,15 +108,38 @@ OWN: dict[str, dict[str, Any]] = {
     "jamba": {"num_hidden_layers": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
               "expert_layer_period": 2, "expert_layer_offset": 1},
     "kimi_linear": {"num_key_value_heads": HEADS},
+    "kyutai_speech_to_text": {"audio_pad_token_id": 90, "codebook_vocab_size": 20,
+                              "codec_config": {"upsample_groups": 8}},
     "lfm2_moe": {"num_hidden_layers": 2, "num_dense_layers": 1,
                  "layer_types": ["conv", "full_attention"]},
     "longcat_flash": {"num_key_value_heads": HEADS},
     "mamba2": {"head_dim": 16},
     "ministral": {"head_dim": 8},
+    "moonshine": {"encoder_num_key_value_heads": HEADS, "decoder_num_key_value_heads": HEADS},
+    "moonshine_streaming": {"num_key_value_heads": HEADS,
+                            "encoder_config": {"num_key_value_heads": HEADS,
+                                               "sliding_windows": [[16, 4]]}},
     "nemotron": {"num_key_value_heads": 2},
+    "nemo_speechlm": {"audio_config": {"diarization_config": {
+        "head_config": {"audio_hidden_size": WIDTH}}}},
+    "mask2former": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
+                                        "image_size": 64}},
+    "maskformer": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
+                                       "image_size": 64}},
+    "neomme": {"rope_parameters": {"full_attention": {**ROPE, "partial_rotary_factor": 0.5}}},
+    "qwen4_exp_text": {"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 8,
+                       "indexer_budget": 16, "indexer_compress_ratio": 2},
     "recurrent_gemma": {"num_hidden_layers": 3},
-    "reformer": {"is_decoder": True, "axial_pos_shape": (8, 16), "axial_pos_embds_dim": (8, 24),
+    "reformer": {"is_decoder": False, "axial_pos_shape": (8, 16), "axial_pos_embds_dim": (8, 24),
                  "attn_layers": ["local", "lsh"], "num_hashes": 1, "feed_forward_size": 64},
+    "rf_detr": {"num_queries": 8},
+    "rt_detr": QUERIES,
+    "rt_detr_v2": QUERIES,
+    "d_fine": QUERIES,
+    "deimv2": QUERIES,
+    "pp_doclayout_v2": QUERIES,
+    "pp_doclayout_v3": QUERIES,
+    "pp_doclayout_v4": QUERIES,
     "roc_bert": {"pronunciation_vocab_size": WORDS, "shape_vocab_size": WORDS},
     "swin": SWIN,
     "donut-swin": SWIN,
@@ -119,15 +149,27 @@ OWN: dict[str, dict[str, Any]] = {
     "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.3, "hidden_dim": 320},
     "levit": {"patch_size": 16, "image_size": 64},
     "mobilevitv2": {"patch_size": 2, "image_size": 64},
+    "depth_anything": {"reassemble_hidden_size": WIDTH},
+    "prompt_depth_anything": {"reassemble_hidden_size": WIDTH},
+    "glm4v_text": {"rope_parameters": {**ROPE, "mrope_section": [2, 1, 1]}},
+    "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5,
+                                           "mrope_section": [2, 0, 0]}},
     "detr": CONVOLUTIONS,
     "conditional_detr": CONVOLUTIONS,
     "dab-detr": CONVOLUTIONS,
+    "deformable_detr": {**CONVOLUTIONS, "num_feature_levels": 1},
+    "table-transformer": CONVOLUTIONS,
+    "shieldgemma2": {"yes_token_index": 5, "no_token_index": 7},
+    "siglip2": {"vision_config": {"num_patches": 16}},
+    "swin2sr": {**SWIN, "num_heads": [2, 2], "patch_size": 1},
     "wav2vec2-bert": {"vocab_size": WORDS},
     "wav2vec2-conformer": {"vocab_size": WORDS},
     "rwkv": {"num_hidden_layers": 2},
     "xlstm": {"hidden_size": 128, "num_hidden_layers": 1, "num_blocks": 1},
     "xmod": {"default_language": "en_XX"},
-    "zamba": {"num_hidden_layers": 2, "layers_block_type": ["linear_attention", "hybrid"]},
+    "zamba": {"num_hidden_layers": 3,
+              "layers_block_type": ["linear_attention", "hybrid", "hybrid"],
+              "attention_head_dim": 16, "attention_hidden_size": 64},
     "zamba2": {"num_hidden_layers": 2, "layers_block_type": ["linear_attention", "hybrid"],
                "attention_head_dim": 16, "attention_hidden_size": 64},
     "zaya": {"num_experts_per_tok": 1},
@@ -136,6 +178,10 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
           "cls_token_id", "mask_token_id", "unk_token_id", "sos_token_id", "image_token_id",
           "video_token_id", "audio_token_id", "image_token_index",
           "forced_eos_token_id")  # fmt: skip
+#: what reads a spectrogram time after time, before a decoder
+TIME_FIRST = ("canary", "cohere_asr", "speech_to_text")
+#: what reads a sound with a dimension for its channels
+WITH_CHANNEL = ("dac", "encodec", "omniasr_ctc")
 #: what gives no mask by itself while it is exported
 MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins
@@ -187,13 +233,15 @@ def tiny_values(config: Any) -> dict[str, Any]:
     renamed = getattr(config, "attribute_map", {})
     for name, value in _fields(config):
         if isinstance(value, transformers.PreTrainedConfig):
-            values[name] = {**tiny_values(value), "model_type": value.model_type}
+            values[name] = {**_tiny_part(value), "model_type": value.model_type}
         elif name in SIZES and isinstance(value, int) and not isinstance(value, bool):
             values[name] = SIZES[name]
         elif renamed and name in renamed.values():
             other = next((k for k, v in renamed.items() if v == name and k in SIZES), None)
             if other is not None and isinstance(value, int):
                 values[name] = SIZES[other]
+        elif isinstance(value, dict) and "mrope_section" in value:
+            values[name] = _tiny_rope(value)
         elif name in TOKENS and isinstance(value, int) and value >= WORDS:
             values[name] = WORDS - 1 - TOKENS.index(name)
     if values.get("first_k_dense_replace"):
@@ -202,6 +250,25 @@ def tiny_values(config: Any) -> dict[str, Any]:
     if "kv_lora_rank" in dict(_fields(config)) and "num_key_value_heads" in values:
         values["num_key_value_heads"] = HEADS  # every head has keys of its own
     return values
+
+
+def _tiny_part(config: Any) -> dict[str, Any]:
+    """The values that make a part of a configuration small, and those that are not the usual ones;
+    a backbone keeps its number of results, from layers that exist."""
+    values = merged(config.to_diff_dict(), tiny_values(config))
+    stages = getattr(config, "out_features", None)
+    if stages and "num_hidden_layers" in values and not hasattr(config, "depths"):
+        values["num_hidden_layers"] = len(stages)
+        stages = [f"stage{i + 1}" for i in range(len(stages))]
+    for name in ("out_indices", "transformers_version"):
+        values.pop(name, None)
+    return {**values, "out_features": stages} if stages else values
+
+
+def _tiny_rope(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Positions of several axes, for the width of a head here."""
+    half = int(SIZES["head_dim"] * parameters.get("partial_rotary_factor", 1)) // 2
+    return {**parameters, "mrope_section": [half - 2 * (half // 3), half // 3, half // 3]}
 
 
 def _layers(config: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -230,12 +297,21 @@ def tiny_config(family: str) -> Any:
     :param family: its ``model_type``
     """
     cls = CONFIG_MAPPING[family]
-    values = tiny_values(cls())
-    for name, value in OWN.get(family, {}).items():
-        if isinstance(value, Mapping) and isinstance(values.get(name), Mapping):
-            value = {**values[name], **value}
-        values[name] = value
-    return cls(**values)
+    return cls(**merged(tiny_values(cls()), OWN.get(family, {})))
+
+
+def merged(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Values, those of configurations inside as well, replaced by others.
+
+    :param values: values by name
+    :param others: those that replace them
+    """
+    found = dict(values)
+    for name, value in others.items():
+        inner = found.get(name)
+        both = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        found[name] = merged(inner, value) if both else value
+    return found
 
 
 def tiny_model(family: str) -> TinyModel:
@@ -276,10 +352,17 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
     def words(batch: int, length: int) -> torch.Tensor:
         return torch.randint(3, WORDS // 2, (batch, length))
 
-    if first == "pixel_values":
-        return _images(model, config)
-    if first == "input_values":
-        return lambda b, n: {first: torch.randn(b, 1000 + 200 * n)}, {first: text}
+    is_video = "pixel_values_videos" in parameters and "input_ids" not in parameters
+    if first == "pixel_values" or is_video:
+        return _images(config, parameters)
+    if kind == "other" and {"input_ids", "pixel_values"} <= set(parameters):
+        images, dims = _images(config, parameters)
+        return (
+            lambda b, n: {"input_ids": words(b, n), **images(b, n)},
+            {"input_ids": text, **dims},
+        )
+    if first == "input_values" or (first == "inputs" and "input_values" in parameters):
+        return _sounds(config, parameters, words)
     if first == "input_features":
         return _features(config, parameters, words)
     if kind == "encoder-decoder" and "decoder_input_ids" in parameters:
@@ -289,6 +372,9 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
             lambda b, n: {"input_ids": words(b, n), "attention_mask": torch.ones(b, n).long()},
             {"input_ids": text, "attention_mask": text},
         )
+    if config.model_type.startswith("musicgen"):  # as many rows as codebooks for each music
+        rows = config.get_text_config(decoder=True).num_codebooks
+        return lambda b, n: {"input_ids": words(rows * b, n)}, {"input_ids": {1: "seq"}}
     return lambda b, n: {"input_ids": words(b, n)}, {"input_ids": text}
 
 
@@ -308,28 +394,65 @@ def _pairs(words: Any, masked: bool) -> tuple[Any, dict[str, Any]]:
     )
 
 
-def _images(model: torch.nn.Module, config: Any) -> tuple[Any, dict[str, Any]]:
-    """Pictures, a batch of any size."""
+def _sounds(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
+    """Samples of a sound, and words if a decoder reads some."""
+    channels = (1,) if config.model_type in WITH_CHANNEL else ()
+    decoded = ["decoder_input_ids"] if "decoder_input_ids" in parameters else []
+    return (
+        lambda b, n: {
+            "input_values": torch.randn(b, *channels, 1600 + 400 * n),
+            **{name: words(b, n) for name in decoded},
+        },
+        {
+            "input_values": {0: "batch", 1 + len(channels): "samples"},
+            **{name: {0: "batch", 1: "seq"} for name in decoded},
+        },
+    )
+
+
+def _images(config: Any, parameters: Any) -> tuple[Any, dict[str, Any]]:
+    """Pictures or videos, a batch of any size."""
     inner = getattr(config, "vision_config", config)
     size = getattr(inner, "image_size", None) or 32
     height, width = size if isinstance(size, list | tuple) else (size, size)
     channels = getattr(inner, "num_channels", 3)
-    frames = getattr(inner, "num_frames", None)
-    shape = (channels, height, width) if frames is None else (frames, channels, height, width)
-    return lambda b, n: {"pixel_values": torch.randn(b, *shape)}, {"pixel_values": {0: "batch"}}
+    frames = getattr(inner, "num_frames", getattr(inner, "frames_per_clip", None))
+    name = "pixel_values" if "pixel_values" in parameters else "pixel_values_videos"
+    if config.model_type == "siglip2":
+        return _patches(inner)
+    is_video = frames is not None or config.model_type == "videomt"
+    shape = (*([frames or 2] if is_video else []), channels, height, width)
+    return lambda b, n: {name: torch.randn(b, *shape)}, {name: {0: "batch"}}
+
+
+def _patches(config: Any) -> tuple[Any, dict[str, Any]]:
+    """Pictures cut into patches, their mask and their sizes."""
+    side = int(config.num_patches**0.5)
+    width = config.num_channels * config.patch_size**2
+    return (
+        lambda b, n: {
+            "pixel_values": torch.randn(b, side * side, width),
+            "pixel_attention_mask": torch.ones(b, side * side).long(),
+            "spatial_shapes": torch.tensor([[side, side]] * b),
+        },
+        {n: {0: "batch"} for n in ("pixel_values", "pixel_attention_mask", "spatial_shapes")},
+    )
 
 
 def _features(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
     """Spectrograms, and words if a decoder reads some."""
-    bins = getattr(config, "num_mel_bins", getattr(config, "feat_extract_dim", 16))
+    names = ("num_mel_bins", "feat_extract_dim", "input_feat_per_channel",
+             "feature_projection_input_dim")  # fmt: skip
+    bins = next((getattr(config, name) for name in names if hasattr(config, name)), 16)
     length = 2 * getattr(config, "max_source_positions", 32)
     dims: dict[str, Any] = {"input_features": {0: "batch"}}
     if "decoder_input_ids" not in parameters:
         return lambda b, n: {"input_features": torch.randn(b, length, bins)}, dims
     dims["decoder_input_ids"] = {0: "batch", 1: "seq"}
+    sizes = (length, bins) if config.model_type in TIME_FIRST else (bins, length)
     return (
         lambda b, n: {
-            "input_features": torch.randn(b, bins, length),
+            "input_features": torch.randn(b, *sizes),
             "decoder_input_ids": words(b, n),
         },
         dims,

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 
-class _FirstOutput(torch.nn.Module):
+class FirstOutput(torch.nn.Module):
     """Keeps the first output of a model of transformers, called with named arguments."""
 
     def __init__(self, model: torch.nn.Module, names: tuple[str, ...]):
@@ -32,7 +32,7 @@ def _on_text(model: torch.nn.Module) -> tuple[torch.nn.Module, tuple, Any]:
     words = torch.randint(0, model.config.vocab_size, (2, 7))
     inputs = {"input_ids": words, "attention_mask": torch.ones((2, 7), dtype=torch.int64)}
     shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "seq"})
-    return _FirstOutput(model.eval(), tuple(inputs)), tuple(inputs.values()), shapes
+    return FirstOutput(model.eval(), tuple(inputs)), tuple(inputs.values()), shapes
 
 
 def llama() -> tuple[torch.nn.Module, tuple, Any]:
@@ -92,7 +92,7 @@ def whisper_encoder() -> tuple[torch.nn.Module, tuple, Any]:
         attn_implementation="eager",
     )
     encoder = WhisperModel(config).eval().encoder
-    return _FirstOutput(encoder, ("input_features",)), (torch.rand(2, 16, 40),), ({0: "batch"},)
+    return FirstOutput(encoder, ("input_features",)), (torch.rand(2, 16, 40),), ({0: "batch"},)
 
 
 def vit() -> tuple[torch.nn.Module, tuple, Any]:
@@ -109,7 +109,7 @@ def vit() -> tuple[torch.nn.Module, tuple, Any]:
         attn_implementation="eager",
     )
     return (
-        _FirstOutput(ViTModel(config).eval(), ("pixel_values",)),
+        FirstOutput(ViTModel(config).eval(), ("pixel_values",)),
         (torch.rand(2, 3, 32, 32),),
         ({0: "batch"},),
     )

@@ -102,3 +102,10 @@ def test_strides():
         return x.as_strided(shape, (x.stride(0), x.stride(1), x.stride(2), x.stride(2)))
 
     check_export(strided, (x,), windows, others)
+
+
+def test_every_size_at_once():
+    """torch.gradient reads the whole shape."""
+    shapes = ({0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO},)
+    others = [(torch.randn(6, 3),), (torch.randn(3, 8),)]
+    check_export(lambda x: torch.gradient(x)[0], (torch.randn(4, 5),), shapes, others)

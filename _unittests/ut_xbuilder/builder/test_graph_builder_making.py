@@ -335,7 +335,8 @@ def test_sts_skips_the_inference():
 def test_attributes_already_made():
     builder = new()
     builder.make_node("Transpose", ["x"], ["y"], attributes=[oh.make_attribute("perm", [1, 0])])
-    assert builder.get_attribute(builder.nodes[0], "perm").ints == [1, 0]
+    for found in ({"name": "perm"}, {"att_name": "perm"}):
+        assert builder.get_attribute(builder.nodes[0], **found).ints == [1, 0]
     assert builder.get_attribute_value(builder.nodes[0], "perm") == [1, 0]
     assert builder.get_attribute(builder.nodes[0], "axis", exc=False) is None
     with pytest.raises(OptionError, match="'axis'"):

@@ -291,6 +291,26 @@ def test_a_solved_symbol_that_is_not_below_an_integer():
     assert prove_ge("a", 4, known) is True
 
 
+def test_a_sum_that_is_not_below_an_integer():
+    known = Constraints(generated=["g"])
+    known.add_at_least("a+b", 2)
+    known.add_at_least("a+b", 1)
+    known.add_at_least("5-c", 0)
+    assert known.minimums == {}
+    assert list(known.lower_bounds()) == [("a+b", 2), ("5-c", 0)]
+    assert prove_ge("a+b", 2, known) is True
+    assert prove_ge("a+b+c", 1, known) is True
+    assert prove_ge("a+b", 3, known) is None
+    assert prove_ge("a", 1, known) is None
+    assert prove_ge(6, "c", known) is True
+    known.add_equal("b", "g+1")
+    assert prove_ge("a+g", 1, known) is True
+    assert prove_ge("a+g", 2, known) is None
+    other = known.copy()
+    other.add_at_least("a*d", 1)
+    assert other.minimums == {"a": 1, "d": 1} and known.minimums == {}
+
+
 def random_expression(rnd: random.Random, depth: int = 0):
     if depth > 2 or rnd.random() < 0.45:
         return rnd.choice("abcdef") if rnd.random() < 0.75 else rnd.randint(0, 4)

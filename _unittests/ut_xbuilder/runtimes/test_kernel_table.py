@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto
 
@@ -126,3 +128,45 @@ def test_onnx_operators_have_their_own_parameters():
         if onnx.defs.has(op.rpartition("::")[2], op.rpartition("::")[0])
     ]
     assert known == []
+
+
+def test_a_build_that_crashes(monkeypatch):
+    """With TensorRT, another process lists the kernels: when it ends, there is no list."""
+    providers = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: providers)
+    table, expected = read_installed("CPU"), installed._read_here("CPU")
+    assert table is not None and expected is not None and table.operators
+    assert json.dumps(table.data) == json.dumps(expected.data)
+    monkeypatch.setattr(installed, "_PROGRAM", "import os; os.abort()")
+    assert read_installed("CPU") is None
+
+
+class Distribution:
+    """A distribution in a folder."""
+
+    def __init__(self, version: str, folder: Path):
+        self.version, self.folder = version, folder
+
+    def locate_file(self, name: str) -> Path:
+        return self.folder / name
+
+
+def test_two_distributions(monkeypatch, tmp_path):
+    """onnxruntime and onnxruntime-gpu are both installed: the version of what is imported."""
+    own = Path(onnxruntime.__file__).resolve().parents[1]
+    both = {
+        "onnxruntime": Distribution("1.30.0", tmp_path),
+        "onnxruntime-gpu": Distribution("1.31.1", own),
+    }
+
+    def find(name: str) -> Distribution:
+        if name not in both:
+            raise installed.PackageNotFoundError(name)
+        return both[name]
+
+    monkeypatch.setattr(installed, "distribution", find)
+    assert installed_version() == "1.31.1"
+    del both["onnxruntime-gpu"]
+    assert installed_version() == "1.30.0"
+    both.clear()
+    assert installed_version() == ""

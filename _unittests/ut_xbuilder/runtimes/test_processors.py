@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from xbuilder.errors import OptionError
+from xbuilder.runtimes import processors
 from xbuilder.runtimes.processors import (
     _description,
     check_processor,
     cpu_features,
+    gpu_features,
     named_features,
     processor_features,
     processors_of,
@@ -89,3 +93,29 @@ def test_who_makes_this_one(tmp_path: Path):
     assert _description(path) == platform.processor()
     path.write_text("processor: 0\nvendor_id: AuthenticAMD\n" + "x" * 5000, encoding="utf-8")
     assert "AuthenticAMD" in _description(path) and len(_description(path)) == 1024
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "text", "expected"),
+    [
+        (
+            "nvidia-smi",
+            0,
+            "9.0, NVIDIA H100 80GB HBM3\n9.0, other\n",
+            "sm_90 NVIDIA H100 80GB HBM3",
+        ),
+        ("nvidia-smi", 9, "NVIDIA-SMI has failed\n", ""),
+        ("nvidia-smi", 0, "\n", ""),
+        (None, 0, "", ""),
+    ],
+)
+def test_features_of_a_gpu(monkeypatch, program: str | None, code: int, text: str, expected: str):
+    """The first one; none where there is no driver."""
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        assert command[0] == "nvidia-smi" and "--query-gpu=compute_cap,name" in command
+        return subprocess.CompletedProcess(command, code, text)
+
+    monkeypatch.setattr(processors.shutil, "which", lambda name: program)
+    monkeypatch.setattr(processors.subprocess, "run", run)
+    assert gpu_features.__wrapped__() == expected

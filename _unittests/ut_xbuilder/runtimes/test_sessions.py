@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx.parser
+import onnxruntime
 import pytest
 
-from xbuilder.runtimes.sessions import plain_session
+from xbuilder.errors import OptionError
+from xbuilder.runtimes.sessions import plain_session, providers_of
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
 g (TYPE[n] x) => (TYPE[n] y) { a = Identity(x) y = Neg(a) }"""
@@ -30,3 +32,19 @@ def test_no_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Exception, match="Neg"):
         plain_session(content)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("processor", ["CUDA", "CPU,CUDA"])
+def test_providers_of_a_gpu(monkeypatch: pytest.MonkeyPatch, processor: str) -> None:
+    """The CPU runs what CUDA has no kernel for."""
+    both = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
+    assert providers_of(processor) == both
+    assert providers_of("CPU") == both[1:]
+
+
+def test_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(OptionError, match="has CPUExecutionProvider. Install onnxruntime-gpu"):
+        providers_of("CUDA")

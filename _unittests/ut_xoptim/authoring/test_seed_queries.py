@@ -153,7 +153,7 @@ def test_constant_scalar(g) -> None:
 
 def test_attribute(g) -> None:
     softmax = node(g, "d")
-    assert g.get_attribute(softmax, "axis").i == 1
+    assert g.get_attribute(softmax, "axis").i == g.get_attribute(softmax, att_name="axis").i == 1
     assert g.get_attribute(softmax, "missing", exc=False) is None
     with pytest.raises(OptionError, match="has no attribute 'missing'"):
         g.get_attribute(softmax, "missing")

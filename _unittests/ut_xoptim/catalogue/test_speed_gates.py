@@ -9,6 +9,7 @@ import pytest
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xoptim import get_pattern_list
+from xoptim.catalogue import speed_gates
 from xoptim.catalogue.speed_gates import (
     SpeedGate,
     closest_gate,
@@ -83,6 +84,19 @@ def test_the_target(target: str, kept: bool):
     """Processors of Intel are slow with tiny numbers, wherever the model is optimized."""
     found = find_speed_gate("CausalAttention(measured=True)", "CPU", f"CPU:{target}")
     assert found is not None and found.kept is kept
+
+
+def test_a_gpu(monkeypatch):
+    """Its measures are found by its own features, not by those of the CPU."""
+    rows = [
+        SpeedGate("P", "CUDA", "1.31.1", "sm_80 NVIDIA A100", 1.2),
+        SpeedGate("P", "CUDA", "1.31.1", "sm_90 NVIDIA H100", 0.9),
+    ]
+    monkeypatch.setattr(speed_gates, "read_gates", lambda: rows)
+    for features, kept in (("sm_90 NVIDIA H200", True), ("sm_80 NVIDIA A100", False)):
+        monkeypatch.setattr(speed_gates, "gpu_features", lambda found=features: found)
+        measured = find_speed_gate.__wrapped__("P", "CUDA", "CUDA")
+        assert measured is not None and measured.kept is kept
 
 
 def test_merged():

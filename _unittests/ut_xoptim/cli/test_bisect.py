@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
+
 import onnx
 import onnx.parser
 from ut_xoptim.cli.command_line import (
     functions,
+    ops,
     run,
 )
 
@@ -19,3 +24,36 @@ def test_bisect_keeps_functions(tmp_path, monkeypatch):
     onnx.save(functions(8, 2), path)
     assert "keep them with --keep-functions" in run("bisect", path, code=1).stderr
     assert "every rewrite is right" in run("bisect", path, "--keep-functions").output
+
+
+CHAIN = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 4] x) => (float[n, 4] y) { a = Exp(x)  b = Neg(a)  c = Floor(b)  y = Abs(c) }"""
+TOOL = """
+import sys, onnx
+model = onnx.load(sys.argv[1])
+for node in model.graph.node:
+    node.op_type = "Ceil" if node.op_type == sys.argv[3] else node.op_type
+onnx.save(model, sys.argv[2])
+"""
+
+
+def test_bisect_another_tool(tmp_path):
+    """Its first node that differs, and the model from the inputs to it."""
+    path, folder, script = tmp_path / "model.onnx", tmp_path / "found", tmp_path / "tool.py"
+    onnx.save(onnx.parser.parse_model(CHAIN), path)
+    script.write_text(TOOL)
+    start = shlex.join([sys.executable, str(script), "{input}", "{output}"])
+    output = run("bisect", path, "--tool", f"{start} Floor", "-o", folder, code=1).output
+    assert "results differ from Floor on, result 'c'" in output
+    assert "next: xoptim reduce" in output and ops(folder / "model.onnx") == ["Exp", "Neg", "Floor"]
+    found = json.loads(run("bisect", path, "--tool", f"{start} Floor", "--json", code=1).output)
+    assert (found["op_type"], found["results"], found["nodes"]) == ("Floor", ["c"], 3)
+    assert "does not change the results" in run("bisect", path, "--tool", f"{start} None").output
+    assert json.loads(run("bisect", path, "--tool", f"{start} None", "--json").output)["ok"]
+
+
+def test_bisect_one_tool_at_a_time(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(CHAIN), path)
+    assert "choose one" in run("bisect", path, "--tool", "a", "--runtime", code=2).stderr
+    assert "{output}" in run("bisect", path, "--tool", "slim {input}", code=2).stderr

@@ -59,3 +59,9 @@ def test_refusals(model, tmp_path):
     assert "Missing argument 'MODELS...'" in run("measure", code=2).stderr
     (tmp_path / "bad.onnx").write_bytes(b"abc")
     assert "bad.onnx" in run("measure", model, tmp_path / "bad.onnx", code=1).stderr
+
+
+@pytest.mark.parametrize("command", ["measure", "tune"])
+def test_no_gpu(model, command):
+    result = run(command, model, "--processor", "CUDA", code=2)
+    assert "Install onnxruntime-gpu, or ask for CPU" in result.stderr

@@ -196,7 +196,7 @@ def test_the_copy_of_a_constant_is_constant_at_once() -> None:
     }"""
     g = optimizer_of(text, "ConstantToInitializer,MulMulMatMul")
     found = [m for p in g.patterns for m in matches(g, p)]
-    assert [m.pattern.name for m in found] == ["ConstantToInitializer", "MulMulMatMul"]
+    assert [m.pattern.name for m in found] == ["ConstantToInitializer", "MulMulMulScalar"]
     applier = Applier(g)
     applier.apply(found[0])
     assert g.is_constant_scalar("c", 0.5)

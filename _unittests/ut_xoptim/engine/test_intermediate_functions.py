@@ -66,7 +66,7 @@ def test_taken() -> None:
     assert optimized(TWICE.format(a="n"), [*PREPARING, take()]) == ["Cos", "Cos"]
 
 
-def test_put_back_as_it_was() -> None:
+def test_inlined_back_as_it_was() -> None:
     """Functions that call functions as well; one run is the fixed point."""
     text = TWICE.format(a="n, m")
     model = model_from_text(text)
@@ -74,18 +74,18 @@ def test_put_back_as_it_was() -> None:
     optimizer = GraphBuilderPatternOptimization(builder, [*PREPARING, take()], verifies=True)
     rows = optimizer.optimize()
     assert sum(r["instances"] for r in rows if r["pattern"].startswith("apply_")) == 3
-    back = [r for r in rows if r["pattern"] == "put_back_functions"]
+    back = [r for r in rows if r["pattern"] == "inline_back_functions"]
     assert [(r["instances"], r["removed"], r["added"]) for r in back] == [(2, 2, 5)]
     totals = {r["pattern"]: r["instances"] for r in pattern_totals(rows)}
-    assert totals["put_back_functions"] == 2
+    assert totals["inline_back_functions"] == 2
     result = builder.to_onnx(optimize=False)
     assert canonical_graph(result.graph) == canonical_graph(model.graph)
     assert builder.graph.notes[InlinedBack] == {"y", "z"}
     rows = GraphBuilderPatternOptimization(builder, [*PREPARING, take()]).optimize()
-    assert not any(r["pattern"].startswith(("apply_", "put_back")) for r in rows)
+    assert not any(r["pattern"].startswith(("apply_", "inline_back")) for r in rows)
 
 
-def test_put_back_under_the_same_names() -> None:
+def test_inlined_back_under_the_same_names() -> None:
     """A second run writes the same bytes."""
     model = model_from_text(TWICE.format(a="n, m"))
     for number, node in enumerate(model.graph.node):

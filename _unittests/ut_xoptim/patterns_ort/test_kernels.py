@@ -100,9 +100,13 @@ def test_scalars(key: str) -> None:
 @pytest.mark.parametrize("rank", [None, 0, 1])
 def test_accepts_rank(rank: int | None) -> None:
     class Ranked:
+        def __init__(self, processor: str):
+            self.processor = processor
+
         def rank_or_none(self, name: str) -> int | None:
             return rank
 
-    g = Ranked()
+    g = Ranked("CPU")
     assert accepts_rank(g, "com.microsoft::FastGelu", "x") is (rank == 1)
     assert accepts_rank(g, "com.microsoft::Gelu", "x")
+    assert accepts_rank(Ranked("CPU,CUDA"), "com.microsoft::Gelu", "x") is (rank == 1)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnxruntime
 import pytest
 
+from xbuilder.errors import OptionError
 from xoptim.testing import model_from_text
-from xoptim.trust.latency import compare_runs, fast_session
+from xoptim.trust import latency
+from xoptim.trust.latency import bound_run, clock_of, compare_runs, fast_session
 
 
 class Machine:
@@ -71,3 +79,68 @@ def test_threads_that_wait(spins: bool, entry: str, value: str):
     options = fast_session(proto.SerializeToString(), 2, spins).get_session_options()
     assert options.intra_op_num_threads == 2
     assert options.get_session_config_entry(f"session.{entry}") == value
+
+
+class BoundSession:
+    """A session on CUDA, which notes what it binds."""
+
+    def __init__(self, providers: list[str]):
+        self.providers, self.inputs, self.outputs, self.calls = providers, {}, [], []
+
+    def get_providers(self) -> list[str]:
+        return self.providers
+
+    def get_outputs(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="y")]
+
+    def io_binding(self) -> SimpleNamespace:
+        return SimpleNamespace(
+            bind_ortvalue_input=lambda name, value: self.inputs.update({name: value}),
+            bind_output=lambda name, device: self.outputs.append((name, device)),
+        )
+
+    def run_with_iobinding(self, binding: Any) -> None:
+        self.calls.append("bound")
+
+    def run(self, names: Any, feeds: Any) -> None:
+        self.calls.append("run")
+
+
+def test_runs_on_cuda_are_bound(monkeypatch):
+    """What is timed is the model, not the copies of its inputs."""
+    made = SimpleNamespace(ortvalue_from_numpy=lambda value, device, number: (device, value.shape))
+    monkeypatch.setattr(onnxruntime, "OrtValue", made)
+    session = BoundSession(["CUDAExecutionProvider", "CPUExecutionProvider"])
+    bound_run(session, {"x": np.zeros((2, 3), np.float32)})()
+    assert session.inputs == {"x": ("cuda", (2, 3))} and session.outputs == [("y", "cuda")]
+    assert session.calls == ["bound"] * 21  # the first ones load the kernels
+
+
+@pytest.mark.parametrize("value", [np.array(["a"], object), [np.zeros(2)]])
+def test_strings_and_sequences_are_not_bound(value: Any):
+    session = BoundSession(["CUDAExecutionProvider", "CPUExecutionProvider"])
+    bound_run(session, {"x": value})()
+    assert session.calls == ["run"]
+
+
+def test_runs_on_cpu_are_not_bound():
+    session = BoundSession(["CPUExecutionProvider"])
+    bound_run(session, {"x": np.zeros(2, np.float32)})()
+    assert session.calls == ["run"]
+
+
+def test_clocks():
+    assert clock_of("CPU") is time.process_time and clock_of("CUDA") is time.perf_counter
+
+
+def test_a_provider_that_does_not_start(monkeypatch):
+    """onnxruntime then runs the model on CPU, without a word but its log."""
+    monkeypatch.setattr(
+        latency, "providers_of", lambda processor: ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    )
+    proto = model_from_text("g (float[a] x) => (float[a] y) { y = Neg(x) }")
+    with (
+        pytest.warns(UserWarning, match="CUDAExecutionProvider"),
+        pytest.raises(OptionError, match="cannot use it"),
+    ):
+        fast_session(proto.SerializeToString(), 1, processor="CUDA")

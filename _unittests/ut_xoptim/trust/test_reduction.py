@@ -9,7 +9,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from xbuilder.nodes.functions import all_nodes
-from xoptim.trust.reduction import ReductionError, reduce_model
+from xoptim.trust.reduction import ReductionError, first_difference, reduce_model
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 CHAIN = (
@@ -46,6 +46,21 @@ def test_nothing_else_is_kept(wanted):
     small = reduce_model(onnx.parser.parse_model(CHAIN), FEEDS, has(*wanted))
     assert sorted(operators(small)) == sorted(wanted)
     assert small.nodes == (8, len(wanted)) and small.kind == "has them"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "last", "kept"), [("Floor", "Floor", 5), ("Exp", "Exp", 1), ("Sin", "Sin", 2)]
+)
+def test_the_first_node_that_differs(wanted, last, kept):
+    """The model goes from its inputs to this node."""
+    found = first_difference(onnx.parser.parse_model(CHAIN), FEEDS, has(wanted))
+    assert operators(found)[-1] == last and found.nodes == (8, kept)
+    assert list(found.inputs) == ["x"] and found.tries < 8
+
+
+def test_no_node_differs():
+    with pytest.raises(ReductionError, match="no difference"):
+        first_difference(onnx.parser.parse_model(CHAIN), FEEDS, has("Cos"))
 
 
 BRANCHES = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
 
+from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import processor_features
 from xoptim.catalogue import speed_gated as gated
 from xoptim.catalogue.rewrite_function import rewrite
@@ -35,11 +37,12 @@ def compared(monkeypatch) -> list[tuple[set[str], set[str]]]:
     twice as fast."""
     seen = []
 
-    def operators(path: Path, threads: int) -> set[str]:
+    def operators(path: Path, threads: int, processor: str) -> set[str]:
+        assert processor == "CPU"
         return {n.op_type for n in onnx.load(path).graph.node}
 
-    def compare(first: Any, second: Any, feeds: Any, blocks: int, seconds: float) -> Latency:
-        assert set(feeds) == {"x", "z"}
+    def compare(first: Any, second: Any, feeds: Any, blocks: int, seconds: float, clock: Any):
+        assert set(feeds) == {"x", "z"} and clock is time.process_time
         seen.append((first, second))
         return Latency(3e-6, 0.5)
 
@@ -137,3 +140,34 @@ def test_summary():
     described = measure_rows(rows)
     assert described[0]["ratio"] == 0.5 and described[3]["reason"] == "wrong"
     assert all(r["features"] == processor_features() and r["onnxruntime"] for r in described)
+
+
+def test_a_processor_that_is_missing(model):
+    with pytest.raises(OptionError, match="'CUDA' cannot be measured.*onnxruntime-gpu"):
+        tune([model], Tuning("onnxruntime", processor="CUDA"))
+
+
+def test_on_cuda(model, monkeypatch):
+    """Models are optimized for it, run on it, and timed by a clock; CPU gives what is expected."""
+    sessions, clocks = [], []
+
+    def session(path: Path, threads: int, processor: str) -> str:
+        sessions.append(({n.op_type for n in onnx.load(path).graph.node}, processor))
+        return processor
+
+    def compare(first: Any, second: Any, feeds: Any, blocks: int, seconds: float, clock: Any):
+        clocks.append(clock)
+        return Latency(3e-6, 0.5)
+
+    monkeypatch.setattr(tuning, "providers_of", lambda processor: ["CPUExecutionProvider"])
+    monkeypatch.setattr(tuning, "fast_session", session)
+    monkeypatch.setattr(tuning, "compare_sessions", compare)
+    monkeypatch.setattr(tuning, "gpu_features", lambda: "sm_90 NVIDIA H100")
+    rows = tune([model], Tuning("SkipLayerNormalization", threads=(1,), processor="CUDA"))
+    assert [r.ok for r in rows] == [True] * len(rows) and rows
+    assert {processor for _, processor in sessions} == {"CUDA"}
+    assert any("SkipLayerNormalization" in operators for operators, _ in sessions)
+    assert set(clocks) == {time.perf_counter}
+    (gate, *_) = summary(rows, "CUDA")
+    assert (gate.processor, gate.features) == ("CUDA", "sm_90 NVIDIA H100")
+    assert measure_rows(rows, "CUDA")[0]["features"] == "sm_90 NVIDIA H100"

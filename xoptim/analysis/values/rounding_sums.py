@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def _term(g: GraphQueries, node: NodeProto) -> _Term | None:
         return None
     name = a if g.is_constant(a) else b
     shape = g.get_constant_shape(name)
-    if shape is None or np.prod(shape, dtype=np.int64) > _READ:
+    if shape is None or math.prod(shape) > _READ:
         return None
     value = g.constant_or_none(name)
     if value is None:

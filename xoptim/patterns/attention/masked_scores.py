@@ -110,7 +110,7 @@ def _read(
     g.require(g.type_of(result) in types, "the type is not float")
     side, low = _hidden(g, where)
     g.require(g.same_shape(where.input[side], result), "the condition may be broader")
-    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
+    g.require_sole_use("the scores are used elsewhere", result)
     condition = where.input[0]
     expand = g.producer_or_none(condition, "Expand")
     if expand is not None:

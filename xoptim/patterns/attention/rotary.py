@@ -8,7 +8,7 @@ from onnx import NodeProto
 
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...analysis.arguments import optional_input, other_input
+from ...analysis.arguments import optional_input
 from ...analysis.attention.heads import SWAPPED, transposed
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
 from ...analysis.attention.rotary_tables import COS_SIN_CACHE
@@ -50,33 +50,6 @@ def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
     g.require(rows and covers, "a part is not beside zeros, or zeros are beside zeros")
     g.require(not sees_sign_of_zero(g, total.output[0]), SEEN)
     return g.op.Concat(*(part.name for part in rows), axis=axis)
-
-
-@rewrite("default", root="Split", read_by="Neg", prepares=f"intermediate::{HALF_ROTARY}")
-def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[str, NewResult]:
-    """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
-
-    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4;
-    2. neither cos nor sin broadcasts x.
-    """
-    x = split.input[0]
-    shape = g.shape_of(x)
-    g.require(len(shape) == 4, "the rank is not 4")
-    g.require(axis_of(g, split, 4) == 3, "it is not split along the last axis")
-    halves = [(g.shape_or_none(name) or (None,))[-1] for name in split.output]
-    first, *others = [d for d in halves if d is not None]
-    equal = len(others) == 1 and dims_are_equal(g)(first, others[0])
-    g.require(equal, "it is not split in halves")
-    negative = g.after(split.output[1], "Neg")
-    turned = g.after(negative, "Concat")
-    g.require(list(turned.input) == [negative.output[0], split.output[0]], "it is not (-x2, x1)")
-    right = g.after(turned, "Mul")
-    total = g.after(right, "Add")
-    left = g.before(other_input(total, right.output[0]), "Mul")
-    sin = other_input(right, turned.output[0])
-    cos = other_input(left, x) or g.refuse("the other product is not one of x")
-    g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
-    return g.outline(HALF_ROTARY, [x, cos, sin], [total.output[0]])
 
 
 @rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")

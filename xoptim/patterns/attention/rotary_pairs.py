@@ -1,4 +1,4 @@
-"""Rotary embeddings of neighbours, or written in two parts."""
+"""Rotary embeddings of halves or of neighbours, outlined as functions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,34 @@ from ...catalogue import rewrite
 _LAST = ((-1,), (4,))
 
 
-@rewrite("default", root="Neg", prepares=f"intermediate::{INTERLEAVED_ROTARY}")
-def function_interleaved_rotary_embedding(
-    g: RewriteContext, negative: NodeProto
-) -> dict[str, NewResult]:
-    """x * cos + Stack(-x1, x0) * sin -> InterleavedRotaryEmbedding(x, cos, sin).
+@rewrite(
+    "default",
+    root="Neg",
+    prepares=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    aliases="FunctionInterleavedRotaryEmbedding",
+)
+def function_half_rotary_embedding(g: RewriteContext, negative: NodeProto) -> dict[str, NewResult]:
+    """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
 
-    1. x0 and x1 are every other element of the last axis of x, of rank 4, whose length is known:
-       Slice of step 2, or the columns of Reshape(x, (..., length / 2, 2));
-    2. Stack is Concat of one more dimension, the last one, then Reshape to the shape of x;
+    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4;
+    2. x * cos + Stack(-x1, x0) * sin -> InterleavedRotaryEmbedding(x, cos, sin): x0 and x1 are
+       every other element of the last axis of x, of rank 4, whose length is known: Slice of step
+       2, or the columns of Reshape(x, (..., length / 2, 2)). Stack is Concat of one more
+       dimension, the last one, then Reshape to the shape of x;
     3. neither cos nor sin broadcasts x.
     """
-    place = g.known(_neighbour(g, negative.input[0]), "it is not every other element")
-    x, index = place
+    half = _half(g, negative.input[0])
+    place = half or _neighbour(g, negative.input[0])
+    x, index = g.known(place, "it is not a half, nor every other element")
     g.require(index == 1, "the first elements are negative")
     shape = g.shape_of(x)
-    turned = _stacked(g, negative.output[0], shape)
-    other = _neighbour(g, _column(g, g.before(turned, "Concat").input[1]))
+    if half:
+        turned = g.after(negative, "Concat")
+        g.require(turned.input[0] == negative.output[0], "it is not (-x2, x1)")
+        other = _half(g, turned.input[1]) if len(turned.input) == 2 else None
+    else:
+        turned = _stacked(g, negative.output[0], shape)
+        other = _neighbour(g, _column(g, g.before(turned, "Concat").input[1]))
     g.require(other == (x, 0), "the others are not those of x")
     right = g.after(turned, "Mul")
     total = g.after(right, "Add")
@@ -41,7 +52,8 @@ def function_interleaved_rotary_embedding(
     sin = other_input(right, turned.output[0])
     cos = other_input(left, x) or g.refuse("the other product is not one of x")
     g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
-    return g.outline(INTERLEAVED_ROTARY, [x, cos, sin], [total.output[0]])
+    name = HALF_ROTARY if half else INTERLEAVED_ROTARY
+    return g.outline(name, [x, cos, sin], [total.output[0]])
 
 
 @rewrite(
@@ -105,8 +117,10 @@ def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
     split = g.producer_or_none(name, "Split")
     if split is None or len(split.output) != 2:
         return None
-    shape, parts = g.shape_or_none(split.input[0]), [g.shape_or_none(n) for n in split.output]
-    if shape is None or len(shape) != 4 or axis_of(g, split, 4) != 3 or parts[0] != parts[1]:
+    if g.rank_or_none(split.input[0]) != 4 or axis_of(g, split, 4) != 3:
+        return None
+    first, second = (g.shape_or_none(n) for n in split.output)
+    if not first or not second or not dims_are_equal(g)(first[-1], second[-1]):
         return None
     g.look_at(split)
     return split.input[0], list(split.output).index(name)

@@ -46,7 +46,7 @@ def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     if static == target:
         return g.op.Expand(node.input[0], static)
     concat = g.known(g.before_or_none(node, "Concat", index=1), "no Concat makes the shape")
-    g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
+    g.require_sole_use("the shape is used elsewhere", node.input[1])
     single = all(g.shape_or_none(name) == (1,) for name in concat.input)
     g.require(single, "a piece may not have one element")
     g.require(len(after) == len(concat.input), "the rank changes")

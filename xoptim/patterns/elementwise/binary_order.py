@@ -99,7 +99,7 @@ def integer_sums(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     g.require(g.type_or_none(node.output[0]) in INDICES, "the type is not int32 nor int64")
     inner = producer_among(g, node, "Add", "Sub")
-    g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
+    g.require_sole_use("the inner result is used elsewhere", inner.output[0])
     with np.errstate(over="ignore"):
         _, outer_sign, b = _signed(g, node, inner.output[0])
         x, inner_sign, a = _signed(g, inner, None)

@@ -56,7 +56,7 @@ def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
     middle, result = inner.output[0], node.output[0]
     mixed = inner.op_type != node.op_type or node.op_type in ("Sub", "Div")
     g.require(mixed, "both are sums, or products")
-    g.require(not g.is_used_more_than_once(middle), "the inner result is used elsewhere")
+    g.require_sole_use("the inner result is used elsewhere", middle)
     g.require(g.type_of(middle) in _TYPES, "the type is not float16, float nor double")
     first, last = _term(g, inner, ""), _term(g, node, middle)
     sizes = first.value.size, last.value.size

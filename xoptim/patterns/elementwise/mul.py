@@ -49,38 +49,31 @@ def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
     return g.scalar(factor, like)
 
 
-@rule("default", "y = MatMul(a * c, b * d); y", precision="rounding", name="MulMulMatMul")
-def mul_mul_matmul(g: RewriteContext, y: str, a: str, b: str, c: float, d: float) -> NewNode:
-    """MatMul(A * c, B * d) -> MatMul(A, B) * (c * d).
-
-    1. c and d are constants of one element that do not change the shapes of A and B.
-    2. Nothing else reads the two products.
-    3. c * d is a normal number of the type.
-    4. MatMul(A, B) might overflow: in float16, c * d is not less than 1, or MatMul(A * (c * d), B)
-       is written; in another type, c * d is not a tiny number.
-    """
-    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-    g.require(g.type_or_none(a) in _FLOATS and c * d, "an operand is not a float, or is null")
-    return _scaled_once(g, g.before(y), Scaled(a, c), Scaled(b, d), c * d)
-
-
-@rewrite("default", root=("Mul", "Div"), after=("Mul", "Div"), precision="rounding")
+@rewrite(
+    "default",
+    root=("Div", "MatMul", "Mul"),
+    after=("Mul", "Div"),
+    precision="rounding",
+    aliases="MulMulMatMul",
+)
 def mul_mul_mul_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     """(A * c) * (B * d) -> (A * B) * (c * d), each product may be a division.
 
-    | operand | factor |    | node | new node | factor |
-    |---------|--------|    |------|----------|--------|
-    | A * c   | c      |    | Mul  | A * B    | c * d  |
-    | A / c   | 1 / c  |    | Div  | A / B    | c / d  |
+    | operand | factor |    | node   | new node     | factor |
+    |---------|--------|    |--------|--------------|--------|
+    | A * c   | c      |    | Mul    | A * B        | c * d  |
+    | A / c   | 1 / c  |    | Div    | A / B        | c / d  |
+    |         |        |    | MatMul | MatMul(A, B) | c * d  |
 
     1. c and d are constants of one element that do not change the shapes of A and B.
     2. Nothing else reads the two operands.
     3. The factor is a normal number of the type.
-    4. A * B might overflow: the factor is treated as MulMulMatMul does.
+    4. A * B might overflow: in float16, c * d is not less than 1, or (A * (c * d)) * B is written;
+       in another type, c * d is not a tiny number.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
     a, b = (scaled(g, name, "Mul", "Div") for name in g.inputs(node))
-    factor = a.factor * b.factor if node.op_type == "Mul" else a.factor / b.factor
+    factor = a.factor / b.factor if node.op_type == "Div" else a.factor * b.factor
     return _scaled_once(g, node, a, b, factor)
 
 

@@ -43,7 +43,7 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     same = proven_equal(g, shape, g.shape_of(node.output[0]))
     g.require(same, "what is multiplied may be broadcast")
     if g.is_constant(factor):
-        g.require(not g.is_used_more_than_once(factor), "the factor is used elsewhere")
+        g.require_sole_use("the factor is used elsewhere", factor)
     else:
         dims = g.shape_of(factor)
         smaller = len(dims) < len(shape) or any(

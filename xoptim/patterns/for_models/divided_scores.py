@@ -33,7 +33,7 @@ def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
     (ScaledScores), and an operator may then compute the attention: CodeGen.
     """
     total, c = g.before(node, "Add"), node.input[1]
-    g.require(not g.is_used_more_than_once(total.output[0]), "the sum is used elsewhere")
+    g.require_sole_use("the sum is used elsewhere", total.output[0])
     value = scalar_constant(g, c, g.rank_or_none(total.output[0]))
     number = g.known(value, "it is not divided by one constant number").reshape(())
     finite = np.isfinite(number) and abs(number) >= 1

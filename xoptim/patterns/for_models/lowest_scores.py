@@ -25,7 +25,7 @@ def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
     g.require(len(sides) == 1, "no operand is the lowest float")
     scores, result = node.input[1 - sides[0]], node.output[0]
     g.require(g.rank_of(scores) == 4, "the scores do not have four dimensions")
-    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
+    g.require_sole_use("the scores are used elsewhere", result)
     known = Magnitudes(g, projected_sequence_of(g, result)).largest(scores)
     g.require(known is not None, "a score may not be finite where the values are")
     return str(scores)

@@ -41,8 +41,7 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         return g.no("it is not multiplied by a constant")
     scale = constants[0]
     total = g.before(other_input(scaled, scale), "Add")
-    alone = not any(map(g.is_used_more_than_once, (scaled.output[0], total.output[0])))
-    g.require(alone, "an inner result is used elsewhere")
+    g.require_sole_use("an inner result is used elsewhere", scaled.output[0], total.output[0])
     shape = g.shape_of(total.output[0])
     vectors = [g.shape_of(name) for name in (scale, shift)]
     g.require(vectors == [shape[-1:]] * 2, "there is not one number for each column")

@@ -131,8 +131,7 @@ def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
         moved_axes(g, piece) == (axis,) for piece in pieces if piece is not None
     )
     g.require(moved, "the pieces are not stacked")
-    alone = not any(g.is_used_more_than_once(name) for name in set(node.input))
-    g.require(alone, "a piece is used elsewhere")
+    g.require_sole_use("a piece is used elsewhere", *set(node.input))
     dims = g.shape_of(sources[0])
     g.require(axis < len(dims), "the new dimension is the last one")
     g.require(0 not in dims, "there is no element")

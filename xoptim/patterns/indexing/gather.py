@@ -79,7 +79,7 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     The dimension Unsqueeze adds is the one Gather removes, nothing else reads the Gather.
     """
     gather = g.before(node, "Gather")
-    g.require(not g.is_used_more_than_once(gather.output[0]), "the Gather is used elsewhere")
+    g.require_sole_use("the Gather is used elsewhere", gather.output[0])
     g.look_at(gather)
     index = constant_indices(g, gather)
     g.require(index.ndim == 0, "the index is not a scalar")

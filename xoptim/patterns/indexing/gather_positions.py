@@ -3,6 +3,7 @@ all rows."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.counted_positions import require_plain_range
 from ...analysis.values.masks import is_range
 from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
 #: reason of a refusal
@@ -29,7 +31,9 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
 
     1. x is a matrix; the coordinates are two vectors, each along its own axis, expanded; the axis
        of the first one is before the other one; both have elements, or none is out of bounds;
-    2. a vector is 0, 1, 2, ..., for every row or column of x: they are all read, Unsqueeze(x).
+    2. a vector is 0, 1, 2, ..., for every row or column of x: they are all read, Unsqueeze(x);
+    3. the vectors are 0, 1, 2, ... and nothing is known of their lengths: Reshape(Slice(x), ...),
+       which fails when they are too long, unless no element is read, as the original does.
     """
     x, indices = g.inputs(node)
     shape = g.shape_of(x)
@@ -47,14 +51,66 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     lengths: dict[int, Dim] = {first: counts[0], second: counts[1]}
     expected = tuple(lengths.get(axis, 1) for axis in range(rank - 1))
     g.require(proven_equal(g, dims, expected), "the coordinates are broadcast in another way")
+    some = {
+        axis: vector
+        for axis, vector in enumerate((rows, positions))
+        if not _is_every(g, vector, shape[axis])
+    }
+    if not all(_has_no_error(g, v, shape[axis], counts[1 - axis]) for axis, v in some.items()):
+        return _first_ones(g, x, some, [first, second], rank - 1)
     read: str | NewNode = x
-    for axis, vector in enumerate((rows, positions)):
-        if not _is_every(g, vector, shape[axis]):
-            require_plain_range(g, x, axis, vector)
-            _require_no_error(g, vector, shape[axis], counts[1 - axis])
-            read = g.op.Gather(read, vector, axis=axis)
+    for axis, vector in some.items():
+        require_plain_range(g, x, axis, vector)
+        read = g.op.Gather(read, vector, axis=axis)
     axes = [axis for axis in range(rank - 1) if axis not in lengths]
     return g.op.Unsqueeze(read, axes=axes) if axes else read
+
+
+def _first_ones(
+    g: RewriteContext, x: str, some: dict[int, str], places: list[int], rank: int
+) -> NewNode:
+    """The first rows or columns of a matrix, or both, with new dimensions 1.
+
+    A Slice keeps fewer elements when the matrix is too small: the Reshape fails, unless the result
+    has no element.
+
+    :param g: the optimizer
+    :param x: the matrix
+    :param some: the axes some positions of which are read, and these positions
+    :param places: the axes of the result where the axes of x are
+    :param rank: number of dimensions of the result
+    """
+    ends = {axis: g.known(_count(g, vector), OUTSIDE) for axis, vector in some.items()}
+    g.require(g.main_opset >= 15, OUTSIDE)  # allowzero, and a part of a shape
+    counts: dict[int, Operand] = {axis: _as_vector(g, end) for axis, end in ends.items()}
+    end = counts[min(counts)] if len(counts) == 1 else g.op.Concat(counts[0], counts[1], axis=0)
+    kept = g.op.Slice(x, [0] * len(some), end, list(some))
+    sizes: list[Operand] = []
+    for axis, (last, place) in enumerate(pairwise([-1, *places, rank])):
+        if place - last > 1:
+            sizes.append(np.ones(place - last - 1, np.int64))
+        if place < rank:
+            every = axis not in counts
+            sizes.append(g.op.Shape(x, start=axis, end=axis + 1) if every else counts[axis])
+    return g.op.Reshape(kept, g.op.Concat(*sizes, axis=0), allowzero=1)
+
+
+def _count(g: RewriteContext, vector: str) -> str | None:
+    """The scalar n, if a vector is Range(0, n, 1) and n is not negative."""
+    run = g.producer_or_none(vector, "Range")
+    if run is None or not is_range(g, vector):
+        return None
+    limit = scalar_dim(g, run.input[1])
+    known = limit is not None and prove_ge(limit, 0, g.get_registered_constraints()) is True
+    return str(run.input[1]) if known else None
+
+
+def _as_vector(g: RewriteContext, name: str) -> Operand:
+    """A scalar as a vector of one element."""
+    squeeze = g.producer_or_none(name, "Squeeze")
+    if squeeze is not None and g.shape_or_none(squeeze.input[0]) == (1,):
+        return str(squeeze.input[0])
+    return g.op.Unsqueeze(name, axes=[0])
 
 
 @rewrite("default", root="Gather", after="Flatten", min_opset=13)
@@ -85,7 +141,7 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     every = _is_every(g, rows, shape[0])
     if not every:
         require_plain_range(g, x, 0, rows)
-        _require_no_error(g, rows, shape[0], shape[1])
+        g.require(_has_no_error(g, rows, shape[0], shape[1]), OUTSIDE)
     read = x if every else g.op.Gather(x, rows, axis=0)
     axes = [axis for axis in range(rank) if axis not in lengths]
     end = _reshaped(g, node, expected)
@@ -130,9 +186,9 @@ def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
     return is_range(g, vector) and dims_are_equal(g)(g.shape_of(vector)[0], dim)
 
 
-def _require_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) -> None:
-    """Refuses positions that may be out of bounds if no element is read: the original does not look
-    at them.
+def _has_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) -> bool:
+    """Whether no position is out of bounds if no element is read: the original does not look at
+    them.
 
     :param g: the optimizer
     :param vector: the positions
@@ -141,19 +197,18 @@ def _require_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) 
     """
     constraints = g.get_registered_constraints()
     if prove_ge(others, 1, constraints) is True:
-        return
+        return True
     run = g.producer_or_none(vector, "Range")
     if run is None:
-        g.refuse(OUTSIDE)
+        return False
     start, limit = (scalar_dim(g, name) for name in run.input[:2])
-    inside = (
+    return (
         start is not None
         and limit is not None
         and (scalar_index(g, run.input[2]) or 0) > 0
         and prove_ge(start, 0, constraints) is True
         and prove_ge(length, limit, constraints) is True
     )
-    g.require(inside, OUTSIDE)
 
 
 def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:

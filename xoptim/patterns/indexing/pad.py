@@ -35,8 +35,7 @@ def pad_between_reshapes(g: RewriteContext, node: NodeProto) -> NewNode:
     The padding is constant, not negative. Nothing else reads the padded tensor.
     """
     pad = g.before(node, "Pad")
-    alone = not g.is_used_more_than_once(pad.output[0])
-    g.require(alone, "what is padded is used elsewhere")
+    g.require_sole_use("what is padded is used elsewhere", pad.output[0])
     first = g.before(pad, *RESHAPES)
     x, unknown = first.input[0], "a shape is not known for every size"
     before, middle = g.shape_of(x), g.known(moved_shape(g, pad.input[0]), unknown)

@@ -105,7 +105,7 @@ def intervals_of(g: RewriteContext, node: NodeProto, rank: int | None) -> dict[i
 def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, rank: int | None) -> NewNode:
     """One Slice for two that have an axis in common."""
     x, inner = first.input[0], second.input[0]
-    g.require(not g.is_used_more_than_once(inner), "an inner result is used elsewhere")
+    g.require_sole_use("an inner result is used elsewhere", inner)
     before, after = (intervals_of(g, node, rank) for node in (first, second))
     shape = g.shape_or_none(x)
     for axis, interval in after.items():
@@ -145,8 +145,7 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     if all(int_values(g, n) is not None for n in names):
         types = {TensorProto.INT64}
     else:
-        alone = not g.is_used_more_than_once(second.input[0])
-        g.require(alone, "an inner result is used elsewhere")
+        g.require_sole_use("an inner result is used elsewhere", second.input[0])
     index_type = INDEX_TYPES.get(types.pop()) if len(types) == 1 else None
     dtype = g.known(index_type, "the bounds cannot be merged")
     used = 4 if any(optional_input(n, 4) for n in nodes) else 3

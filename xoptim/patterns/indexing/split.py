@@ -152,7 +152,7 @@ def split_split(g: RewriteContext, inner: NodeProto) -> dict[str, Replacement]:
     """
     outer = g.before(inner, "Split")
     name = inner.input[0]
-    g.require(not g.is_used_more_than_once(name), "the piece is used elsewhere")
+    g.require_sole_use("the piece is used elsewhere", name)
     g.look_at(outer)
     rank = g.rank_or_none(name)
     axis = g.known(axis_of(g, inner, rank), "the axis is not known")

@@ -67,8 +67,7 @@ def transpose_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     found = g.before_each(node, "Transpose")
     pieces = [piece for piece in found if piece is not None]
     g.require(len(pieces) == len(found) > 1, "a piece is not transposed")
-    alone = not any(g.is_used_more_than_once(name) for name in node.input)
-    g.require(alone, "a piece is used elsewhere")
+    g.require_sole_use("a piece is used elsewhere", *node.input)
     perm = g.known(perm_of(g, pieces[0]), "the permutation is not known")
     same = all(perm_of(g, piece, len(perm)) == perm for piece in pieces[1:])
     g.require(same, "the permutations are not the same")

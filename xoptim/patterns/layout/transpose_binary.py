@@ -86,7 +86,7 @@ def _cancelled(
     return g.no("the Transpose do not cancel")
 
 
-@rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMatMul", min_opset=7)
+@rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMulScalar", min_opset=7)
 def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
 
@@ -100,8 +100,7 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     c = other_input(node, moved)
     if not g.is_cheap_constant(c):
         return g.no("the other operand is not a small constant")
-    alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
-    g.require(alone, "an inner result is used elsewhere")
+    g.require_sole_use("an inner result is used elsewhere", moved, x)
     perm = g.known(perm_of(g, move), "the permutation is not known")
     value = g.constant_of(c)
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")

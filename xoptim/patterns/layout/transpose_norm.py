@@ -39,14 +39,13 @@ def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Rep
     perm = g.known(perm_of(g, move), "the permutation is not known")
     after = g.reader_or_none(norm.output[0], "Transpose")
     back = after if after is not None and perm_of(g, after) == inverse(perm) else None
-    alone = not g.is_used_more_than_once(moved)
-    g.require(alone, "what is transposed is used elsewhere")
+    g.require_sole_use("what is transposed is used elsewhere", moved)
     (size,) = g.static_shape(norm.input[1], "the number of channels is not known")
     if back is None:
         source = g.known(source_of(g, x, *CHANNELS), "nothing takes the normalization")
         fits = channels_of(source, len(perm), size).axis == perm[1]
         g.require(fits, "the channels are not those of what takes the normalization")
-        g.require(not g.is_used_more_than_once(x), "an inner result is used elsewhere")
+        g.require_sole_use("an inner result is used elsewhere", x)
     affine = normalization_of(g, norm, moved, Channels(len(perm), 1, size))
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(x))
     shape = [-1, *[1] * (len(perm) - 1 - perm[1])]

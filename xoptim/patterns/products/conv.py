@@ -56,7 +56,7 @@ def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
         return pad, ()
     middle = g.before(conv, "Unsqueeze", "Reshape")
     pad = g.before(middle, "Pad")
-    g.require(not g.is_used_more_than_once(pad.output[0]), "the padded tensor is used elsewhere")
+    g.require_sole_use("the padded tensor is used elsewhere", pad.output[0])
     return pad, added_ones(g, middle)
 
 

@@ -43,8 +43,7 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, 
     """
     norm = producer_among(g, node, _NORM)
     result = norm.output[0]
-    alone = not g.is_used_more_than_once(result)
-    g.require(alone, "the result of BatchNormalization is used elsewhere")
+    g.require_sole_use("the result of BatchNormalization is used elsewhere", result)
     require_inference(g, norm)
     channels = _channels(g, norm)
     affine = affine_of(g, node, result, channels)
@@ -65,8 +64,7 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     something else reads `X * s + t`, when s is the half of a Gelu, when a number is not finite.
     """
     node = g.before(norm, *ARITHMETIC)
-    alone = not g.is_used_more_than_once(node.output[0])
-    g.require(alone, "what BatchNormalization reads is used elsewhere")
+    g.require_sole_use("what BatchNormalization reads is used elsewhere", node.output[0])
     require_inference(g, norm)
     channels = _channels(g, norm)
     x = affine_operand(g, node)

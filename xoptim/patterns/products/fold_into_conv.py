@@ -60,8 +60,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """
     conv = producer_among(g, node, *CONVOLUTIONS)
     weight, result = conv.input[1], conv.output[0]
-    alone = not g.is_used_more_than_once(result)
-    g.require(alone, "the result of the convolution is used elsewhere")
+    g.require_sole_use("the result of the convolution is used elsewhere", result)
     g.static_shape(weight, NOT_STATIC)
     if node.op_type in SCALING:  # refuses most nodes before the constants are read
         require_scalable(g, weight, is_shared=True)
@@ -94,8 +93,7 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     fuse, and as ConvAffine.
     """
     node, weight = g.before(conv, *AFFINE), conv.input[1]
-    alone = not g.is_used_more_than_once(node.output[0])
-    g.require(alone, "what the convolution reads is used elsewhere")
+    g.require_sole_use("what the convolution reads is used elsewhere", node.output[0])
     shape = g.static_shape(weight, NOT_STATIC)
     x = affine_operand(g, node)
     turned = conv.op_type == "ConvTranspose"

@@ -15,6 +15,9 @@ from ...catalogue import rewrite
 from .gemm_scalar import scaled_alpha
 from .weighted_product import GATHERS_ROWS, PRODUCTS, product_of
 
+#: operators that merge rows
+_ROWS = (*GATHERS_ROWS, "Squeeze")
+
 
 @rewrite("default", root=AFFINE, reads=PRODUCTS, priority="late", min_opset=7, precision="rounding")
 def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
@@ -34,8 +37,7 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """
     node_before = producer_among(g, node, *PRODUCTS)
     result = node_before.output[0]
-    alone = not g.is_used_more_than_once(result)
-    g.require(alone, "the product is used elsewhere")
+    g.require_sole_use("the product is used elsewhere", result)
     if node_before.op_type == "MatMul" and node.op_type == "Add":
         return g.no("it is a sum, MatMulAdd makes a Gemm")
     product = product_of(g, node_before)
@@ -56,65 +58,50 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 
 @rewrite(
-    "default", root=("Div", "Mul"), reads="Add", priority="late", min_opset=7, precision="rounding"
+    "default",
+    root=("BatchNormalization", "Div", "Mul"),
+    reads=("Add", *_ROWS),
+    priority="late",
+    min_opset=7,
+    precision="rounding",
+    aliases="MatMulReshapeNormalization",
 )
 def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """(MatMul(A, W) + b) * s -> MatMul(A, W * s) + b * s, the same for a division.
 
-    s and b are constants, one number or one for each column of W, or each row if W is the first
-    operand; W is a constant that leaves the file, or is small. Refused when something else reads
-    an inner result, as MatMulAffine, and in float16 if s is above 1: the product may overflow.
-    """
-    add = producer_among(g, node, "Add")
-    inner = producer_among(g, add, "MatMul")
-    results = inner.output[0], add.output[0]
-    alone = not any(g.is_used_more_than_once(name) for name in results)
-    g.require(alone, "an inner result is used elsewhere")
-    product = product_of(g, inner)
-    channels = product.channels(g, results[0])
-    added = affine_of(g, add, results[0], channels).shift
-    scale = affine_of(g, node, results[1], channels).scale
-    g.require((np.abs(scale) <= 1).all() or not is_half(g, results[0]), OVERFLOWS)
-    new = product.new_weight(g, scale, product.outer)
-    bias = product.new_bias(g, added * scale, shift_name(add, results[0]))
-    return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
-
-
-@rewrite(
-    "default",
-    root="BatchNormalization",
-    after=(*GATHERS_ROWS, "Squeeze"),
-    priority="late",
-    min_opset=7,
-    precision="rounding",
-)
-def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
-    """BatchNormalization(Reshape(MatMul(A, W), (-1, c))) -> Reshape(MatMul(A, W * s) + t, (-1, c)).
-
-    1. The Reshape, Flatten or Squeeze merges rows and keeps the columns;
-       BatchNormalization is in inference, with constant parameters.
-    2. A constant is added before the Reshape: one number, or one for each column.
+    1. s and b are constants, one number or one for each column of W, or each row if W is the first
+       operand.
+    2. BatchNormalization(Reshape(MatMul(A, W) + b), ...) -> Reshape(MatMul(A, W * s) + b * s + t):
+       the Reshape, Flatten or Squeeze merges rows and keeps the columns; the normalization is in
+       inference, with constant parameters; b may be missing. The Reshape may then be merged with
+       the next one.
 
     W is a constant that leaves the file, or is small. Refused when something else reads an inner
-    result, and as MatMulAddMul. The Reshape may then be merged with the next one.
+    result, as MatMulAffine, and in float16 if s is above 1: the product may overflow.
     """
-    reshape = g.before(node, *GATHERS_ROWS, "Squeeze")
-    add = g.before_or_none(reshape, "Add")
-    inner = producer_among(g, add or reshape, "MatMul")
-    results = [n.output[0] for n in (inner, add, reshape) if n is not None]
-    alone = not any(g.is_used_more_than_once(name) for name in results)
-    g.require(alone, "an inner result is used elsewhere")
+    rows = g.before(node, *_ROWS) if node.op_type == "BatchNormalization" else None
+    add = producer_among(g, node, "Add") if rows is None else g.before_or_none(rows, "Add")
+    inner = producer_among(g, add or rows or node, "MatMul")
+    results = [n.output[0] for n in (inner, add, rows) if n is not None]
+    g.require_sole_use("an inner result is used elsewhere", *results)
     product = product_of(g, inner)
-    size = product.shape[product.outer]
-    shape = g.shape_of(results[-1])
-    rows = product.side == 1 and len(shape) == 2 and shape[1] == size
-    g.require(rows, "the Reshape does not keep the columns")
-    shift = np.zeros(())
-    if add is not None:
-        shift = affine_of(g, add, results[0], product.channels(g, results[0])).shift
-    affine = affine_of(g, node, results[-1], Channels(2, 1, size))
+    channels = product.channels(g, results[0])
+    added = np.zeros(()) if add is None else affine_of(g, add, results[0], channels).shift
+    if rows is not None:
+        size, shape = product.shape[product.outer], g.shape_of(results[-1])
+        kept = product.side == 1 and len(shape) == 2 and shape[1] == size
+        g.require(kept, "the Reshape does not keep the columns")
+        channels = Channels(2, 1, size)
+    affine = affine_of(g, node, results[-1], channels)
     g.require((np.abs(affine.scale) <= 1).all() or not is_half(g, results[0]), OVERFLOWS)
-    new = product.new_weight(g, affine.scale, product.outer)
-    bias = product.new_bias(g, shift * affine.scale + affine.shift, shift_name(node, results[-1]))
-    made = g.op.Add(g.like(inner, *product.operands(product.other, new)), bias)
-    return g.like(reshape, made, *reshape.input[1:])
+    new = g.like(
+        inner, *product.operands(product.other, product.new_weight(g, affine.scale, product.outer))
+    )
+    named = (
+        shift_name(node, results[-1])
+        if add is None or rows is not None
+        else shift_name(add, results[0])
+    )
+    bias = product.new_bias(g, added * affine.scale + affine.shift, named)
+    made = g.op.Add(new, bias) if add is None else g.like(add, new, bias)
+    return made if rows is None else g.like(rows, made, *rows.input[1:])

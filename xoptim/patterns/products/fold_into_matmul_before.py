@@ -43,8 +43,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     """
     side = side_of(g, root)
     node = g.before(root, *AFFINE, index=1 - side)
-    alone = not g.is_used_more_than_once(node.output[0])
-    g.require(alone, "what the product reads is used elsewhere")
+    g.require_sole_use("what the product reads is used elsewhere", node.output[0])
     x = affine_operand(g, node)
     if node.op_type == "Add" and g.producer_or_none(x, *PRODUCTS) is not None:
         return g.no("it is a sum, the bias of the product before")
@@ -80,7 +79,7 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     constant = any(g.is_constant(name) for name in after.input[:2])
     g.require(constant, "no weight is constant")
     scale = g.before(node, "Div", "Mul")
-    g.require(not g.is_used_more_than_once(scale.output[0]), "what is scaled is used elsewhere")
+    g.require_sole_use("what is scaled is used elsewhere", scale.output[0])
     a, b = scale.input
     x, s = (a, b) if scale.op_type == "Div" or g.is_constant(b) else (b, a)
     number = scalar_constant(g, s, g.rank_or_none(x))
@@ -102,8 +101,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(len(product.shape) == 2, "the weight is not one matrix")
     inner = g.before(product.node, "Add", index=1 - product.side)
     result = product.node.output[0]
-    alone = not any(g.is_used_more_than_once(name) for name in (result, inner.output[0]))
-    g.require(alone, "an inner result is used elsewhere")
+    g.require_sole_use("an inner result is used elsewhere", result, inner.output[0])
     x = affine_operand(g, inner)
     g.require(g.type_of(x) in FLOATS, "the type is not a float")
     g.require(not is_half(g, x), OVERFLOWS)

@@ -28,8 +28,7 @@ def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     gemm = g.before(node, "Gemm", index=int(node.input[0] != affine_operand(g, node)))
     result = gemm.output[0]
-    alone = not g.is_used_more_than_once(result)
-    g.require(alone, "the product is used elsewhere")
+    g.require_sole_use("the product is used elsewhere", result)
     scale = g.known(scalar_factor(g, node, result), _NO_NUMBER)
     attributes = gemm_attributes(g, gemm)
     attributes["alpha"] = scaled_alpha(g, result, attributes["alpha"], scale)
@@ -52,8 +51,7 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     nodes = g.before_each(gemm, *_SCALES)[:2]
     index = next((i for i, n in enumerate(nodes) if n is not None), None)
     node = g.before(gemm, *_SCALES, index=index or 0)
-    alone = not g.is_used_more_than_once(node.output[0])
-    g.require(alone, "what the product reads is used elsewhere")
+    g.require_sole_use("what the product reads is used elsewhere", node.output[0])
     x = affine_operand(g, node)
     scale = g.known(scalar_factor(g, node, x), _NO_NUMBER)
     if scale == 0.5:

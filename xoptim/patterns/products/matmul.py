@@ -155,7 +155,7 @@ def gemm_transpose(g: RewriteContext, x: str, w: str, b: str | None, alpha: floa
     The transposed weight is a constant: folding computes it.
     """
     g.require(g.is_constant(w), "the weight is not constant")
-    g.require(not g.is_used_more_than_once(w), "the weight is used elsewhere")
+    g.require_sole_use("the weight is used elsewhere", w)
     g.require(g.is_cheap_constant(w), "the weight is big, or in another file")
     bias = [b] if b else []
     turned = g.op.Transpose(w, perm=[1, 0])

@@ -43,7 +43,7 @@ def reduce_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 
 def _require_same_axes(
-    g: RewriteContext, after: NodeProto, x: str, axes: Ints, put_back: bool
+    g: RewriteContext, after: NodeProto, x: str, axes: Ints, restores: bool
 ) -> None:
     """Refuses unless a node only removes, or only restores, the reduced axes."""
     if after.op_type != "Reshape":
@@ -51,7 +51,7 @@ def _require_same_axes(
         return
     unknown = "a shape is not known for every size"
     dims = enumerate(g.shape_of(x, unknown))
-    left = tuple(1 if i in axes else d for i, d in dims if put_back or i not in axes)
+    left = tuple(1 if i in axes else d for i, d in dims if restores or i not in axes)
     same = proven_equal(g, left, g.known(reshaped(g, after), unknown))
     g.require(same, "the Reshape does more than moving the axes")
 
@@ -70,7 +70,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
        it then takes 0.1 to 1.0 of the time, and up to 1.8 for other axes.
     """
     inner = g.before(node, node.op_type)
-    g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
+    g.require_sole_use("the inner result is used elsewhere", inner.output[0])
     x = inner.input[0]
     floats = node.op_type != "ReduceMean" or g.type_or_none(x) in FLOATS
     g.require(floats, "a mean of integers is rounded")

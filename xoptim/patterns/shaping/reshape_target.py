@@ -99,7 +99,7 @@ def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     would fail on empty tensors.
     """
     concat = g.known(concat_of_shape(g, node), "no Concat makes the shape")
-    g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
+    g.require_sole_use("the shape is used elsewhere", node.input[1])
     g.look_at(concat)
     one_each = _elements(g, concat) is not None
     g.require(one_each, "a piece may not have one element")

@@ -170,7 +170,9 @@ def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
     return merged(g, search.twin_of)
 
 
-@register_pattern("default", "merge", roots=("*",), priority="first")
+@register_pattern(
+    "default", "merge", roots=("*",), priority="first", aliases="SameChildrenFromInput"
+)
 class SameChildrenPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
 
@@ -178,6 +180,8 @@ class SameChildrenPattern(Rewrite):
        and number of results: the first one is kept. The operands of Add, Mul... may be swapped.
     2. The readers of two merged nodes are merged the same way, so that equal chains are merged at
        once.
+    3. X is an input of the graph, or a result of the outer graph when this one is a subgraph: its
+       first reader is the root, O(consumers) for each input, not for each consumer.
 
     Random operators, training Dropout, functions holding them, and nodes with a subgraph are kept.
     O(1) when no result has two consumers, O(consumers) otherwise; only merged nodes are followed.
@@ -185,50 +189,30 @@ class SameChildrenPattern(Rewrite):
 
     @staticmethod
     def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """Nodes with a result that several nodes of one type read, with the same other inputs."""
+        """Nodes with a result that several nodes of one type read, with the same other inputs; the
+        first reader of an input or an outer result. A node whose subgraph reads it does not
+        count."""
         producers, readers = store.producers, store.readers
-        names = names_with_readers(store, records, lambda r: r.outputs)
-        produced = (n for n in names if n in producers and have_twins(readers(n)))
-        return among(records, {producers[n] for n in produced})
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
-        """See :class:`Rewrite`."""
-        names = [o for o in g.record(node).outputs if may_have_twins(g.store.readers(o))]
-        g.require(names, "no result has two consumers of one type")
-        return merged_readers(g, names)
-
-
-@register_pattern("default", "merge", roots=("*",), priority="first")
-class SameChildrenFromInputPattern(Rewrite):
-    """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
-
-    X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only one
-    consumer of X visits the others: O(consumers) for each input, not for each consumer.
-    """
-
-    @staticmethod
-    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """The first reader of each input or outer result that several nodes of one type read, with
-        the same other inputs. A node whose subgraph reads it does not count."""
-        producers, readers = store.producers, store.readers
-        names = names_with_readers(store, records, lambda r: r.inputs)
-        alone = [n for n in names if n not in producers and have_twins(readers(n))]
-        known, found = set(records if alone else ()), set[NodeRecord]()
-        for name in alone:
+        names = names_with_readers(store, records, lambda r: (*r.outputs, *r.inputs))
+        twice = [name for name in names if have_twins(readers(name))]
+        found = {producers[name] for name in twice if name in producers}
+        outer = [name for name in twice if name not in producers]
+        known = set(records if outer else ())
+        for name in outer:
             found.update(islice((r for r in readers(name) if r in known and name in r.inputs), 1))
         return among(records, found)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
         """See :class:`Rewrite`."""
-        produced = g.store.producers
-        names = [i for i in g.record(node).inputs if i not in produced and self._is_input(g, i)]
-        g.require(names, "no input of the graph has two consumers of one type")
+        record, store = g.record(node), g.store
+        outer = [name for name in record.inputs if name not in store.producers]
+        given = [name for name in outer if self._is_input(g, name)]
+        names = [name for name in (*record.outputs, *given) if may_have_twins(store.readers(name))]
+        g.require(names, "no result has two consumers of one type")
         return merged_readers(g, names)
 
     @staticmethod
     def _is_input(g: RewriteContext, name: str) -> bool:
-        if not may_have_twins(g.store.readers(name)):
-            return False
         constants = g.graph.constants
         return name not in constants.initializers or name in constants.overridable
 

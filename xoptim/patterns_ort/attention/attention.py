@@ -58,6 +58,8 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
     5. not one head that is a sequence: the operator would copy it, and be slower.
 
+    On CUDA, onnxruntime refuses empty batches and sequences.
+
     :param with_mask: accepts a mask whatever was measured
     """
 
@@ -117,7 +119,8 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     3. or keys and values are joined with those of the steps before, the kernel does it: the batch
        is one sequence, or there is one query;
     4. the last two dimensions of the mask are those of the scores, or it is a row or a column;
-    5. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
+    5. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
+    6. on CPU only: the kernel of CUDA was measured slower than the products (GPU H100).
     """
     return grouped_queries(g, read_attention(g, call))
 
@@ -131,6 +134,7 @@ def grouped_queries(
     :param found: the attention
     :param sinks: an extra score of each head, whose weight is dropped
     """
+    g.require(not g.has_processor("CUDA"), "it is slower on CUDA")
     require_kernel(g, "GroupQueryAttention", found.result)
     lengths = {found.queries.length, found.keys.length, found.values.length}
     same = len(lengths) == 1 and found.queries.length % _LENGTHS == 0

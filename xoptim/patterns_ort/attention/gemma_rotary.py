@@ -29,7 +29,8 @@ def contrib_gemma_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[s
     1. q and k are float16, of four dimensions; they are rotated by the same cosines and sines,
        those of a float result of shape (batch, sequence, length), cast to float16: there is one
        position for each sequence, otherwise ContribRotaryEmbedding comes first;
-    2. the operator reads the halves swapped, one of them negated: they are computed before.
+    2. q and k have the same shape, because the kernel reads them with the same index;
+    3. the operator reads the halves swapped, one of them negated: they are computed before.
     """
     q, cos, sin = call.input[:3]
     angles = _angles(g, cos, "Cos")
@@ -42,6 +43,8 @@ def contrib_gemma_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[s
         shape, rows = g.shape_of(name), g.shape_of(angles)
         known = len(shape) == 4 and proven_equal(g, (shape[0], *shape[2:]), rows)
         g.require(known, "there is not one position for each element of the batch")
+    same = proven_equal(g, g.shape_of(q), g.shape_of(keys))
+    g.require(same, "queries and keys may not have the same shape")
     turned = [_turned(g, name) for name in (q, keys)]
     inputs = [angles, q, turned[0], keys, turned[1]]
     new = NewNode("GemmaRotaryEmbedding", inputs, {}, MICROSOFT, outputs=2)

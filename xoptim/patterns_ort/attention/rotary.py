@@ -36,6 +36,8 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
     3. InterleavedRotaryEmbedding: neighbours are the same;
     4. x is the beginning of the heads, split from the rest, joined again after: the attribute
        `rotary_embedding_dim` is the number of rotated elements.
+
+    On CUDA, onnxruntime refuses empty batches and sequences.
     """
     found = rotary_of(g, call)
     require_kernel(g, "RotaryEmbedding", found.x)

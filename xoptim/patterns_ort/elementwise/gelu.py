@@ -13,33 +13,22 @@ from ..kernels import require_kernel
     "onnxruntime",
     f"{GELU_ERF} -> com.microsoft.Gelu(x)",
     f"{GELU_ERF_SUMS} -> com.microsoft.Gelu(x)",
-    behind="Gelu",
-    priority="first",
-    precision="rounding",
-)
-def gelu_erf(g: RewriteContext, x: str) -> None:
-    """0.5 * x * (1 + Erf(x / sqrt(2))) -> com.microsoft.Gelu(x).
-
-    1. the division by sqrt(2) may be a product by 1 / sqrt(2);
-    2. x * (0.5 + 0.5 * Erf(...)), 0.5 * (x + x * Erf(...));
-    3. constants may have been rounded to float16, factors come in any order.
-    """
-    require_kernel(g, "Gelu", x)
-
-
-@rule(
-    "onnxruntime",
     f"{GELU_TANH} -> com.microsoft.FastGelu(x)",
     behind="Gelu",
     priority="first",
     precision="rounding",
+    aliases="GeluOrt",
 )
-def gelu_ort(g: RewriteContext, x: str) -> None:
-    """0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> com.microsoft.FastGelu(x).
+def gelu_erf(g: RewriteContext, x: str, e: str | None) -> None:
+    """0.5 * x * (1 + Erf(x / sqrt(2))) -> com.microsoft.Gelu(x).
 
-    com.microsoft.Gelu is the formula with Erf and has no attribute, so FastGelu is the equivalent.
+    1. the division by sqrt(2) may be a product by 1 / sqrt(2);
+    2. x * (0.5 + 0.5 * Erf(...)), 0.5 * (x + x * Erf(...));
+    3. constants may have been rounded to float16, factors come in any order;
+    4. 0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> com.microsoft.FastGelu(x), because
+       com.microsoft.Gelu is the formula with Erf and has no attribute.
     """
-    require_kernel(g, "FastGelu", x)
+    require_kernel(g, "Gelu" if e else "FastGelu", x)
 
 
 @rule(

@@ -19,45 +19,44 @@ from .missing import missing_types
 
 #: bits of a number between 0 and 1
 _BITS = 24
+_NORMAL = ("RandomNormal", "RandomNormalLike")
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
-@rewrite("onnxruntime", "fix", root=("RandomUniform", "RandomUniformLike"), precision="rounding")
+@rewrite(
+    "onnxruntime",
+    "fix",
+    root=("RandomUniform", "RandomUniformLike", *_NORMAL),
+    precision="rounding",
+    aliases="MissingRandomNormal",
+)
 def missing_random_uniform(g: RewriteContext, node: NodeProto) -> NewNode:
     """RandomUniform(low, high) -> u * (high - low) + low, and RandomUniformLike; u is made of bits.
 
     1. The type of the result is known, float, double or float16: the numbers have the 24 bits of
        float.
+    2. RandomNormal(mean, scale) -> sqrt(-2 * log(1 - u)) * cos(2 * pi * v) * scale + mean, and
+       RandomNormalLike: the numbers are less than 6 deviations away from the mean.
 
     The numbers have the distribution asked, a seed gives others than those of another runtime.
     """
     kind, shape = _result(g, node)
-    low = g.get_attribute_with_default(node, "low", 0.0)
-    high = g.get_attribute_with_default(node, "high", 1.0)
-    (draws,) = _uniform(g, node, shape, 1)
-    scaled = g.op.Mul(draws, np.array(high - low, dtype=np.float32))
-    return _cast(g, g.op.Add(scaled, np.array(low, dtype=np.float32)), kind)
+    normal = node.op_type in _NORMAL
+    defaults = {"mean": 0.0, "scale": 1.0} if normal else {"low": 0.0, "high": 1.0}
+    start, end = (g.get_attribute_with_default(node, k, v) for k, v in defaults.items())
+    draws = _uniform(g, node, shape, 1 + normal)
+    number, width = (_normal(g, *draws), end) if normal else (draws[0], end - start)
+    return _cast(g, g.op.Add(g.op.Mul(number, _f32(width)), _f32(start)), kind)
 
 
-@rewrite("onnxruntime", "fix", root=("RandomNormal", "RandomNormalLike"), precision="rounding")
-def missing_random_normal(g: RewriteContext, node: NodeProto) -> NewNode:
-    """RandomNormal(mean, scale) -> sqrt(-2 * log(1 - u)) * cos(2 * pi * v) * scale + mean, and
-    RandomNormalLike; u and v are made of bits.
+def _normal(g: RewriteContext, u: NewNode, v: NewNode) -> NewNode:
+    """Normal numbers from uniform ones, by the transform of Box and Muller."""
+    radius = g.op.Sqrt(g.op.Mul(g.op.Log(g.op.Sub(_f32(1), u)), _f32(-2)))
+    return g.op.Mul(radius, g.op.Cos(g.op.Mul(v, _f32(2 * math.pi))))
 
-    1. The type of the result is known, float, double or float16: the numbers have the 24 bits of
-       float, they are less than 6 deviations away from the mean.
 
-    The numbers have the distribution asked, a seed gives others than those of another runtime.
-    """
-    kind, shape = _result(g, node)
-    mean = g.get_attribute_with_default(node, "mean", 0.0)
-    scale = g.get_attribute_with_default(node, "scale", 1.0)
-    u, v = _uniform(g, node, shape, 2)
-    logs = g.op.Log(g.op.Sub(np.array(1, dtype=np.float32), u))
-    radius = g.op.Sqrt(g.op.Mul(logs, np.array(-2, dtype=np.float32)))
-    turned = g.op.Cos(g.op.Mul(v, np.array(2 * math.pi, dtype=np.float32)))
-    scaled = g.op.Mul(g.op.Mul(radius, turned), np.array(scale, dtype=np.float32))
-    return _cast(g, g.op.Add(scaled, np.array(mean, dtype=np.float32)), kind)
+def _f32(value: float) -> np.ndarray:
+    return np.array(value, dtype=np.float32)
 
 
 @rewrite("onnxruntime", "fix", root="Bernoulli", precision="rounding")
@@ -118,7 +117,7 @@ def _uniform(g: RewriteContext, node: NodeProto, shape: Any, count: int) -> list
         wide = g.op.Concat(shape, bits, axis=0)
     one = onh.from_array(np.array([1], dtype=np.float32))
     ones = g.op.ConstantOfShape(wide, value=one)
-    half, trains = np.array(0.5, dtype=np.float32), np.array(True)
+    half, trains = _f32(0.5), np.array(True)
     seed = g.get_attribute_with_default(node, "seed", None)
     drawn = g.op.Dropout(ones, half, trains, seed=None if seed is None else int(seed))
     # Dropout multiplies what it keeps by two

@@ -58,7 +58,7 @@ def block_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     product = affine_operand(g, node)
     inner = g.before(product, "Mul", "Div")
-    g.require(not g.is_used_more_than_once(product), "the product is used elsewhere")
+    g.require_sole_use("the product is used elsewhere", product)
     x = affine_operand(g, inner)
     g.require(g.type_of(x) == TensorProto.FLOAT, "the type is not float")
     dims = g.shape_of(x)

@@ -152,7 +152,7 @@ def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
     product, *target = g.inputs(move)
     before = g.producer_or_none(product, "MatMul", "Gemm")
     g.require(before is not None, "what is moved is not a MatMul nor a Gemm")
-    g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
+    g.require_sole_use("an inner result is used elsewhere", product)
     return g.like(move, g.like(node, product), *target)
 
 

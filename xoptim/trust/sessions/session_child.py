@@ -41,7 +41,13 @@ def open_session(
     options.intra_op_num_threads = threads
     if profile:
         options.enable_profiling, options.profile_file_prefix = True, profile
-    chosen = list(providers or ["CPUExecutionProvider"])
+    chosen: list[Any] = list(providers or ["CPUExecutionProvider"])
+    if "CUDAExecutionProvider" in chosen:
+        if hasattr(onnxruntime, "preload_dlls"):
+            onnxruntime.preload_dlls()  # finds the libraries that torch ships
+        # products of float32 that keep their 24 bits, to be compared with those of the CPU
+        exact = ("CUDAExecutionProvider", {"use_tf32": "0"})
+        chosen = [exact if name == exact[0] else name for name in chosen]
     return onnxruntime.InferenceSession(source, options, providers=chosen)
 
 
@@ -69,22 +75,31 @@ class OneSession:
 
 
 class ManySessions:
-    """Answers ``("open", number, model, constants, closed)``, where *closed* are the numbers of
-    sessions that are no longer needed, and ``("run", number, inputs)``. Sessions have one thread.
+    """Sessions of one thread, by the keys of their models, and large constants by number.
+
+    Answers ``("open", number, key, model, constants, closed, dropped)``, where *model* is None if
+    the key is known, *closed* are the numbers of the constants and *dropped* the keys of the models
+    that are no longer needed, and ``("run", key, number, inputs)``, where *number* is None if the
+    inputs are complete.
     """
 
     def __init__(self) -> None:
-        self._sessions: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._sessions: dict[bytes, Any] = {}
+        self._constants: dict[int | None, dict[str, Any]] = {None: {}}
 
-    def __call__(self, kind: str, number: int, *rest: Any) -> Any:
+    def __call__(self, kind: str, *request: Any) -> Any:
         if kind == "open":
-            model, constants, closed = rest
+            number, key, model, constants, closed, dropped = request
             for old in closed:
-                self._sessions.pop(old, None)
-            self._sessions[number] = open_session(model, (), threads=1), constants
+                self._constants.pop(old, None)
+            for name in dropped:
+                self._sessions.pop(name, None)
+            if model is not None:
+                self._sessions[key] = open_session(model, (), threads=1)
+            self._constants[number] = constants
             return None
-        session, constants = self._sessions[number]
-        return session.run(None, {**rest[0], **constants})
+        key, number, inputs = request
+        return self._sessions[key].run(None, {**inputs, **self._constants[number]})
 
 
 def serve(answer: Callable[..., Any], requests: BinaryIO, replies: BinaryIO) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.operators.op_traits import HALF_FLOATS, is_random
+from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
 from .differences import Difference
 from .draws import SPECIAL, TIES, USUAL, Draw, draw_inputs
 from .judging import FAILS, Judge
+from .polynomials import only_moves
 from .roles import Role, roles_of
 from .runs import EITHER, REFERENCE, RUNTIME, Runner
 from .sessions import CannotRunError
@@ -24,8 +25,9 @@ from .wholes import Proof, prove_at_integers
 from .window import Window, input_facts, names_read
 
 #: elements of the inputs and of the results of one run, times the nodes, above which a window gets
-#: no other size, and no other draw: a count, because what is checked must not depend on the load
-_ENOUGH, _TOO_MUCH = 1 << 22, 1 << 25
+#: no proof at integers, no other size, and no other draw: a count, because what is checked must not
+#: depend on the load
+_NO_PROOF, _ENOUGH, _TOO_MUCH = 1 << 20, 1 << 22, 1 << 25
 #: bounds of the integers that are positions
 _HIGHS = (10, 3, 2, 1)
 
@@ -71,7 +73,7 @@ def check_window(
     :param window: the window
     :param member: the rewrite, which declares its precision
     :param large: sizes of images are tried as well
-    :param brief: one size is enough, for a window known to be right with other weights
+    :param brief: one size and one draw are enough, the window is right with other weights
     :return: the outcome, blocked if no size nor value runs
     """
     check = _Check(window, member, large, False, brief)
@@ -137,11 +139,11 @@ class _Check:
             self.window.results,
             self._types(),
         )
-        ways = [w for w in self._ways() if self._loads(w)]
-        if not ways:
+        way = next(filter(self._loads, self._ways()), None)
+        if way is None:
             outcome.reason = self._load_error()
             return outcome
-        self.way = ways[0]
+        self.way = way
         for sizes, feeds, expected in self._points():
             if self._one(judge, sizes, feeds, expected):
                 outcome.status = "differs"
@@ -212,14 +214,20 @@ class _Check:
         yield sizes, *accepted[1:]
         high = accepted[0].high
         # no kernel tells how ties and NaN are ordered if the reference evaluator is alone
-        kinds = [SPECIAL] if self.brief else [TIES, SPECIAL]
-        others = kinds if first and self.facts and self._loads(RUNTIME) else []
+        is_first = first and not self.brief and self.facts and self._loads(RUNTIME)
+        others = (TIES, SPECIAL) if is_first and not self._only_moves() else ()
         for i, kind in enumerate(others, 1):
             if self.cost < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
                 draw = Draw(kind, seed + i, high, -high if kind == TIES else 0, rank)
                 found = self._attempt(sizes, draw)
                 if found is not None:
                     yield sizes, *found[1:]
+
+    def _only_moves(self) -> bool:
+        """Whether both sides move elements to places that do not depend on the values drawn: one
+        draw tells as much as several."""
+        is_float = (f.type in FLOATS or f.value is not None for f in self.facts.values())
+        return all(map(only_moves, self.window.sides())) and all(is_float)
 
     def _is_approximate(self) -> bool:
         return self.member.precision == "approximate"
@@ -280,7 +288,7 @@ class _Check:
 
     def _prove(self) -> None:
         """Adds a proof at random integers to the outcome, when the window has one."""
-        if self.cost > _ENOUGH:
+        if self.cost > _NO_PROOF:
             return
         proof: Proof | None = prove_at_integers(
             self.window, self.facts, self.roles, self.outcome.sizes[0], self.embed

@@ -172,15 +172,16 @@ def _floats(
     block = min(size, _BLOCK)
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
     drawn = rng.standard_normal(block) * rng.choice([0.25, 1.0, most], block)
-    values: np.ndarray = np.resize(drawn, shape) if size else np.zeros(shape)
+    drawn = drawn.astype(dtype)
+    values: np.ndarray = np.resize(drawn, shape) if size else np.zeros(shape, dtype)
     if draw.kind == USUAL and len(shape) > 1 and values.size:
-        values.reshape(-1, shape[-1])[-1] *= 1e-3  # an epsilon counts
+        rows = values.reshape(-1, shape[-1])
+        rows[-1] = (rows[-1].astype(np.float64) * 1e-3).astype(dtype)  # an epsilon counts
     if draw.kind == SPECIAL and values.size:
-        pool = np.array([*_SPECIAL, float(smallest(elem_type))])
+        pool = np.array([*_SPECIAL, float(smallest(elem_type))]).astype(dtype)
         places = _places(values.size, len(pool), rng)
         values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
-    found: np.ndarray = values.astype(dtype)
-    return found
+    return values
 
 
 def _places(size: int, kinds: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,88 +1,67 @@
-"""The key of a window: equal for windows that only differ by names and by shared weights."""
+"""The keys of a window: equal for windows that only differ by names and by shared weights."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from onnx import NodeProto
 
 from xbuilder.dims import Constraints, Dim, substitute, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.facts.facts import ResultFacts
-from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
-from xbuilder.nodes.subgraphs import node_captures
 
 from ...authoring.rewriters import Member
+from .programs import Names, renamed
 from .window import Window, names_read
 
 #: floats both sides read are weights from this number of elements on, which a rewrite passes along
 _WEIGHT = 64
 
 
-class _Names:
-    """Gives names their rank of appearance."""
+class WindowKeys(NamedTuple):
+    """The keys of a window.
 
-    def __init__(self) -> None:
-        self.known: dict[str, str] = {}
+    :param whole: with the values of the weights that one side reads
+    :param family: without them
+    """
 
-    def __call__(self, name: str) -> str:
-        return self.known.setdefault(name, f"n{len(self.known)}") if name else ""
+    whole: bytes
+    family: bytes
 
 
-def key_of(window: Window, member: Member, settings: object = None, weights: bool = True) -> bytes:
-    """The key of a window. Cost: its nodes and its constants, the weights both sides read excepted.
+def keys_of(window: Window, member: Member, settings: object = None) -> WindowKeys:
+    """The keys of a window. Cost: its nodes and its constants.
 
     :param window: a window
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
-    :param weights: whether the values of the weights that one side reads are part of it
     """
-    names, dims = _Names(), _Names()
+    names, dims = Names(), Names("n")
     digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
     for side in window.sides():
         for node in side:
-            digest.update(_content(node, names))
+            digest.update(renamed(node, names).SerializeToString(deterministic=True))
         digest.update(b"|")
     constraints = window.graph.facts.constraints
     for name in window.reads():
         digest.update(names(name).encode())
-        value = window.constants.get(name)
-        facts = window.facts_of(name)
-        digest.update(_facts_text(facts, dims, constraints).encode())
-        if value is not None:
-            digest.update(_value_digest(value, _free_size(window, name) if weights else 2))
+        digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
     for name in window.results:
         digest.update(names(name).encode())
         digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
     digest.update(repr(sorted(window.graph.opsets.items())).encode())
-    return digest.digest()
-
-
-def _content(node: NodeProto, names: Callable[[str], str]) -> bytes:
-    captured = node_captures(node)
-    if captured:
-        node = copy_with_captures(node, {n: f"captured {names(n)}" for n in captured})
-    inputs = tuple(names(n) for n in node.input)
-    copy = copy_with_edges(node, inputs, tuple(names(n) for n in node.output))
-    copy.ClearField("name")
-    copy.ClearField("doc_string")
-    copy.ClearField("metadata_props")
-    found: bytes = copy.SerializeToString(deterministic=True)
-    return found
-
-
-def _free_size(window: Window, name: str) -> float:
-    """The number of elements from which the values of a constant do not count: both sides read it,
-    or the nodes around them alone do."""
-    read = [_reads(side, name) for side in (window.before, window.after)]
-    return _WEIGHT if read[0] == read[1] else math.inf
-
-
-def _reads(nodes: Iterable[NodeProto], name: str) -> bool:
-    return any(n == name for n in names_read(nodes))
+    whole, read = digest.copy(), [set(names_read(nodes)) for nodes in (window.before, window.after)]
+    for name in window.reads():
+        value = window.constants.get(name)
+        if value is not None:
+            digest.update(_value_digest(value, 2))
+            # weights that both sides read, or the nodes around them alone, do not count
+            is_shared = (name in read[0]) == (name in read[1])
+            whole.update(_value_digest(value, _WEIGHT if is_shared else math.inf))
+    return WindowKeys(whole.digest(), digest.digest())
 
 
 def _value_digest(value: np.ndarray, free_size: float) -> bytes:

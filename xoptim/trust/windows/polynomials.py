@@ -17,12 +17,14 @@ from xbuilder.nodes.attributes import find_attribute
 
 #: bits of the integers a double holds
 _BITS = 52
-#: operators whose result has the degree of their input: they move or choose elements, or add them
-_KEEPS = frozenset(
-    {"Add", "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements"}
-    | {"GatherND", "Identity", "Neg", "Pad", "ReduceSum", "Reshape", "ReverseSequence", "Slice"}
-    | {"SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze"}
+#: operators that move or choose elements, wherever they are
+_MOVES = frozenset(
+    {"Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements"}
+    | {"GatherND", "Identity", "Reshape", "ReverseSequence", "Slice", "SpaceToDepth", "Split"}
+    | {"Squeeze", "Tile", "Transpose", "Unsqueeze"}
 )
+#: operators whose result has the degree of their input: they move elements, or add them
+_KEEPS = _MOVES | {"Add", "Neg", "Pad", "ReduceSum", "Sub", "Sum", "Trilu"}
 #: operators that multiply their first two inputs, and add a third one
 _MULTIPLIES = frozenset({"Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"})
 _FUSED = frozenset({"FusedMatMul"})
@@ -47,6 +49,14 @@ def degree_of(
             return None
         degrees.update(dict.fromkeys(node.output, degree))
     return max((degrees.get(name, 0) for name in results), default=0)
+
+
+def only_moves(nodes: Iterable[NodeProto]) -> bool:
+    """Whether every result of some nodes is a copy of elements of their inputs, or a shape.
+
+    :param nodes: nodes
+    """
+    return all(not n.domain and n.op_type in _MOVES | _OF_INTEGERS for n in nodes)
 
 
 def _degree(node: NodeProto, degrees: list[int]) -> int | None:

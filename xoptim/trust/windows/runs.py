@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.runtimes.sessions import plain_session
 
 from ..sessions.ort_values import OrtResult, to_python, to_result
-from .doubles import as_wide, to_double
+from .doubles import as_wide, is_float
+from .programs import Program, doubled, evaluator_of
 from .sessions import CannotRunError, shared_sessions
+from .window import FED_BYTES
 
 #: names of the ways to run a window
 RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
@@ -57,15 +60,18 @@ class Runner:
         if way in _DOUBLES:
             feeds = {n: as_wide(v) for n, v in feeds.items()}
         session = self._session(way)
+        feeds = self._program.given(feeds)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 found: list[Any] = session.run(feeds)
                 return found
-        except CannotRunError:
-            raise
         except Exception as e:
-            raise CannotRunError(first_line(e)) from e
+            raise CannotRunError(self._program.original(first_line(e))) from e
+
+    @cached_property
+    def _program(self) -> Program:
+        return Program(self.model)
 
     def close(self) -> None:
         """Frees the sessions."""
@@ -91,11 +97,28 @@ class Runner:
             raise CannotRunError(self._errors[way])
         if way not in self._sessions:
             try:
-                self._sessions[way] = _open(self.model, way, self.constants)
+                self._sessions[way] = self._open(way)
             except Exception as e:
-                self._errors[way] = first_line(e)
+                self._errors[way] = self._program.original(first_line(e))
                 raise CannotRunError(self._errors[way]) from e
         return self._sessions[way]
+
+    def _open(self, way: str) -> _Reference | _Here | _There:
+        if way == EITHER:
+            try:
+                return self._open(RUNTIME)
+            except Exception:  # of onnxruntime, or of its process
+                return self._open(REFERENCE)
+        if way in _REFERENCES:
+            _check_domains(self.model)
+        content, constants = self._program.content, self._program.given(self.constants)
+        if way in _DOUBLES:
+            content, constants = doubled(content), {n: as_wide(v) for n, v in constants.items()}
+        if way in _REFERENCES:
+            return _Reference(content, constants)
+        kinds = [i.type for i in (*self.model.graph.input, *self.model.graph.output)]
+        is_plain = all(_is_plain(kind, way in _DOUBLES) for kind in kinds)
+        return (_There if is_plain else _Here)(content, constants)
 
 
 _DOUBLES = frozenset({DOUBLE, REFERENCE_DOUBLE})
@@ -120,22 +143,14 @@ def first_line(error: Exception) -> str:
 class _Reference:
     """The reference evaluator of onnx."""
 
-    def __init__(self, model: ModelProto, constants: Values):
-        nodes = all_nodes(model.graph.node)
-        if any(n.domain not in ("", "ai.onnx.ml") for n in nodes):
-            raise CannotRunError("the reference evaluator only knows the operators of onnx")
-        if any(n.op_type in _OPTIONALS for n in nodes):
-            raise CannotRunError("the reference evaluator takes an optional for a list")
-        from onnx.reference import ReferenceEvaluator
-
-        self._evaluator = ReferenceEvaluator(model)
-        self._constants = constants
+    def __init__(self, content: bytes, constants: Values):
+        self._evaluator, self._constants = evaluator_of(content), constants
 
     def run(self, feeds: Values) -> list[Any]:
         """Runs the model, unless it is too large."""
-        feeds = {**feeds, **self._constants}
-        check_elements(feeds)
-        return list(self._evaluator.run(None, feeds))
+        large = {n: v for n, v in self._constants.items() if v.nbytes > FED_BYTES}
+        check_elements({**feeds, **large})
+        return list(self._evaluator.run(None, {**feeds, **self._constants}))
 
     def close(self) -> None:
         """Nothing to free."""
@@ -144,8 +159,8 @@ class _Reference:
 class _Here:
     """A session of this process, for the types numpy does not have."""
 
-    def __init__(self, model: ModelProto, constants: Values):
-        self._session = plain_session(model.SerializeToString())
+    def __init__(self, content: bytes, constants: Values):
+        self._session = plain_session(content)
         self._constants = constants
 
     def run(self, feeds: Values) -> list[Any]:
@@ -162,8 +177,8 @@ class _Here:
 class _There:
     """A session of another process, open again after a crash."""
 
-    def __init__(self, model: ModelProto, constants: Values):
-        self._content, self._constants = model.SerializeToString(), constants
+    def __init__(self, content: bytes, constants: Values):
+        self._content, self._constants = content, constants
         self._home = shared_sessions()
         self._open()
 
@@ -182,27 +197,25 @@ class _There:
         self._home.close(self._number)
 
 
-def _open(model: ModelProto, way: str, constants: Values) -> _Reference | _Here | _There:
-    if way == EITHER:
-        try:
-            return _open(model, RUNTIME, constants)
-        except Exception:  # of onnxruntime, or of its process
-            return _open(model, REFERENCE, constants)
-    if way in _DOUBLES:
-        model, constants = to_double(model), {n: as_wide(v) for n, v in constants.items()}
-    if way in _REFERENCES:
-        return _Reference(model, constants)
-    kinds = [i.type for i in (*model.graph.input, *model.graph.output)]
-    return (_There if all(map(_is_plain, kinds)) else _Here)(model, constants)
+def _check_domains(model: ModelProto) -> None:
+    """Refuses the models that the reference evaluator does not run as onnx says.
+
+    :raises CannotRunError: it does not
+    """
+    nodes = all_nodes(model.graph.node)
+    if any(n.domain not in ("", "ai.onnx.ml") for n in nodes):
+        raise CannotRunError("the reference evaluator only knows the operators of onnx")
+    if any(n.op_type in _OPTIONALS for n in nodes):
+        raise CannotRunError("the reference evaluator takes an optional for a list")
 
 
-def _is_plain(kind: TypeProto) -> bool:
-    """Whether numpy has a type."""
+def _is_plain(kind: TypeProto, wide: bool) -> bool:
+    """Whether numpy has a type, or the double that stands for it in a wide model."""
     if kind.HasField("sequence_type"):
-        return _is_plain(kind.sequence_type.elem_type)
+        return _is_plain(kind.sequence_type.elem_type, wide)
     if kind.HasField("optional_type"):
-        return _is_plain(kind.optional_type.elem_type)
+        return _is_plain(kind.optional_type.elem_type, wide)
     itype = kind.tensor_type.elem_type
-    if itype in (TensorProto.STRING, TensorProto.UNDEFINED):
+    if itype in (TensorProto.STRING, TensorProto.UNDEFINED) or (wide and is_float(itype)):
         return True
     return type(oh.tensor_dtype_to_np_dtype(itype)).__module__.startswith("numpy")

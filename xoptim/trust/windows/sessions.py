@@ -4,29 +4,59 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from xbuilder.errors import XoptimError
 
 from ..sessions.session_child import MANY
 from ..sessions.session_process import how_it_ended, start_child
+from .window import FED_BYTES
 
 
 class CannotRunError(XoptimError):
     """A model of a window does not load or does not run."""
 
 
+#: models the process keeps for the next sessions, and the largest one in bytes
+_KEPT, _LARGEST = 128, 1 << 18
+#: refused models that are remembered
+_REFUSED = 1024
+
+
+@dataclass(frozen=True)
+class _Open:
+    """An open session.
+
+    :param key: its model
+    :param constants: the small constants, which are sent with the inputs
+    :param has_more: the process has its large constants
+    """
+
+    key: bytes
+    constants: dict[str, Any]
+    has_more: bool
+
+
 class Sessions:
-    """Opens sessions in a process that starts when it is needed, and again after a crash."""
+    """Opens sessions in a process that starts when it is needed, and again after a crash.
+
+    Sessions of equal models are one session of onnxruntime, with the constants of each.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._last = 0
+        self._open: dict[int, _Open] = {}
         self._closed: list[int] = []
+        #: sizes of the models the process has, the last used ones last
+        self._loaded: dict[bytes, int] = {}
+        self._refused: dict[bytes, str] = {}
         #: number of processes that crashed
         self.crashes = 0
 
@@ -38,28 +68,68 @@ class Sessions:
         :return: its number
         :raises CannotRunError: onnxruntime refuses the model, or dies
         """
+        key = hashlib.sha256(model).digest()
+        if key in self._refused:
+            raise CannotRunError(self._refused[key])
         self._last += 1
-        closed, self._closed = self._closed, []
-        self._ask("open", self._last, model, dict(constants), closed)
+        large = {n: v for n, v in constants.items() if v.nbytes > FED_BYTES}
+        small = {n: v for n, v in constants.items() if n not in large}
+        if large or key not in self._loaded:
+            self._load(key, model, large)
+        self._loaded[key] = self._loaded.pop(key, len(model))
+        self._open[self._last] = _Open(key, small, bool(large))
         return self._last
+
+    def _load(self, key: bytes, model: bytes, constants: Mapping[str, Any]) -> None:
+        """Sends a model the process does not have, and large constants."""
+        closed, self._closed = self._closed, []
+        crashes, dropped = self.crashes, self._dropped(key)
+        for old in dropped:
+            del self._loaded[old]
+        sent = None if key in self._loaded else model
+        try:
+            self._ask("open", self._last, key, sent, dict(constants), closed, dropped)
+        except CannotRunError as e:
+            if crashes == self.crashes:
+                self._refused[key] = str(e)
+                if len(self._refused) > _REFUSED:
+                    del self._refused[next(iter(self._refused))]
+            raise
+
+    def _dropped(self, key: bytes) -> list[bytes]:
+        """The models that the process forgets: no session needs them, and they are old or large."""
+        used = {key, *(session.key for session in self._open.values())}
+        rank = len(self._loaded) - _KEPT
+        return [
+            old
+            for i, (old, size) in enumerate(self._loaded.items())
+            if old not in used and (i < rank or size > _LARGEST)
+        ]
 
     def run(self, number: int, inputs: Mapping[str, Any]) -> list[Any]:
         """Runs a session.
 
         :param number: its number
         :param inputs: inputs by name
-        :raises CannotRunError: onnxruntime refuses them, or dies
+        :raises CannotRunError: onnxruntime refuses them, or dies; the session is closed
         """
-        found: list[Any] = self._ask("run", number, dict(inputs))
+        session = self._open.get(number)
+        if session is None:
+            raise CannotRunError(f"session {number} is closed")
+        more = number if session.has_more else None
+        found: list[Any] = self._ask("run", session.key, more, {**inputs, **session.constants})
         return found
 
     def close(self, number: int) -> None:
-        """Frees a session, with the next one that opens."""
-        self._closed.append(number)
+        """Frees a session. Its large constants are freed when the next one opens."""
+        session = self._open.pop(number, None)
+        if session is not None and session.has_more:
+            self._closed.append(number)
 
     def end(self) -> None:
         """Ends the process."""
         process, self._process = self._process, None
+        self._loaded.clear()
         if process is not None:
             process.kill()
             process.communicate()
@@ -80,6 +150,7 @@ class Sessions:
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as e:
             process.wait()
             self._process = None
+            self._loaded.clear()
             process.stdout.close()
             self.crashes += 1
             raise CannotRunError(f"onnxruntime crashes, {how_it_ended(process.returncode)}") from e

@@ -95,8 +95,10 @@ def allowed(sizes: Mapping[str, int], constraints: Constraints) -> bool:
     :param sizes: sizes by symbol
     :param constraints: what is known of the dimensions
     """
-    if any(sizes.get(name, least) < least for name, least in constraints.minimums.items()):
-        return False
+    for dim, least in constraints.lower_bounds():
+        size = size_of(dim, sizes, constraints)
+        if size is not None and size < least:
+            return False
     for kind, a, b, _ in constraints.items():
         x, y = (size_of(d, sizes, constraints) for d in (a, b))
         if x is None or y is None or x == y:

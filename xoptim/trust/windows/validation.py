@@ -21,12 +21,13 @@ from ...engine.observers import Observer
 from ...engine.outcomes import Application
 from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
-from .keys import key_of
+from .keys import keys_of
 from .narrowing import narrow_window
 from .window import Window, window_of
 
-#: number of times producers are added before the next check, the expensive ones last
-_GROWTHS = (1, 1, 2, 4, 8, 64, 100_000)
+#: number of times producers are added before the next check: those near, which often agree with
+#: the rewrite at once, then those further, the expensive ones last
+_NEAR, _FAR = (1, 1), (1, 1, 2, 4, 8, 64, 100_000)
 #: a window does not grow beyond this number of results
 _MOST_AROUND = 50_000
 #: a window that differs on larger inputs, in bytes, is checked again
@@ -114,15 +115,18 @@ class Validation(Observer):
     def _check(
         self, window: Window, member: Member, certificate: Certificate, done: Application
     ) -> _Checked:
-        """Checks a window, then with the nodes that read its results, then with the nodes that give
-        its inputs, more and more of them, until both sides agree."""
-        first = last = self._at_level(window, member, certificate)
-        if last.status == "differs":
+        """Checks a window, then with the nodes that give its inputs, then with those that read its
+        results, then with more and more of the first ones, until both sides agree."""
+        first = self._at_level(window, member, certificate)
+        near = self._with_producers(window, first, member, certificate, False, _NEAR)
+        if first.status == near.status == "differs":
             wider = window_of(window.graph, done)
-            last = self._with_readers(wider, last, member, certificate)
+            last = self._with_readers(wider, first, member, certificate)
             if last.status != "differs":
                 return _Checked(last, wider)
-        last = self._with_producers(window, first, member, certificate)
+        last = near
+        for heavy in (False, True):
+            last = self._with_producers(window, last, member, certificate, heavy, _FAR)
         if last.status == "differs":
             wider = replace(
                 window, around=dict(window.around), constants=dict(window.constants), readers=[]
@@ -157,20 +161,25 @@ class Validation(Observer):
         return last
 
     def _with_producers(
-        self, window: Window, last: Outcome, member: Member, certificate: Certificate
+        self,
+        window: Window,
+        last: Outcome,
+        member: Member,
+        certificate: Certificate,
+        heavy: bool,
+        growths: Sequence[int],
     ) -> Outcome:
-        """Checks a window with the producers of its inputs, the expensive ones last."""
-        for heavy in (False, True):
-            for growths in _GROWTHS:
-                if last.status in (RIGHT, ROUNDS) or not _may_change(last):
-                    return last
-                size = len(window.around)
-                for _ in range(growths):
-                    if not window.grow(heavy) or len(window.around) > _MOST_AROUND:
-                        break
-                if len(window.around) == size:
+        """Checks a window with the producers of its inputs, more and more of them."""
+        for times in growths:
+            if last.status in (RIGHT, ROUNDS) or not _may_change(last):
+                break
+            size = len(window.around)
+            for _ in range(times):
+                if not window.grow(heavy) or len(window.around) > _MOST_AROUND:
                     break
-                last = self._at_level(window, member, certificate)
+            if len(window.around) == size:
+                break
+            last = self._at_level(window, member, certificate)
         return last
 
     def _at_level(self, window: Window, member: Member, certificate: Certificate) -> Outcome:
@@ -192,11 +201,10 @@ class Validation(Observer):
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
-        key = key_of(window, member, large)
+        key, family = keys_of(window, member, large)
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
-            family = key_of(window, member, large, weights=False)
             known = check_window(window, member, large, family in self._right)
             if known.status in (RIGHT, ROUNDS):
                 self._right.add(family)
@@ -249,9 +257,10 @@ class Validation(Observer):
         assert self.folder is not None
         folder = self.folder / stem
         folder.mkdir(parents=True, exist_ok=True)
-        for name, model in zip(("before", "after"), window.models(), strict=True):
+        for name, model in zip(("before", "after"), window.models(embed=True), strict=True):
             onnx.save(model, folder / f"{name}.onnx")
-        arrays = {n: v for n, v in outcome.feeds.items() if isinstance(v, np.ndarray)}
+        drawn = {n: v for n, v in outcome.feeds.items() if n not in window.constants}
+        arrays = {n: v for n, v in drawn.items() if isinstance(v, np.ndarray)}
         np.savez(folder / "inputs.npz", allow_pickle=True, **arrays)
         return folder
 

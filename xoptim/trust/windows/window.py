@@ -20,7 +20,8 @@ from xbuilder.operators.domains import main_domain
 
 from ...engine.outcomes import Application
 
-#: bigger constants, in bytes, are inputs of the two models, so that they are not copied
+#: bigger constants, in bytes, are inputs of the two models, so that they are not copied; so are
+#: the weights, so that windows that have other ones share the models
 FED_BYTES = 1 << 16
 #: operators whose results are left free as long as possible: they cost, and give any value
 _HEAVY = frozenset(
@@ -171,7 +172,9 @@ class Window:
 
     def fed_constants(self, embed: bool = False) -> dict[str, np.ndarray]:
         """The constants that are inputs of the models."""
-        return {n: v for n, v in self.constants.items() if not embed and v.nbytes > FED_BYTES}
+        if embed:
+            return {}
+        return {n: v for n, v in self.constants.items() if v.nbytes > FED_BYTES or _is_weight(v)}
 
     def _model(self, nodes: Sequence[NodeProto], embed: bool) -> ModelProto:
         made = {o for n in nodes for o in n.output if o}
@@ -325,6 +328,10 @@ def _constant(graph: Graph, name: str) -> np.ndarray | None:
     """The value of a constant, None if the result is not one or is too big to be computed."""
     constants = graph.constants
     return constants.value(name) if constants.is_constant(name) else None
+
+
+def _is_weight(value: np.ndarray) -> bool:
+    return value.dtype.kind == "f" and value.size > 1
 
 
 def input_facts(window: Window) -> Mapping[str, ResultFacts]:

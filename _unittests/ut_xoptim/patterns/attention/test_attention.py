@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto
 from ut_xoptim.prepared import prepared_tests
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_no_match, check_pattern, model_from_text
 
@@ -518,3 +518,21 @@ def test_one_head_that_stays_one() -> None:
 
 def test_before_opset_23_nothing_is_prepared() -> None:
     assert "Softmax" in optimized(attention(), ALL, 18)
+
+
+@pytest.mark.parametrize(
+    ("text", "fused"),
+    [
+        (attention(mask="", body=PLAIN), 1),
+        (attention(), 0),
+        (attention(GROUPED, **SHARED), 0),
+    ],
+    ids=["simple", "mask", "shared heads"],
+)
+def test_on_cuda(text: str, fused: int) -> None:
+    """Products are faster than the operator with a mask or shared heads."""
+    model = model_from_text(text, 23)
+    options = OptimizationOptions(patterns=ALL, processor="CUDA")
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    operators = [n.op_type for n in builder.to_onnx().graph.node]
+    assert operators.count("Attention") == fused and operators.count("Softmax") == 1 - fused

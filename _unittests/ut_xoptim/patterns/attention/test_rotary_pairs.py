@@ -197,20 +197,20 @@ REFUSED = {
     NEIGHBOURS: {
         "another step": (
             rotary(BODY.replace("last, two", "last, one"), "b, 2, q, 4").replace("4] Y", "n] Y"),
-            "not every other element",
+            "nor every other element",
         ),
         "another axis": (
             rotary(BODY.replace("end, last, two", "end, axis2, two"), "b, 2, q, 4"),
-            "not every other element",
+            "nor every other element",
         ),
         "an odd length": (
             rotary(BODY, "b, 2, q, 5").replace("-1, 4}", "-1, 5}").replace("5] Y", "n] Y"),
-            "not every other element",
+            "nor every other element",
         ),
         "rank 3": (
             rotary(ANGLES + "c = Cos(a) s = Sin(a) " + SLICES + "n = Neg(x1) Y = Concat<axis=-1>(n, x0)",
                    "b, q, 4"),
-            "not every other element",
+            "nor every other element",
         ),
         "the first elements are negative": (
             rotary(BODY.replace("Neg(x1)", "Neg(x0)").replace("Unsqueeze(x0", "Unsqueeze(x1")),

@@ -79,41 +79,41 @@ NEAR_MISSES = {
             "rules of opset 6",
             {"opset": 6},
         ),
-        "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", "no Mul before MatMul"),
+        "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", NOT_SCALED),
         "a vector": (
             "g (float[a, 2] x, float[2, c] k) => (float[a, c] y) <float[2] c = {1, 2},"
             " float d = {2}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            "is not a scalar constant",
+            NOT_SCALED,
         ),
         "used elsewhere": (
             "g (float[a, b] x, float[b, c] k) => (float[a, c] y, float[a, b] z)"
             f"<{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) z = Neg(u) }}",
-            "used elsewhere",
+            NOT_SCALED,
         ),
         "an output": (
             "g (float[a, b] x, float[b, c] k) => (float[a, c] y, float[a, b] u)"
             f"<{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }}",
-            "used elsewhere",
+            NOT_SCALED,
         ),
         "the same result twice": (
             f"g (float[a, a] x) => (float[a, a] y) <{CD}> {{ u = Mul(x, c) y = MatMul(u, u) }}",
-            "Mul stands twice for one node",
+            NOT_SCALED,
         ),
         "a higher rank": (
             "g (float[b] x, float[b, c] k) => (float[1, c] y) <float[1, 1] c = {2}, float d = {2}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            "may change the shape",
+            NOT_SCALED,
         ),
         "integers": (
             "g (int64[a, b] x, int64[b, c] k) => (int64[a, c] y) <int64 c = {2}, int64 d = {3}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            "an operand is not a float",
+            NOT_SCALED,
         ),
         "zero": (
             f"{XK} <float c = {{0}}, float d = {{4}}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            "or is null",
+            NOT_SCALED,
         ),
         "overflow": (
             f"{XK} <float c = {{1e30}}, float d = {{1e30}}>"

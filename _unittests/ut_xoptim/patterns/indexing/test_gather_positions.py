@@ -243,6 +243,45 @@ MODELS = {
             }""",
             feeds((2, 5, 1), (3, 5, 3), (1, 5, 1)),
         ),
+        # what the original accepts, and nothing else: 4 columns of no row
+        "columns that may be out of bounds": (
+            model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]"),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, S] y)
+            <int64[1] s = {0}, int64[1] o = {1}, int64[2] ones = {1, 1}> {
+                qs = Shape(q)
+                c = Slice(x, s, qs, o)
+                bs = Shape<start = 0, end = 1>(x)
+                t = Concat<axis = 0>(bs, ones, qs)
+                y = Reshape<allowzero = 1>(c, t)
+            }""",
+            feeds((2, 5, 3), (0, 3, 4), (2, 3, 0), (0, 0, 2), (0, 0, 0)),
+        ),
+        "rows that may be out of bounds": (
+            model(result="bool[S, 1, 1, T]").replace("Range(b0, b,", "Range(b0, l,"),
+            """g (bool[B, T] x, int64[S] q) => (bool[S, 1, 1, T] y)
+            <int64[1] s = {0}, int64[2] ones = {1, 1}> {
+                qs = Shape(q)
+                r = Slice(x, s, qs, s)
+                ts = Shape<start = 1, end = 2>(x)
+                t = Concat<axis = 0>(qs, ones, ts)
+                y = Reshape<allowzero = 1>(r, t)
+            }""",
+            feeds((2, 5, 1), (3, 0, 5), (3, 4, 0), (0, 0, 2)),
+        ),
+        "rows and columns that may be out of bounds": (
+            model(
+                positions="Range(zero, l, one)", result="bool[S, 1, S]", axes=("1, 2", "0, 1")
+            ).replace("Range(b0, b,", "Range(b0, l,"),
+            """g (bool[B, T] x, int64[S] q) => (bool[S, 1, S] y)
+            <int64[2] z = {0, 0}, int64[2] a = {0, 1}, int64[1] one = {1}> {
+                qs = Shape(q)
+                e = Concat<axis = 0>(qs, qs)
+                c = Slice(x, z, e, a)
+                t = Concat<axis = 0>(qs, one, qs)
+                y = Reshape<allowzero = 1>(c, t)
+            }""",
+            feeds((2, 5, 1), (3, 3, 3), (3, 4, 0), (0, 0, 0)),
+        ),
     },
 }
 
@@ -341,16 +380,33 @@ REFUSED = {
         ),
     },
     "GatherNDPositions": {
-        "columns that may be out of bounds": (
-            model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]"),
+        "columns that may be out of bounds, an old opset": (
+            model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]")
+            .replace("bs = Shape<start = 0, end = 1>(x)", "xs = Shape(x) bs, ts = Split(xs)")
+            .replace("ts = Shape<start = 1, end = 2>(x)", ""),
+            "a position may be out of bounds, where the original reads no element",
+            {"opset": 14},
+        ),
+        "columns that may be out of bounds, not one by one": (
+            model(positions="Range(zero, l, two)", result="bool[B, 1, 1, R]").replace(
+                "int64 one = {1}", "int64 one = {1}, int64 two = {2}"
+            ),
+            "a position may be out of bounds, where the original reads no element",
+        ),
+        "columns that may be out of bounds, a length that may be negative": (
+            model(positions="Range(zero, less, one)", result="bool[B, 1, 1, R]").replace(
+                "r = Range", "less = Sub(l, one) r = Range"
+            ),
             "a position may be out of bounds, where the original reads no element",
         ),
         "any columns": (
             model(positions="Identity(q)", axes=("1", "0"), result="bool[B, S]"),
             "a position may be out of bounds, where the original reads no element",
         ),
-        "rows that may be out of bounds": (
-            model(result="bool[S, 1, 1, T]").replace("Range(b0, b,", "Range(b0, l,"),
+        "rows that may be out of bounds, not one by one": (
+            model(rows="int64 b0 = {0}, int64 bd = {2}", result="bool[R, 1, 1, T]").replace(
+                "Range(b0, b,", "Range(b0, l,"
+            ),
             "a position may be out of bounds, where the original reads no element",
         ),
         "columns first": (model(order="v, u"), "the axis of the rows is not the first one"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
+
 PREPARED = "FunctionAttention,FunctionAttentionGQA,"
 KEYS = "kt = Transpose<perm = [0, 1, 3, 2]>(K) "
 SCORES = "m = MatMul(Q, kt) s = Mul(m, scale) "
@@ -48,3 +51,15 @@ def group(batch: int | str, steps: int | str, past: int = 0, length: int = 8) ->
 
 MASKED = attention(BODY, "b, 4, s, 8;b, 4, t, 8;b, 4, t, 6", "float[b, 1, s, t] c", "b, 4, s, 6")
 GUARD = "w0 = Softmax<axis = -1>(z) i = IsNaN(w0) w = Where(i, zero, w0) y = MatMul(w, V)"
+
+
+def as_float16(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model with numbers of 16 bits."""
+    for value in (*proto.graph.input, *proto.graph.output):
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    for tensor in proto.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            value = onnx.numpy_helper.to_array(tensor).astype(np.float16)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value, tensor.name))
+    return proto

@@ -16,11 +16,12 @@ from ut_xoptim.patterns_ort.attention.attention_texts import (
     PREPARED,
     SCORES,
     VALUES,
+    as_float16,
     attention,
     group,
 )
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import get_pattern
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, make_feeds, model_from_text
@@ -329,3 +330,13 @@ def test_mask(name: str, row: str, whole: bool) -> None:
     feeds["c"][0, 0, 1, : None if whole else 2] = ROWS[row]
     found = check_pattern(proto, None, patterns, feeds=[feeds], atol=1e-5, rtol=1e-5)
     assert name.split(",")[0] in {n.op_type for n in found.graph.node}
+
+
+@pytest.mark.parametrize("processor", ["CUDA", "CPU,CUDA"])
+def test_shared_heads_on_cuda(processor: str) -> None:
+    """Products were measured faster than the operator."""
+    options = OptimizationOptions(patterns=PREPARED + "GroupQueryAttention3D", processor=processor)
+    model = as_float16(model_from_text(GROUP))
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    operators = {n.op_type for n in builder.to_onnx().graph.node}
+    assert "GroupQueryAttention" not in operators and "Softmax" in operators

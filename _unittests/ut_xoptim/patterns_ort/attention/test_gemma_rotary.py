@@ -24,7 +24,7 @@ def turn(x: str, result: str) -> str:
 
 
 def model(
-    body: str, a: str = "b, n, 4", q: str = "float16[b, 2, n, 4]", k: str = "b, 1, n, 4"
+    body: str, a: str = "b, n, 4", q: str = "float16[b, 2, n, 4]", k: str = "b, 2, n, 4"
 ) -> str:
     """Angles, queries, keys."""
     return f"""g (float[{a}] a, {q} q, float16[{k}] k) => ({q} y, float16[{k}] z) <
@@ -65,6 +65,7 @@ REFUSED = {
     "float": (model(CALLS, q="float[b, 2, n, 4]"), "no GemmaRotaryEmbedding for this type"),
     "one position for all": (model(CALLS, a="1, n, 4"), "for each element of the batch"),
     "three dimensions": (model(CALLS, k="b, n, 4"), "for each element of the batch"),
+    "shared heads": (model(CALLS, k="b, 1, n, 4"), "may not have the same shape"),
     "alone": (model(TABLES + CALL.format("y", "q") + "z = Neg(k)"), "not those of two calls"),
     "three calls": (
         model(CALLS + CALL.format("w", "k")).replace(" z)", " z, float16[b, 1, n, 4] w)"),

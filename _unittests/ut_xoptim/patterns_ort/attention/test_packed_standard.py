@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from ut_xoptim.patterns_ort.attention.attention_texts import as_float16
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.testing import (
@@ -485,15 +486,3 @@ def test_refuses_other_types() -> None:
         (as_float16(model(CAUSAL)), "CUDA", "the type is not float"),
     ):
         check_no_match(proto, NAME, reason, processor=processor)
-
-
-def as_float16(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The same model with numbers of 16 bits."""
-    for value in (*proto.graph.input, *proto.graph.output):
-        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
-            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
-    for tensor in proto.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT:
-            value = onnx.numpy_helper.to_array(tensor).astype(np.float16)
-            tensor.CopyFrom(onnx.numpy_helper.from_array(value, tensor.name))
-    return proto

@@ -7,7 +7,7 @@ from ut_xoptim.patterns_ort.cuda_reference import check
 
 from xoptim.testing import refusal_tests
 
-SIZES = ({"n": 3}, {"n": 1}, {"n": 0})
+SIZES = ({},)
 SPLIT = "ar, ai = Split<axis = -1>(a, ones) br, bi = Split<axis = -1>(b, ones) "
 GATHER = " ".join(
     f"{x}{p} = Gather<axis = -1>({x}, {i})"
@@ -23,16 +23,17 @@ CONJUGATE = (
 )
 
 
-def model(body: str, b: str = "n, 4, 2", kind: str = "float", length: str = "2") -> str:
+def model(body: str, b: str = "", kind: str = "float", length: str = "2", count: str = "1") -> str:
     """Two complex numbers."""
-    dims = f"n, 4, {length}"
+    dims = f"1, {count}, {length}"
+    b = b or dims
     return f"""g ({kind}[{dims}] a, {kind}[{b}] b) => ({kind}[{dims}] y) <
         int64[2] ones = {{1, 1}}, int64 first = {{0}}, int64 last = {{-1}}, int64[1] end = {{-1}}
     > {{ {body} }}"""
 
 
 def written(name: str) -> str:
-    dims = "float[n, 4, 2]"
+    dims = "float[1, 1, 2]"
     return f"g ({dims} a, {dims} b) => ({dims} y) {{ y = com.microsoft.{name} }}"
 
 
@@ -81,14 +82,17 @@ REFUSED = {
     ),
     "a factor twice": (model(ALL.replace("Mul(ai, br)", "Mul(ai, bi)")), "the factors are not"),
     "the parts exchanged": (model(ALL.replace("ar, ai = S", "ai, ar = S")), "the factors are not"),
-    "broadcast": (model(ALL, "1, 4, 2"), "the shapes are not the same"),
+    "broadcast": (model(ALL, count="4", b="1, 1, 2"), "the shapes are not the same"),
+    "several": (model(ALL, count="4"), "the kernel is wrong for several numbers"),
+    "an unknown number": (model(ALL, count="n"), "the kernel is wrong for several numbers"),
     "longer": (
-        model(ALL.replace("(b, ones)", "(a, ones)"), length="3").replace("{1, 1}", "{1, 2}"),
+        model(ALL.replace("(b, ones)", "(a, ones)"), length="3", b="1, 1, 2")
+        .replace("{1, 1}", "{1, 2}"),
         "the last dimension is not 2",
     ),
     "parts of another axis": (
-        model(ALL.replace("Split<axis = -1>", "Split<axis = 1>")).replace("{1, 1}", "{2, 2}")
-        .replace("4, 2] y", "2, 4] y"),
+        model(ALL.replace("Split<axis = -1>", "Split<axis = 1>"), count="4")
+        .replace("{1, 1}", "{2, 2}").replace("4, 2] y", "2, 4] y"),
         "the parts are not on the last axis",
     ),
     "a part without element": (
@@ -97,7 +101,7 @@ REFUSED = {
         "the parts are not those of complex numbers",
     ),
     "another axis": (
-        model(ALL.replace("axis = -1>(re", "axis = 1>(re")).replace("float[n, 4, 2] y", "float[n, 8, 1] y"),
+        model(ALL.replace("axis = -1>(re", "axis = 1>(re")).replace("float[1, 1, 2] y", "float[1, 2, 1] y"),
         "not joined on the last axis",
     ),
     "other factors": (model("n0 = Neg(a) " + ALL.replace("(a, ones)", "(n0, ones)")

@@ -11,6 +11,7 @@ from xoptim.trust.windows.polynomials import (
     chance_of_missing,
     constants_bits,
     degree_of,
+    only_moves,
 )
 
 DEGREES = {
@@ -59,3 +60,20 @@ def test_chance() -> None:
     assert chance_of_missing(2, 9, 1) == 2 / 1024
     assert chance_of_missing(2, 9, 3) == (2 / 1024) ** 3
     assert chance_of_missing(9, 0, 2) == 1
+
+
+MOVES = {
+    "z = Transpose(x)": True,
+    "s = Shape(x) z = Reshape(x, s)": True,
+    "a = Concat<axis = 0>(x, y) z = Flatten(a)": True,
+    "a = Neg(x) z = Transpose(a)": False,
+    "z = Pad(x, p)": False,
+    "z = com.microsoft.Transpose(x)": False,
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), MOVES.items())
+def test_moves(body: str, expected: bool) -> None:
+    """Copies of elements of the inputs: a constant that is padded is none."""
+    model = model_from_text(f"g (float[a, b] x, float[a, b] y) => (float[c, d] z) {{ {body} }}")
+    assert only_moves(model.graph.node) is expected

@@ -46,6 +46,49 @@ def test_run_and_close() -> None:
         sessions.end()
 
 
+def test_equal_models_are_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large constants stay in the process, small ones come with the inputs; a model that is refused
+    is not sent again."""
+    sessions, asked = Sessions(), list[str]()
+    ask = sessions._ask
+    monkeypatch.setattr(sessions, "_ask", lambda *r: [asked.append(r[0]), ask(*r)][1])
+    large = np.ones(1 << 15, dtype=np.float32)
+    try:
+        first, second = sessions.open(NEG, {"c": X}), sessions.open(NEG, {"c": 2 * X})
+        assert asked == ["open"]
+        third, fourth = sessions.open(NEG, {"c": large}), sessions.open(NEG, {"c": 2 * large})
+        assert asked == ["open"] * 3
+        found = [
+            sessions.run(number, {"x": value})[0][-1]
+            for number, value in ((first, X), (second, X), (third, large), (fourth, large))
+        ]
+        assert found == [0, 3, 0, 1]
+        for _ in range(2):
+            with pytest.raises(CannotRunError, match="Protobuf|protobuf|parse"):
+                sessions.open(b"nothing", {})
+        assert asked.count("open") == 4
+    finally:
+        sessions.end()
+
+
+def test_the_process_forgets_the_oldest_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xoptim.trust.windows.sessions._KEPT", 1)
+    sessions = Sessions()
+    texts = [f"g (float[n] x) => (float[n] z) {{ z = {op}(x) }}" for op in ("Neg", "Abs", "Sin")]
+    try:
+        first, *others = (sessions.open(model(text), {}) for text in texts)
+        for number in others:
+            sessions.close(number)
+        last = sessions.open(NEG, {"c": X})
+        assert len(sessions._loaded) == 3  # one that is open, the last used one, the new one
+        assert np.array_equal(sessions.run(first, {"x": X})[0], -X)
+        assert np.array_equal(sessions.run(last, {"x": X})[0], 0 * X)
+        again = sessions.open(model(texts[1]), {})
+        assert np.array_equal(sessions.run(again, {"x": -X})[0], X)
+    finally:
+        sessions.end()
+
+
 @only_where_it_crashes
 def test_crash() -> None:
     sessions = Sessions()
@@ -69,7 +112,16 @@ def test_shared() -> None:
 def test_child() -> None:
     """The program of the other process, in this one."""
     requests = io.BytesIO()
-    for request in (("open", 1, NEG, {"c": X}, []), ("run", 1, {"x": X}), ("run", 2, {})):
+    for request in (
+        ("open", 1, b"key", NEG, {"c": X}, [], []),
+        ("run", b"key", 1, {"x": X}),
+        ("open", 2, b"key", None, {"c": 2 * X}, [1], []),
+        ("run", b"key", 2, {"x": X}),
+        ("run", b"key", None, {"x": X, "c": X}),
+        ("run", b"key", 1, {"x": X}),
+        ("open", 3, b"other", NEG, {}, [], [b"key"]),
+        ("run", b"key", None, {"x": X, "c": X}),
+    ):
         pickle.dump(request, requests)
     requests.seek(0)
     replies = io.BytesIO()
@@ -78,4 +130,11 @@ def test_child() -> None:
     assert pickle.load(replies) == (True, None)
     done, values = pickle.load(replies)
     assert done and np.array_equal(values[0], 0 * X)
-    assert pickle.load(replies)[0] is False
+    assert pickle.load(replies) == (True, None)  # the model is known, its constants are others
+    done, values = pickle.load(replies)
+    assert done and np.array_equal(values[0], X)
+    done, values = pickle.load(replies)
+    assert done and np.array_equal(values[0], 0 * X)
+    assert pickle.load(replies)[0] is False  # closed
+    assert pickle.load(replies) == (True, None)
+    assert pickle.load(replies)[0] is False  # dropped

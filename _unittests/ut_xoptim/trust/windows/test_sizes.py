@@ -40,6 +40,9 @@ def test_constraints() -> None:
     known = Constraints()
     known.add_at_least("a", 2)
     assert [s["a"] for s in tried("a", constraints=known)] == [2]
+    known.add_at_least("b+c", 1)
+    assert allowed({"a": 2, "b": 0, "c": 1}, known)
+    assert not allowed({"a": 2, "b": 0, "c": 0}, known)
 
 
 def test_solved_symbols_have_no_size_of_their_own() -> None:

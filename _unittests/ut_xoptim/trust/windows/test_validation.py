@@ -63,7 +63,8 @@ TWO = """g (float[n, 4] x) => (float[n, 4] z) {
 def test_certificate() -> None:
     found = sole(TWO, "TransposeTranspose")
     assert found.verdict == "right" and found.result == "a" and found.nodes[0] == 2
-    assert list(found.methods) == ["bits", "integers"] and found.draws >= 4
+    assert list(found.methods) == ["bits", "integers"]
+    assert found.draws == 3  # one by size: moves do not depend on the values
     assert [s["n"] for s in found.sizes] == [2, 1, 0]
     assert found.max_abs == 0 and found.chance is not None and found.chance < 1e-9
     assert "wrong with a probability below" in found.text()

@@ -8,7 +8,7 @@ installed:
 
 ::
 
-    python _doc/examples/write_kernel_table.py
+    python _doc/examples/tools/write_kernel_table.py
 
 The table of CUDA is shorter, and comes from the list of kernels that onnxruntime publishes
 (``docs/OperatorKernels.md``): it holds what rewrites write.

@@ -1,0 +1,106 @@
+"""
+Rewrites on a GPU
+=================
+
+This page shows what ``processor="CUDA"`` gives on a GPU NVIDIA H100, with onnxruntime-gpu 1.31.1. The script
+``_doc/examples/bench_cuda.py`` prepares the models on a machine with torch, then checks and measures them on a machine
+that may have neither torch nor network.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas
+
+DATA = Path("data")
+table = pandas.read_csv(DATA / "gpu.csv")
+table["kind"] = table["model"].str.split(".").str[0]
+
+# %%
+# Right or wrong
+# ++++++++++++++
+#
+# The script runs the test models of the rewrites before and after, on CUDA, and compares them with the CPU, without the
+# optimizations of onnxruntime. The first run found the defects of the second column. The rewrites now refuse these
+# cases, except the last two.
+#
+# .. list-table::
+#     :header-rows: 1
+#
+#     * - operator
+#       - what the kernel of CUDA does
+#     * - ``ComplexMul``, ``ComplexMulConj``
+#       - it multiplies every number by the first one of the other operand
+#     * - ``GemmaRotaryEmbedding``
+#       - it reads past the end of the keys when they have fewer heads than the queries
+#     * - ``Gelu`` of ``com.microsoft``
+#       - it refuses a scalar
+#     * - ``GroupQueryAttention``
+#       - it refuses a node that does not return the keys and values, and is slower than the products
+#     * - ``Attention``, with a mask or shared heads
+#       - it is slower than the products in float32
+#     * - ``FusedConv``
+#       - it is slower than Conv and Relu
+#     * - ``MultiHeadAttention``, ``RotaryEmbedding``
+#       - they fail on an empty batch or an empty sequence, where the original model gives an empty result
+#     * - ``SoftmaxGrad_13``
+#       - it only exists in the builds for training: the rewrite is in no set
+#
+# Latency of models
+# +++++++++++++++++
+#
+# The ratio is the time of the optimized model divided by the time of the original. onnxruntime optimizes both, inputs
+# and outputs stay on the device. The large models have four layers of width 768, a batch of 8 and 128 words, with
+# random weights; those of the corpus are smaller.
+
+SETS = ["default", "default+onnxruntime, CPU", "default+onnxruntime"]
+models = table[table["kind"] != "attention"].pivot_table("ratio", "model", "set")
+models = models.sort_index(ascending=False)
+fig, ax = plt.subplots(figsize=(8, 10))
+for i, name in enumerate(SETS):
+    places = [row + 0.27 * (1 - i) for row in range(len(models))]
+    label = name if "CPU" in name or name == "default" else f"{name}, CUDA"
+    ax.barh(places, models[name], height=0.27, label=label)
+ax.axvline(1, color="gray", linestyle="--")
+ax.set_yticks(range(len(models)), models.index, fontsize=8)
+ax.set(xlabel="time / time of the original", title="NVIDIA H100, onnxruntime 1.31.1")
+ax.legend(fontsize=8, loc="lower right")
+fig.tight_layout()
+
+# %%
+# Attention alone
+# +++++++++++++++
+#
+# One dot is an attention of ``bench_attention.py``: batch, queries and type vary. The dot is the lower quarter of five
+# blocks of runs. In five attentions in float16, three blocks of five took 13 to 37 ms instead of 0.04 ms, in both runs
+# of the script. The reason is not known, so check this with ``xoptim measure --processor CUDA`` on your model.
+
+attentions = table[table["kind"] == "attention"].copy()
+attentions["type"] = attentions["model"].str.split(".").str[1]
+attentions["case"] = attentions["model"].str.split(".").str[2]
+cuda = attentions[attentions["set"] == "default+onnxruntime"]
+cases = sorted(cuda["case"].unique(), reverse=True)
+fig, ax = plt.subplots(figsize=(7, 4))
+for kind, part in cuda.groupby("type"):
+    ax.scatter(part["low"], [cases.index(c) for c in part["case"]], label=kind, alpha=0.7)
+ax.axvline(1, color="gray", linestyle="--")
+ax.set_yticks(range(len(cases)), cases)
+ax.set(xlabel="time / time of the original", title="default+onnxruntime, CUDA")
+ax.legend()
+fig.tight_layout()
+
+# %%
+# Each rewrite
+# ++++++++++++
+#
+# ``xoptim tune --processor CUDA`` optimizes a model with and without a rewrite and runs both in turns. A dot is a model.
+# The means of the rewrites that have a speed gate are in ``xoptim/data/gates.csv``.
+
+gains = pandas.read_csv(DATA / "gpu_patterns.csv")
+names = sorted(gains["pattern"].unique(), reverse=True)
+fig, ax = plt.subplots(figsize=(8, 5))
+ax.scatter(gains["ratio"], [names.index(n) for n in gains["pattern"]], alpha=0.7)
+ax.axvline(1, color="gray", linestyle="--")
+ax.set_yticks(range(len(names)), names, fontsize=8)
+ax.set(xlabel="time with / time without")
+fig.tight_layout()
