@@ -195,3 +195,19 @@ def test_an_example_of_each_public_name() -> None:
     assert examples._source(xoptim.get_pattern("NotNot").__class__) == "", "a decorator made it"
     (line,) = filter(None, examples.example_lines("verify_models", verify_models))
     assert line == f"Example in :doc:`/{page.file}`."
+
+
+def test_peers_are_measured_in_one_command(tmp_path: Path) -> None:
+    """The benchmark is asked for one thread and for every tool of the table."""
+    collect = extension("collect")
+    (tmp_path / "compare.py").write_text(
+        "import os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['XBENCH_RESULTS'])\n"
+        "text = os.environ['XBENCH_ORT_THREADS'] + ' ' + os.environ['XBENCH_CACHE']\n"
+        "(folder / 'site-compare.csv').write_text(text + ' ' + ' '.join(sys.argv))\n",
+        encoding="utf-8",
+    )
+    written = collect.measured_peers(tmp_path, tmp_path / "cache" / "corpus", tmp_path)
+    said = written.read_text(encoding="utf-8")
+    assert said.startswith(f"1 {tmp_path / 'cache'} ")
+    assert f"--optimizers {','.join(collect.TOOLS)}" in said
