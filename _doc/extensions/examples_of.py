@@ -146,10 +146,18 @@ def users_of(name: str, obj: Any) -> list[str]:
         if not other.startswith("_") and value is not obj
         if inspect.isfunction(value) or inspect.isclass(value)
         if value.__module__ == module.__name__
-        if re.search(rf"\b{name}\b", inspect.getsource(value))
+        if re.search(rf"\b{name}\b", _source(value))
     ]
     found.sort(key=lambda v: (v.__module__ != own, not has_code(v)))
     return [f"{value.__module__}.{value.__name__}" for value in found]
+
+
+def _source(value: Any) -> str:
+    """The source of an object, empty for a class that a decorator made."""
+    try:
+        return inspect.getsource(value)
+    except (OSError, TypeError):
+        return ""
 
 
 def add_examples(

@@ -39,6 +39,8 @@ PAGES = (
     "api/xoptim",
     "help/how_it_compares",
 )
+#: milliseconds that a page may take on a loaded machine, the catalogue is large
+TIMEOUT = 120_000
 #: words that users search, and the page they are looking for
 SEARCHED = {
     "quickstart": "auto_tutorials/start/plot_01_quickstart.html",
@@ -74,7 +76,9 @@ def opened(width: int) -> Iterator[Any]:
         sys.exit("chromium is not installed: apt-get install chromium")
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+        page.set_default_timeout(TIMEOUT)
+        yield page
         browser.close()
 
 
@@ -112,7 +116,7 @@ def search(folder: Path, faults: list[str]) -> None:
             page.goto(f"{(folder / 'search.html').resolve().as_uri()}?q={word}")
             found = page.locator(f"#search-results li > a[href*='{target}']")
             try:
-                found.first.wait_for(timeout=60_000)
+                found.first.wait_for()
             except Exception as error:  # a timeout: the page is not among the results
                 faults.append(f"search: {word} does not find {target}, {type(error).__name__}")
 

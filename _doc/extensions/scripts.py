@@ -23,15 +23,18 @@ _SHOWN = re.compile(r"plt\.|\.plot|^drawn = ", re.M)
 _TELLING = re.compile(r"^\s*(@|class |def )|xoptim\.|to_onnx|Export|quantize|generate|check_")
 
 
-def telling_lines(script: str, count: int = 8, width: int = 34) -> list[str]:
+def telling_lines(script: str, count: int = 8, width: int = 26) -> list[str]:
     """The lines of a script that say what it is about.
 
     :param script: the script
     :param count: number of lines
     :param width: number of letters of a line
     """
-    lines = [line for line in script.split('"""', 2)[-1].splitlines() if _TELLING.search(line)]
-    lines = [line for line in lines if not line.startswith(("#", "import", "from"))]
+    code = script.split('"""', 2)[-1].splitlines()
+    code = [line for line in code if line and not line.startswith(("#", "import", "from"))]
+    # the lines that follow the first one that tells something, those of a text left out
+    first = next((i for i, line in enumerate(code) if _TELLING.search(line)), 0)
+    lines = [line for line in code[first:] if not line.lstrip().startswith('"')]
     return [line[: width - 1] + "…" if len(line) > width else line for line in lines[:count]]
 
 

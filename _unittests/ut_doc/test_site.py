@@ -151,11 +151,14 @@ def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
     scripts = extension("scripts", "matplotlib")
     folder = tmp_path / "scripts"
     folder.mkdir()
-    text = '"""\nTitle\n=====\n"""\n\nimport xoptim\n\nprint(xoptim.optimize("a.onnx"))\n'
+    text = '"""\nTitle\n=====\n"""\n\nimport xoptim\n\nx = 1\nxoptim.optimize("a.onnx")\nprint("a line that is too long")\n'
     (folder / "plot_a.py").write_text(text, encoding="utf-8")
     (folder / "plot_b.py").write_text(text + "drawn = {}\n", encoding="utf-8")
     scripts.add_thumbnails(tmp_path, folder)
-    assert scripts.telling_lines(text) == ['print(xoptim.optimize("a.onnx"))']
+    assert scripts.telling_lines(text) == [
+        'xoptim.optimize("a.onnx")',
+        'print("a line that is too…',
+    ]
     assert (tmp_path / scripts.THUMBNAILS / "plot_a.png").exists()
     named = [path.stem for path in folder.iterdir() if "thumbnail_path" in path.read_text("utf-8")]
     assert named == ["plot_a"]
@@ -189,5 +192,22 @@ def test_an_example_of_each_public_name() -> None:
     assert "broadcast_shapes(" in test.code
     assert "xoptim.trust.latency.compare_runs" in examples.users_of("Latency", Latency)
     assert examples.has_code(broadcast_shapes) == (">>>" in broadcast_shapes.__doc__)
+    assert examples._source(xoptim.get_pattern("NotNot").__class__) == "", "a decorator made it"
     (line,) = filter(None, examples.example_lines("verify_models", verify_models))
     assert line == f"Example in :doc:`/{page.file}`."
+
+
+def test_peers_are_measured_in_one_command(tmp_path: Path) -> None:
+    """The benchmark is asked for one thread and for every tool of the table."""
+    collect = extension("collect")
+    (tmp_path / "compare.py").write_text(
+        "import os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['XBENCH_RESULTS'])\n"
+        "text = os.environ['XBENCH_ORT_THREADS'] + ' ' + os.environ['XBENCH_CACHE']\n"
+        "(folder / 'site-compare.csv').write_text(text + ' ' + ' '.join(sys.argv))\n",
+        encoding="utf-8",
+    )
+    written = collect.measured_peers(tmp_path, tmp_path / "cache" / "corpus", tmp_path)
+    said = written.read_text(encoding="utf-8")
+    assert said.startswith(f"1 {tmp_path / 'cache'} ")
+    assert f"--optimizers {','.join(collect.TOOLS)}" in said
