@@ -54,7 +54,7 @@ def print_verification(report: VerificationReport, out: Console) -> None:
         rows.append((r.output, r.dtype, list(r.shape), *sizes, _place(r), r.reason))
     where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
     if report.draws > 1:
-        where = f"{report.draws} sets of inputs, the first {f'with {where}' if where else 'plain'}"
+        where = f"{report.draws} sets of inputs" + (f", the first with {where}" if where else "")
     elif where:
         where = f"with {where}"
     verdict = "same results" if report.ok else "results differ"

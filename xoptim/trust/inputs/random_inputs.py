@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from xbuilder.operators.op_traits import FLOATS
 DEFAULT_SIZES = (2, 3, 5, 4)
 #: sizes of the open dimensions and bounds of the integers, tried until the model accepts one
 _ATTEMPTS = ((None, 10), (None, 2), (None, 1), (4, 2), (16, 2), (32, 2), (64, 2), (224, 2))
+#: number of dimensions above which no sum of two of them is tried
+_MOST_SUMMED = 6
 #: lengths of a signal that models of sounds accept
 _LENGTHS = (4096, 16000)
 #: largest number of elements of an input, as more may not fit in memory
@@ -116,12 +119,23 @@ def candidate_sizes(
     for default, high in _ATTEMPTS:
         if default is None or not settled:
             yield complete_sizes(model, sizes, default), high
+    yield from ((chosen, 2) for chosen in _sums(model, sizes or {}))
     # two dimensions that have no name may have to be equal
     for default in () if settled else dict.fromkeys((*(sizes or {}).values(), 1)):
         yield complete_sizes(model, sizes, default), 2
     free = [name for name in lengths(model) if name not in (sizes or {})]
     for length in _LENGTHS if free else ():
         yield complete_sizes(model, {**dict.fromkeys(free, length), **(sizes or {})}, 1), 2
+
+
+def _sums(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Sizes where one dimension is the sum of two others: the mask of a decoder covers the tokens
+    of its cache and the new ones."""
+    chosen = complete_sizes(model, sizes)
+    for total in (n for n in chosen if n not in sizes and len(chosen) <= _MOST_SUMMED):
+        others = [name for name in chosen if name != total]
+        for first, second in itertools.combinations(others, 2):
+            yield {**chosen, total: chosen[first] + chosen[second]}
 
 
 def random_inputs(

@@ -126,3 +126,20 @@ def test_indices_take_every_position_and_special_ones() -> None:
     text = text.replace("y = Gather(w, x)", "y = Cast<to: int = 1>(x)")
     assert set(draw(text).sets[0].feeds["x"].tolist()) <= {*range(10), 49}
     assert 49 in draw(text).sets[0].feeds["x"]
+
+
+#: the mask of a decoder, as it is exported with a cache
+CACHE = (
+    HEAD
+    + """
+g (float[batch, new] x, float[batch, past] k, float[batch, total] mask)
+    => (float[batch, total] y) { c = Concat<axis = 1>(k, x) y = Add(c, mask) }
+"""
+)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"past": 7}, {"batch": 1, "new": 6}, {"total": 8}])
+def test_a_dimension_that_is_a_sum(sizes: dict[str, int]) -> None:
+    (only,) = draw(CACHE, sizes=sizes).sets
+    assert only.sizes["total"] == only.sizes["past"] + only.sizes["new"]
+    assert only.sizes.items() >= sizes.items()

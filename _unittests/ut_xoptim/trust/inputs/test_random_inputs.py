@@ -150,6 +150,14 @@ def test_dimensions_without_a_name_may_be_equal():
     assert all(chosen["x[0]"] == 3 for chosen in sizes)
 
 
+def test_no_sum_of_too_many_dimensions():
+    dims = "abcdefg"
+    for text, sums in ((dims[:6], True), (dims, False)):
+        model = model_with(f"float[{', '.join(text)}] x")
+        found = [chosen for chosen, _ in candidate_sizes(model, None)]
+        assert any(c["a"] == c["b"] + c["c"] for c in found) is sums
+
+
 def test_values_of_a_pool():
     model = model_with("int64[100] x, bool[50] b, float z")
     pools = {"x": range(50, 60), "b": [1], "z": [0.5]}
