@@ -55,7 +55,7 @@ def _sinh(g: GraphWriter, x: str) -> str:
     return g.op.Mul(g.op.Tanh(x), _cosh(g, x))
 
 
-def _log1p(g: GraphWriter, x: str) -> str:
+def log1p(g: GraphWriter, x: str) -> str:
     """x log(u) / (u - 1) with u = 1 + x, rounded; its error vanishes in the quotient."""
     one = f64(1)
     u = g.op.Add(x, one)
@@ -82,7 +82,7 @@ def _asinh(g: GraphWriter, x: str) -> str:
     small = g.op.Where(large, one, size)
     square = g.op.Mul(small, small)
     rest = g.op.Div(square, g.op.Add(g.op.Sqrt(g.op.Add(square, one)), one))
-    found = _log1p(g, g.op.Add(small, rest))
+    found = log1p(g, g.op.Add(small, rest))
     return _signed(g, g.op.Where(large, _log_double(g, size), found), x)
 
 
@@ -91,7 +91,7 @@ def _acosh(g: GraphWriter, x: str) -> str:
     large = g.op.Greater(x, f64(_LARGE))
     t = g.op.Sub(g.op.Where(large, f64(1), x), f64(1))
     root = g.op.Sqrt(g.op.Mul(t, g.op.Add(t, f64(2))))
-    found = _log1p(g, g.op.Add(t, root))
+    found = log1p(g, g.op.Add(t, root))
     found = g.op.Where(g.op.Less(x, f64(1)), f64(math.nan), found)
     return g.op.Where(large, _log_double(g, x), found)
 
@@ -104,7 +104,7 @@ def _atanh(g: GraphWriter, x: str) -> str:
     """log1p(2 |x| / (1 - |x|)) / 2."""
     size = g.op.Abs(x)
     ratio = g.op.Div(g.op.Add(size, size), g.op.Sub(f64(1), size))
-    return _signed(g, g.op.Mul(_log1p(g, ratio), f64(0.5)), x)
+    return _signed(g, g.op.Mul(log1p(g, ratio), f64(0.5)), x)
 
 
 _FUNCTIONS: dict[str, Callable[[GraphWriter, str], str]] = {

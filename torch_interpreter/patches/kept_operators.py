@@ -27,12 +27,6 @@ _TRANSFORMER: Any = importlib.import_module("torch.nn.modules.transformer")
 _FUNCTIONS: Any = torch.nn.functional
 _SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
 _UNTYPED: Any = torch
-#: torch has no shapes for these operators, which return a tensor like the first one and a mask
-_MASKED = (
-    "fake_quantize_per_tensor_affine_cachemask",
-    "fake_quantize_per_channel_affine_cachemask",
-    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
-)
 _LIBRARY: Any = _UNTYPED.library.Library("aten", "IMPL", "Meta")
 
 
@@ -40,9 +34,43 @@ def _tensor_and_mask(x: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tens
     return torch.empty_like(x), torch.empty_like(x, dtype=torch.bool)
 
 
-for _name in _MASKED:
+def _counts(x: torch.Tensor, bins: Sequence[int], **_: Any) -> torch.Tensor:
+    return x.new_empty(bins)
+
+
+def _counts_and_edges(x: torch.Tensor, bins: int = 100, **_: Any) -> list[torch.Tensor]:
+    return [x.new_empty(bins), x.new_empty(bins + 1)]
+
+
+def _counts_between(x: torch.Tensor, bins: Any, **_: Any) -> Any:
+    edges = [bins] if isinstance(bins, torch.Tensor) else bins
+    counts = x.new_empty([e.shape[0] - 1 for e in edges])
+    return [counts, torch.empty_like(bins)] if isinstance(bins, torch.Tensor) else counts
+
+
+def _edges(x: torch.Tensor, bins: Sequence[int], **_: Any) -> list[torch.Tensor]:
+    return [x.new_empty(count + 1) for count in bins]
+
+
+def _reflectors(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(x), x.new_empty((*x.shape[:-2], min(x.shape[-2:])))
+
+
+#: the shapes of the results of operators whose shapes torch only knows by running them
+_SHAPES: dict[str, Callable[..., Any]] = {
+    "fake_quantize_per_tensor_affine_cachemask": _tensor_and_mask,
+    "fake_quantize_per_channel_affine_cachemask": _tensor_and_mask,
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": _tensor_and_mask,
+    "geqrf": _reflectors,
+    "histogram.bin_ct": _counts_and_edges,
+    "histogram.bins_tensor": _counts_between,
+    "_histogramdd_bin_edges": _edges,
+    "_histogramdd_from_bin_cts": _counts,
+    "_histogramdd_from_bin_tensors": _counts_between,
+}
+for _name, _shapes in _SHAPES.items():
     if not _UNTYPED._C._dispatch_has_kernel_for_dispatch_key(f"aten::{_name}", "Meta"):
-        _LIBRARY.impl(_name, _tensor_and_mask)
+        _LIBRARY.impl(_name, _shapes)
 
 
 def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any:

@@ -17,6 +17,11 @@ from .attributes import patched
 
 _UNTYPED: Any = torch.library
 _LIBRARY: Any = _UNTYPED.Library("torch_interpreter", "FRAGMENT")
+_FUNCTIONS: tuple[tuple[Any, str], ...] = (
+    (torch, "squeeze"),
+    (torch.Tensor, "squeeze"),
+    (torch, "squeeze_copy"),
+)
 
 
 def _without(x: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
@@ -60,6 +65,6 @@ def _kept(original: Callable[..., Any]) -> Callable[..., Any]:
 def remove_dynamic_ones() -> Iterator[None]:
     """Makes ``squeeze`` remove the dynamic dimensions equal to 1 in this context."""
     with contextlib.ExitStack() as stack:
-        for owner in (torch, torch.Tensor):
-            stack.enter_context(patched(owner, {"squeeze": _kept(owner.squeeze)}))
+        for owner, name in _FUNCTIONS:
+            stack.enter_context(patched(owner, {name: _kept(getattr(owner, name))}))
         yield

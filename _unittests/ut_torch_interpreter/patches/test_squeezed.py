@@ -19,6 +19,7 @@ SQUEEZES = {
     "negative": lambda x: x.squeeze(-2),
     "named": lambda x: x.squeeze(dim=0) * 2,
     "function": lambda x: torch.squeeze(x, 0),
+    "copy": lambda x: torch.squeeze_copy(x, 0),
     "all": lambda x: x.squeeze(),
     "several": lambda x: x.squeeze((0, 1)),
     "two arguments": lambda x: x[None].squeeze(0, 1),
