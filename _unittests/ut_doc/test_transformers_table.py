@@ -133,6 +133,14 @@ def test_a_family_that_takes_too_long(bench: Any, monkeypatch: pytest.MonkeyPatc
     assert (row["status"], row["cause"]) == ("export", "longer than 1 s")
 
 
+def test_a_process_that_waits(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It used no time of the processor: the row does not say that it needs much."""
+    monkeypatch.setattr("tools.table_rows._WAIT", 2)
+    monkeypatch.setattr(bench, "row_of", lambda *_: time.sleep(60))
+    row = bench.limited(1, "llama", "causal", "ours")
+    assert row["cause"] == "no result after 2 s on a machine that may be busy"
+
+
 def test_a_process_that_ends(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "row_of", lambda *_: os._exit(3))
     row = bench.limited(1, "llama", "causal", "ours")

@@ -135,6 +135,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rf_detr": {"num_queries": 8},
     "rt_detr": QUERIES,
     "rt_detr_v2": QUERIES,
+    "cpmant": {"use_cache": False},
     "d_fine": QUERIES,
     "deimv2": QUERIES,
     "pp_doclayout_v2": QUERIES,

@@ -56,8 +56,10 @@ def row_within(limit: float, row_of: Callable[..., dict[str, Any]], *way: str) -
     waits = process.is_alive()
     process.kill()
     process.join()
+    if row is None and waits:
+        return f"no result after {_WAIT * limit:.0f} s on a machine that may be busy"
     if row is None:
-        is_long = waits or process.exitcode == -signal.SIGXCPU
+        is_long = process.exitcode == -signal.SIGXCPU
         row = f"longer than {limit:.0f} s" if is_long else "the process ended"
     return row
 
