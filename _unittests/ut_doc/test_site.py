@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -211,3 +212,88 @@ def test_peers_are_measured_in_one_command(tmp_path: Path) -> None:
     said = written.read_text(encoding="utf-8")
     assert said.startswith(f"1 {tmp_path / 'cache'} ")
     assert f"--optimizers {','.join(collect.TOOLS)}" in said
+
+
+def profiled(name: str, op_type: str, duration: int, shapes: list[Any]) -> dict[str, Any]:
+    *inputs, output = [{"float": shape} for shape in shapes]
+    args = {"op_name": op_type, "input_type_shape": inputs, "output_type_shape": [output]}
+    return {"name": f"{name}_kernel_time", "dur": duration, "args": args}
+
+
+def test_the_roofline_knows_the_bounds_of_nodes() -> None:
+    roofline = extension("roofline", "numpy")
+    machine = roofline.Machine(1e6, {1 << 12: 1e6, 1 << 20: 1e5})
+    assert machine.seconds_to_move(1000) == 1e-3
+    assert machine.seconds_to_move(1 << 22) == (1 << 22) / 1e5
+    model = roofline.named(
+        onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        agraph (float[10, 10] x, bool c, int64[1] i) => (float[10, 10] z) {
+            y = MatMul (x, x)
+            z = If (c) <
+                then_branch = t () => (float[10, 10] u) { u = Relu (y) },
+                else_branch = e () => (float[100] v) { v = Reshape (y, i) }
+            >
+        }""")
+    )
+    assert [node.name for node in roofline._nodes(model.graph)] == [
+        "n0_MatMul",
+        "n1_If",
+        "n1_If_0_Relu",
+        "n1_If_0_Reshape",
+    ]
+    matrix = [10, 10]
+    events = [
+        profiled("n0_MatMul", "MatMul", 3000, [matrix] * 3),
+        profiled("n1_If", "If", 5000, [matrix] * 2),
+        profiled("n1_If_0_Relu", "Relu", 900, [matrix] * 2),
+        profiled("n1_If_0_Reshape", "Reshape", 10, [matrix, [1], [100]]),
+        profiled("unknown", "Gather", 900, [[1000, 10], [1], [1, 10]]),
+    ]
+    events += [{**event, "dur": event["dur"] - 500} for event in events if event["dur"] > 500]
+    events.append(profiled("n1_If_0_Reshape", "Reshape", 20, [matrix, [1], [100]]))
+    shares = roofline.shares_of(events, model.graph, 2, machine)
+    assert list(shares) == ["MatMul", "Relu", "Reshape", "Gather"], "an If takes what its body does"
+    assert (shares["MatMul"].count, shares["MatMul"].ms) == (1, 2.5)
+    assert shares["MatMul"].products == pytest.approx(2.0)
+    assert shares["MatMul"].over == pytest.approx(0.5)
+    assert shares["Relu"].traffic == pytest.approx(0.8) and not shares["Relu"].products
+    assert (shares["Reshape"].ms, shares["Reshape"].traffic) == (0.01, 0)
+    assert shares["Gather"].traffic == pytest.approx(0.08), "it does not read the whole table"
+
+
+def test_the_roofline_knows_the_weights_that_a_kernel_packs() -> None:
+    """A profile does not have the shape of a weight whose kernel keeps another layout."""
+    roofline = extension("roofline", "numpy")
+    node = onnx.helper.make_node("Attention", ["x", "w", "b"], ["y"], domain="com.microsoft")
+    weights = {"w": (4, (6, 18)), "b": (4, (18,))}
+    args = profiled("a", "Attention", 1, [[1, 2, 6], [18], [1, 2, 6]])["args"]
+    seconds = roofline.bounds(node, args, roofline.Machine(1e6, {1 << 20: 1e9}), weights)
+    assert seconds == (pytest.approx(2 * (2 * 6 * 18 + 2 * 2 * 12) / 1e6), 0.0)
+
+
+def test_the_roofline_of_a_model(tmp_path: Path) -> None:
+    roofline = extension("roofline", "numpy")
+    onnx.save(
+        onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        agraph (float[64, 64] x) => (float[64, 64] y) <float one = {1}> {
+            a = Mul (x, one)
+            p = MatMul (a, x)
+            y = Softmax (p)
+        }"""),
+        tmp_path / "model.onnx",
+    )
+    np.savez(tmp_path / "in0.npz", x=np.ones((64, 64), np.float32))
+    machine = roofline.Machine(1e9, {1 << 20: 1e9})
+    found = roofline.measure("group/small", tmp_path / "model.onnx", machine, 0.002)
+    assert found.row["model"] == "group/small" and found.row["nodes"] == 2
+    assert {row["operator"] for row in roofline.operators(found)} == {"MatMul", "Softmax"}
+    assert found.shares["MatMul"].products == pytest.approx(2 * 64**3 / 1e6)
+    assert found.shares["Softmax"].traffic == pytest.approx(2 * 4 * 64**2 / 1e6)
+    assert (
+        0
+        < found.row["ours_ms"]
+        == pytest.approx(found.row["original_ms"] * found.row["ratio"], abs=0.01)
+    )
+    assert roofline._copy_speed(1 << 16, 0.001) > 0 and roofline._product_speed(8, 0.001) > 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Dim, Shape, add, ceildiv, evaluate, mul, prod, symbols
+from xbuilder.dims import Dim, Shape, add, ceildiv, evaluate, floordiv, mul, prod, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
@@ -76,6 +76,18 @@ def _attention(node: NodeProto, inputs: Shapes, outputs: Shapes) -> Dim | None:
     return prod([2, *query, keys])
 
 
+def _packed_attention(node: NodeProto, inputs: Shapes, outputs: Shapes) -> Dim | None:
+    """One product gives queries, keys and values, side by side; then those of the attention."""
+    x, weights = inputs[:2]
+    present = outputs[1] if len(outputs) > 1 else None
+    if x is None or weights is None or len(x) != 3 or len(weights) != 2:
+        return None
+    keys = x[1] if present is None or len(present) != 5 else present[3]
+    queries, _, values = _option(node, "qkv_hidden_sizes", [floordiv(weights[1], 3)] * 3)
+    attended = mul(prod([*x[:2], keys]), add(queries, values))
+    return add(prod([*x, weights[1]]), attended)
+
+
 def _einsum(node: NodeProto, inputs: Shapes, outputs: Shapes) -> Dim | None:
     """The product of the sizes of all its letters, as one loop."""
     equation = str(_option(node, "equation", "")).replace(" ", "")
@@ -111,6 +123,7 @@ _COUNTS: dict[tuple[str, str], Count] = {
     ("", "Conv"): _conv(1),
     ("", "ConvInteger"): _conv(1),
     ("", "DeformConv"): _conv(1),
+    ("com.microsoft.nchwc", "Conv"): _conv(1),
     ("", "QLinearConv"): _conv(3),
     (_MS, "QLinearConv"): _conv(3),
     (_MS, "FusedConv"): _conv(1),
@@ -118,6 +131,7 @@ _COUNTS: dict[tuple[str, str], Count] = {
     ("", "ConvTranspose"): _conv_transpose,
     **dict.fromkeys([("", op) for op in ("LSTM", "GRU", "RNN")], _recurrent),
     ("", "Attention"): _attention,
+    **dict.fromkeys([(_MS, "Attention"), (_MS, "QAttention")], _packed_attention),
     (_MS, "MultiHeadAttention"): _attention,
     (_MS, "GroupQueryAttention"): _attention,
     ("", "Einsum"): _einsum,
@@ -182,17 +196,34 @@ def costs_of(graph: Graph, sizes: Mapping[str, int] | None = None) -> Costs:
         name = node.op_type if not main_domain(node.domain) else f"{node.domain}.{node.op_type}"
         if any(subgraphs_of(node)):
             found.uncounted[name] += 1
-        count = _COUNTS.get((main_domain(node.domain), node.op_type))
-        if count is None:
-            continue
         inputs, outputs = ([_shape(graph, n) for n in names] for names in (node.input, node.output))
-        number = count(node, inputs, outputs)
+        number = operations_of(node, inputs, outputs)
         if number is None:
             found.uncounted[name] += 1
-        else:
-            found.operations[name] = add(found.operations.get(name, 0), mul(2, number))
+        elif (main_domain(node.domain), node.op_type) in _COUNTS:
+            found.operations[name] = add(found.operations.get(name, 0), number)
     _add_peak(graph, found)
     return found
+
+
+def operations_of(node: NodeProto, inputs: Shapes, outputs: Shapes) -> Dim | None:
+    """The multiplications and additions of the products of one node, 0 if it computes none.
+
+    :param node: a node
+    :param inputs: the shapes of its inputs
+    :param outputs: the shapes of its outputs
+    :return: a number or a formula of the dimensions, None if a shape is missing
+
+    ::
+
+        node = oh.make_node("MatMul", ["x", "w"], ["y"])
+        assert operations_of(node, [(2, 3), (3, 4)], [(2, 4)]) == 48
+    """
+    count = _COUNTS.get((main_domain(node.domain), node.op_type))
+    if count is None:
+        return 0
+    number = count(node, inputs, outputs)
+    return None if number is None else mul(2, number)
 
 
 def _shape(graph: Graph, name: str) -> Shape | None:

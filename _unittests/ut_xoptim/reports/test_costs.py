@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import prove_equal
-from xoptim.reports.costs import Costs, costs_of
+from xoptim.reports.costs import Costs, costs_of, operations_of
 from xoptim.testing import model_from_text
 
 MS = '<ir_version: 8, opset_import: ["" : 23, "com.microsoft" : 1]> '
@@ -60,6 +61,18 @@ COUNTED = {
         {},
         "64*b*s*t",
     ),
+    "packed Attention": (
+        f"""{MS} g (float[b, s, 12] x) => (float[b, s, 16] y)
+        {{ y = com.microsoft.Attention<num_heads = 2>(x, w, c) }}""",
+        {"w": (12, 48), "c": (48,)},
+        "1152*b*s + 64*b*s**2",
+    ),
+    "packed Attention with sizes": (
+        f"""{MS} g (float[b, s, 12] x) => (float[b, s, 16] y)
+        {{ y = com.microsoft.Attention<num_heads = 2, qkv_hidden_sizes = [8, 8, 16]>(x, w, c) }}""",
+        {"w": (12, 32), "c": (32,)},
+        "768*b*s + 48*b*s**2",
+    ),
     "Relu": ("g (float[b, 3] x) => (float[b, 3] y) { y = Relu(x) }", {}, 0),
 }
 CHAIN = """g (float[b, 8] x) => (float[b, 8] y)
@@ -86,6 +99,17 @@ def test_sum_and_values():
     assert found.operations == {"MatMul": "256*b", "Gemm": "128*b"}
     assert (found.total, found.at(found.total)) == ("384*b", 1152)
     assert costs(CHAIN, {"w": (8, 8)}).at("b") is None
+
+
+def test_a_node_alone():
+    node = oh.make_node("MatMul", ["x", "w"], ["y"])
+    assert operations_of(node, [(2, 3), (3, 4)], [(2, 4)]) == 48
+    assert operations_of(node, [None, (3, 4)], [(2, 4)]) is None
+    assert operations_of(oh.make_node("Relu", ["x"], ["y"]), [(2,)], [(2,)]) == 0
+    packed = oh.make_node("Attention", ["x", "w", "", "", "p"], ["y", "q"], domain="com.microsoft")
+    shapes = [(1, 2, 6), (6, 18), None, None, (2, 1, 3, 4, 2)]
+    assert operations_of(packed, shapes, [(1, 2, 6), (2, 1, 3, 6, 2)]) == 2 * (2 * 6 * 18 + 144)
+    assert operations_of(packed, [None, (6, 18)], [None]) is None
 
 
 def test_peak():
