@@ -94,9 +94,11 @@ def pages_by_name() -> dict[str, list[Use]]:
         if page.startswith(("auto_", "api/", "changes/")):
             continue
         blocks = _BLOCK.findall(path.read_text(encoding="utf-8"))
-        tree = ast.parse("\n".join(map(textwrap.dedent, blocks)))
-        imported = _imported(tree)
-        for module, name in imported.values():
+        try:
+            tree = ast.parse("\n".join(map(textwrap.dedent, blocks)))
+        except SyntaxError:  # a part of a program
+            continue
+        for module, name in _imported(tree).values():
             found.setdefault(name, []).append(Use(page, "", module))
     return found
 
