@@ -45,8 +45,8 @@ def read_families(path: Path) -> Families:
 
 
 def counts(families: Families) -> list[list[str]]:
-    """How many families of each kind are in each state, for this project and each exporter that measured some:
-    lists of cells, the first one is the header.
+    """How many families of each kind are in each state, for this project and each exporter that
+    measured some: lists of cells, the first one is the header.
 
     :param families: the rows by family and exporter
     """
