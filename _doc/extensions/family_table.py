@@ -45,8 +45,8 @@ def read_families(path: Path) -> Families:
 
 
 def counts(families: Families) -> list[list[str]]:
-    """How many families of each kind are in each state, for each exporter that measured some:
-    lists of cells, the first one is the header.
+    """How many families of each kind are in each state, for this project and each exporter that
+    measured some: lists of cells, the first one is the header.
 
     :param families: the rows by family and exporter
     """
@@ -59,7 +59,7 @@ def counts(families: Families) -> list[list[str]]:
                 for rows in families.values()
                 if kind in ("all", rows["ours"]["kind"])
             )
-            if set(states) != {MISSING}:
+            if exporter == "ours" or set(states) != {MISSING}:
                 numbers = [states.total(), *(states[state] for state in STATES)]
                 found.append([kind, exporter, *map(str, numbers)])
     return found
