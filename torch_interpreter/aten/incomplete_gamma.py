@@ -16,7 +16,7 @@ from onnx import TensorProto, parser
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten
 from .doubles import log1p
-from .operands import cast, f64, float_type, same_type
+from .operands import cast, f64, float_type
 from .special import horner, lgamma
 from .view import broadcast_tensors
 
@@ -77,7 +77,7 @@ def _loop(g: GraphWriter, text: str, states: list[str], a: str, x: str = "") -> 
     outer = {"outer_a": a, "outer_x": x}
     for node in body.node:
         node.input[:] = [outer.get(name, name) for name in node.input]
-    return several(g, "Loop", len(states), _MOST, np.array(True), *states, body=body)
+    return list(several(g, "Loop", len(states), _MOST, np.array(True), *states, body=body))
 
 
 def _factor(g: GraphWriter, a: str, x: str) -> str:
@@ -119,7 +119,7 @@ def _lower_and_upper(g: GraphWriter, a: str, x: str) -> tuple[str, str]:
 def _regularized(upper: bool) -> Callable[[GraphWriter, str, str], str]:
     def convert(g: GraphWriter, a: str, x: str) -> str:
         itype = float_type(g, a, x)
-        order, value = broadcast_tensors(g, [cast(g, v, DOUBLE) for v in same_type(g, a, x)])
+        order, value = broadcast_tensors(g, [cast(g, v, DOUBLE) for v in (a, x)])
         zero, one, nan = f64(0), f64(1), f64(math.nan)
         start, end = f64(float(upper)), f64(1 - float(upper))
         known = g.op.And(g.op.GreaterOrEqual(order, zero), g.op.GreaterOrEqual(value, zero))

@@ -18,7 +18,7 @@ from .operands import cast, f64, same_type
 
 DOUBLE = TensorProto.DOUBLE
 #: the precision, the exponent of the smallest number, the highest number
-_FLOATS = {
+_FLOATS: dict[int, tuple[int, int, float]] = {
     TensorProto.FLOAT: (24, -149, float(np.finfo(np.float32).max)),
     TensorProto.BFLOAT16: (8, -133, (2 - 2.0**-7) * 2.0**127),
 }

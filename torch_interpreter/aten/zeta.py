@@ -81,11 +81,11 @@ def _first_terms(g: GraphWriter, x: str, q: str) -> list[str]:
     for node in body.node:
         node.input[:] = [minus if name == "outer_x" else name for name in node.input]
     none = g.op.Mul(x, f64(0))
-    return several(g, "Loop", 2, None, np.array(True), none, q, body=body)
+    return list(several(g, "Loop", 2, None, np.array(True), none, q, body=body))
 
 
 def _rest(g: GraphWriter, x: str, place: str) -> str:
-    """What the formula of Euler and Maclaurin adds, 0 where its factors overflow."""
+    """The terms of Euler and Maclaurin, 0 where their factors overflow."""
     power = g.op.Pow(place, g.op.Neg(x))
     half = g.op.Add(g.op.Div(place, g.op.Sub(x, f64(1))), f64(0.5))
     found = g.op.Mul(power, half)
