@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnx.helper as oh
-from onnx import ModelProto, TensorProto, TypeProto
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
+from xbuilder.nodes.attributes import find_attribute
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.runtimes.sessions import plain_session
 
@@ -207,6 +208,13 @@ def _check_domains(model: ModelProto) -> None:
         raise CannotRunError("the reference evaluator only knows the operators of onnx")
     if any(n.op_type in _OPTIONALS for n in nodes):
         raise CannotRunError("the reference evaluator takes an optional for a list")
+    if any(n.op_type == "ConvTranspose" and len(n.input) > 2 and _in_groups(n) for n in nodes):
+        raise CannotRunError("the reference evaluator adds the bias of the first group to others")
+
+
+def _in_groups(node: NodeProto) -> bool:
+    group = find_attribute(node, "group")
+    return group is not None and (group.i > 1 or bool(group.ref_attr_name))
 
 
 def _is_plain(kind: TypeProto, wide: bool) -> bool:

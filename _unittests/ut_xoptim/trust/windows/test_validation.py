@@ -209,3 +209,16 @@ def test_verifies_checks_bodies() -> None:
     engine = optimizer_of(text, [CEIL], verifies=True, recursive=True)
     with pytest.raises(WrongRewriteError, match="'p'"):
         engine.optimize()
+
+
+def test_biases_of_groups() -> None:
+    """The reference evaluator of onnx adds the bias of the first group to the others: a ConvTranspose
+    with groups and a bias is not compared there."""
+    certificate = sole(
+        """g (float[a, 2, b, c] x) => (float[a, 2, b, c] y) <
+        float[2, 1, 1, 1] w = {0.3, -0.4}, float[2] s = {0.5, 0.7}, float[2] t = {1, 2},
+        float[2] m = {1, 0.9}, float[2] v = {0.6, 0.9}> {
+            d = ConvTranspose<group = 2>(x, w) y = BatchNormalization(d, s, t, m, v) }""",
+        "ConvAffine",
+    )
+    assert certificate.verdict == "right", certificate.reason
