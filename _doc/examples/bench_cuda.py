@@ -51,6 +51,7 @@ from xbuilder.runtimes.sessions import providers_of
 from xbuilder.tensors.closeness import ATOL, Criterion
 from xoptim.trust.inputs.draws import accepted_inputs
 from xoptim.trust.latency import clock_of, compare_sessions, fast_session
+from xoptim.trust.sessions.session_child import open_session
 from xoptim.trust.tuning import Tuning, measure_rows, summary, tune
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,24 +141,32 @@ def _in_half(model: onnx.ModelProto) -> onnx.ModelProto:
     return half
 
 
-def plain(content: bytes, processor: str, fallback: bool = True) -> Any:
-    """A session without the optimizations of onnxruntime, that multiplies float32 as they are.
+def plain(content: bytes, processor: str) -> Any:
+    """A session that runs a model as it is written.
+
+    :param content: the model
+    :param processor: what runs it; the CPU runs the nodes that CUDA has no kernel for
+    """
+    return open_session(content, providers_of(processor))
+
+
+def left_to_cpu(content: bytes, processor: str) -> str:
+    """Why onnxruntime does not run every node of a model on a processor, empty if it does.
 
     :param content: the model
     :param processor: what runs it
-    :param fallback: the CPU may run some nodes
     """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    if not fallback:
-        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-    providers: list[Any] = providers_of(processor)[: None if fallback else 1]
-    if processor == "CUDA":
-        providers[0] = (providers[0], {"use_tf32": "0"})
-    return onnxruntime.InferenceSession(content, options, providers=providers)
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    try:
+        onnxruntime.InferenceSession(content, options, providers=providers_of(processor)[:1])
+    except Exception as e:
+        return _first_line(e)
+    return ""
 
 
 def largest_gap(
@@ -192,15 +201,13 @@ def checks(path: Path, processor: str) -> Iterator[dict[str, Any]]:
         except Exception as e:
             noisy, row["reason"] = expected, f"original: {_first_line(e)}"
         try:
-            session = plain(after, processor, fallback=False)
+            session = plain(after, processor)
         except Exception as e:
-            row["reason"] = _first_line(e)
-            try:
-                session = plain(after, processor)
-            except Exception as other:
-                yield {**row, "state": "does not load", "reason": _first_line(other)}
-                continue
-            row["partly_on_cpu"] = True
+            yield {**row, "state": "does not load", "reason": _first_line(e)}
+            continue
+        reason = left_to_cpu(after, processor)
+        if reason:
+            row |= {"reason": reason, "partly_on_cpu": True}
         try:
             ok, gap = largest_gap(expected, session.run(None, feeds), noisy, atol)
         except Exception as e:
