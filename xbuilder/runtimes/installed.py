@@ -36,6 +36,7 @@ Row: TypeAlias = "tuple[int, int | None, dict[str, str]]"
 _KEPT_DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
 
 
+@cache
 def installed_version() -> str:
     """Version of onnxruntime, empty if it is not installed. When several distributions provide it,
     the one that Python imports."""

@@ -165,8 +165,8 @@ def test_two_distributions(monkeypatch, tmp_path):
         return both[name]
 
     monkeypatch.setattr(installed, "distribution", find)
-    assert installed_version() == "1.31.1"
+    assert installed_version.__wrapped__() == "1.31.1"
     del both["onnxruntime-gpu"]
-    assert installed_version() == "1.30.0"
+    assert installed_version.__wrapped__() == "1.30.0"
     both.clear()
-    assert installed_version() == ""
+    assert installed_version.__wrapped__() == ""
