@@ -98,6 +98,15 @@ def gpu_features() -> str:
     return f"sm_{capability.strip().replace('.', '')} {name.strip()}"
 
 
+def measured_features(processor: str, target: str) -> str:
+    """The features that measures made on a processor are known by.
+
+    :param processor: `"CPU"` or `"CUDA"`
+    :param target: processors the model is meant for, which may name a kind of CPU
+    """
+    return gpu_features() if processor == "CUDA" else cpu_features(target)
+
+
 def _description(path: Path = Path("/proc/cpuinfo")) -> str:
     """The system's description of the processor. Linux has it in a file."""
     try:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.processors import VENDORS, cpu_features, gpu_features
+from xbuilder.runtimes.processors import VENDORS, measured_features
 
 #: the measures that come with the package
 GATES = Path(__file__).resolve().parents[1] / "data" / "gates.csv"
@@ -95,8 +95,7 @@ def find_speed_gate(pattern: str, processor: str, target: str) -> SpeedGate | No
     :param target: processors the model is meant for, the value of option `processor`
     :return: None if nothing was measured
     """
-    version = installed_version()
-    features = gpu_features() if processor == "CUDA" else cpu_features(target)
+    version, features = installed_version(), measured_features(processor, target)
     return closest_gate(read_gates(), pattern, processor, version, features)
 
 

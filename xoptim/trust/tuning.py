@@ -15,7 +15,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.processors import gpu_features, processor_features
+from xbuilder.runtimes.processors import measured_features
 from xbuilder.runtimes.sessions import providers_of
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
@@ -246,15 +246,11 @@ def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[SpeedGa
     for row in measures:
         if row.ok:
             ratios[row.pattern].append(row.ratio)
-    version, features = installed_version(), _features(processor)
+    version, features = installed_version(), measured_features(processor, processor)
     return [
         SpeedGate(name, processor, version, features, math.exp(sum(map(math.log, r)) / len(r)))
         for name, r in ratios.items()
     ]
-
-
-def _features(processor: str) -> str:
-    return gpu_features() if processor == "CUDA" else processor_features()
 
 
 def measure_rows(measures: Iterable[Measure], processor: str = "CPU") -> list[dict[str, Any]]:
@@ -263,7 +259,7 @@ def measure_rows(measures: Iterable[Measure], processor: str = "CPU") -> list[di
     :param measures: the measures
     :param processor: the processor that ran the models, `"CPU"` or `"CUDA"`
     """
-    version, features = installed_version(), _features(processor)
+    version, features = installed_version(), measured_features(processor, processor)
     return [
         {
             **asdict(m),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from xbuilder.errors import OptionError
+from xbuilder.runtimes import processors
 from xbuilder.runtimes.processors import PROVIDERS
 from xoptim import get_pattern_list
 from xoptim.catalogue import speed_gates
@@ -94,7 +95,7 @@ def test_a_gpu(monkeypatch):
     ]
     monkeypatch.setattr(speed_gates, "read_gates", lambda: rows)
     for features, kept in (("sm_90 NVIDIA H200", True), ("sm_80 NVIDIA A100", False)):
-        monkeypatch.setattr(speed_gates, "gpu_features", lambda found=features: found)
+        monkeypatch.setattr(processors, "gpu_features", lambda found=features: found)
         measured = find_speed_gate.__wrapped__("P", "CUDA", "CUDA")
         assert measured is not None and measured.kept is kept
 

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from xbuilder.errors import OptionError
+from xbuilder.runtimes import processors
 from xbuilder.runtimes.processors import processor_features
 from xoptim.catalogue import speed_gated as gated
 from xoptim.catalogue.rewrite_function import rewrite
@@ -162,7 +163,7 @@ def test_on_cuda(model, monkeypatch):
     monkeypatch.setattr(tuning, "providers_of", lambda processor: ["CPUExecutionProvider"])
     monkeypatch.setattr(tuning, "fast_session", session)
     monkeypatch.setattr(tuning, "compare_sessions", compare)
-    monkeypatch.setattr(tuning, "gpu_features", lambda: "sm_90 NVIDIA H100")
+    monkeypatch.setattr(processors, "gpu_features", lambda: "sm_90 NVIDIA H100")
     rows = tune([model], Tuning("SkipLayerNormalization", threads=(1,), processor="CUDA"))
     assert [r.ok for r in rows] == [True] * len(rows) and rows
     assert {processor for _, processor in sessions} == {"CUDA"}
