@@ -18,6 +18,7 @@ then writes, as it goes and within ``--seconds``:
 * ``checks.csv``: each test model before and after its rewrite, on CUDA, beside the CPU;
 * ``latency.csv``: each model optimized with several sets, right or not, and its time over the time
   of the original, inputs and outputs on the device;
+* ``plans.csv``: attention in float16 at lengths already seen and new, with and without cuDNN;
 * ``tune.csv`` and ``gates.csv``: the time that each rewrite saves on some of these models, in the
   form of ``xoptim/data/gates.csv``.
 """
@@ -42,6 +43,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+from tools.attention_plans import measured_by_kernel
 from tools.weightless import with_weights, without_weights
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -371,6 +373,7 @@ def run(folder: Path, output: Path, processor: str, seconds: float) -> None:
         for name, share, rows in parts:
             _collect(output / name, rows, begin, share * seconds)
         pool.shutdown(wait=False, cancel_futures=True)
+    _write(output / "plans.csv", list(measured_by_kernel(processor)))
     measured_rewrites(folder / "models", output, processor, begin + 0.9 * seconds)
     print(f"done in {time.monotonic() - begin:.0f} s", flush=True)
 

@@ -15,7 +15,8 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.runtimes.sessions import providers_of
 
-#: runs on a GPU that are not measured: they load kernels, and take a thousand times longer
+#: runs on a GPU that are not measured: they load kernels or build plans, and take a thousand times
+#: longer. cuDNN builds plans again in the first runs that alternate with those of another session
 _WARM = 20
 #: a run to time: the session, on its inputs
 Run = Callable[[], object]
@@ -99,8 +100,6 @@ def bound_run(session: Any, feeds: Mapping[str, Any]) -> Run:
         binding.bind_ortvalue_input(name, on_device)
     for output in session.get_outputs():
         binding.bind_output(output.name, "cuda")
-    for _ in range(_WARM):
-        session.run_with_iobinding(binding)
     return lambda: session.run_with_iobinding(binding)
 
 
@@ -127,6 +126,9 @@ def compare_sessions(
         print(compare_sessions(before, after, {"x": x}, 9, 0.05).ratio)
     """
     runs = bound_run(first, feeds), bound_run(second, feeds)
+    if PROVIDERS["CUDA"] in first.get_providers() + second.get_providers():
+        for run in runs * _WARM:
+            run()
     return compare_runs(*runs, blocks, seconds, clock)
 
 

@@ -13,7 +13,7 @@ import pytest
 from xbuilder.errors import OptionError
 from xoptim.testing import model_from_text
 from xoptim.trust import latency
-from xoptim.trust.latency import bound_run, clock_of, compare_runs, fast_session
+from xoptim.trust.latency import bound_run, clock_of, compare_runs, compare_sessions, fast_session
 
 
 class Machine:
@@ -113,7 +113,25 @@ def test_runs_on_cuda_are_bound(monkeypatch):
     session = BoundSession(["CUDAExecutionProvider", "CPUExecutionProvider"])
     bound_run(session, {"x": np.zeros((2, 3), np.float32)})()
     assert session.inputs == {"x": ("cuda", (2, 3))} and session.outputs == [("y", "cuda")]
-    assert session.calls == ["bound"] * 21  # the first ones load the kernels
+    assert session.calls == ["bound"]
+
+
+def test_first_runs_on_cuda_are_not_measured(monkeypatch):
+    """They load kernels and build plans, those of one session after those of the other."""
+    made = SimpleNamespace(ortvalue_from_numpy=lambda value, device, number: (device, value.shape))
+    monkeypatch.setattr(onnxruntime, "OrtValue", made)
+    calls: list[str] = []
+    first, second = (BoundSession(["CUDAExecutionProvider"]) for _ in range(2))
+    first.run_with_iobinding = lambda binding: calls.append("first")
+    second.run_with_iobinding = lambda binding: calls.append("second")
+    before: list[int] = []
+
+    def clock() -> float:
+        before.append(len(calls))
+        return float(len(before))
+
+    compare_sessions(first, second, {"x": np.zeros(2, np.float32)}, 1, 1.0, clock)
+    assert before[0] == 40 and calls[:40] == ["first", "second"] * 20
 
 
 @pytest.mark.parametrize("value", [np.array(["a"], object), [np.zeros(2)]])

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 import onnx.helper as oh
 
+from xbuilder.runtimes.processors import processors_of
+
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import NewNode, NewResult, Operand
 from .attention import Attention
@@ -57,12 +59,17 @@ def zero_product(
 ) -> NewNode:
     """`0 @ source`, one row for every query: 0, or NaN where a value is not finite.
 
+    On CUDA it is the sum of `0 * source`: the product took up to three times as long (GPU H100).
+
     :param g: the rewrite
     :param found: the attention
     :param source: (batch, number of keys, length), or (batch, heads, number of keys, length)
     :param flat: *source* has three dimensions
     """
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(found.result))
+    if processors_of(g.processor) == ("CUDA",):
+        zeros = g.op.Mul(source, np.zeros((), dtype=dtype))
+        return g.op.ReduceSum(zeros, axes=[1 if flat else 2], keepdims=1)
     batch = g.shape_of(found.values.name)[0]
     if isinstance(batch, int) and batch and isinstance(found.total, int):
         return g.op.MatMul(np.zeros((1, found.total), dtype=dtype), source)

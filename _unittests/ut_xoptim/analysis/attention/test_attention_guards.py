@@ -159,6 +159,20 @@ def test_same_result(form: str, content: str) -> None:
     assert types.count("MatMul") == (2 if values == "x" else 1)
 
 
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("form", [f for f, (_, name, _) in FORMS.items() if "Multi" in name])
+def test_cuda(form: str, content: str) -> None:
+    """A sum on CUDA, which needs no shape."""
+    proto, pattern, values = FORMS[form]
+    feeds = [feeds_of(proto, content, values, {"b": 2, "s": 3, "t": 7})]
+    found = check_pattern(
+        proto, None, PREPARED + pattern, feeds=feeds, atol=1e-5, rtol=1e-4, processor="CUDA"
+    )
+    types = [n.op_type for n in found.graph.node]
+    assert types.count("ReduceSum") == types.count("IsNaN") == 1
+    assert not {"MatMul", "Shape", "Expand"} & set(types)
+
+
 @pytest.mark.parametrize("sizes", [{"b": 0, "s": 3, "t": 5}, {"b": 2, "s": 0, "t": 5}])
 @pytest.mark.parametrize("form", ["no mask", "mask", "weights", "weights, mask"])
 def test_empty(form: str, sizes: dict[str, int]) -> None:
