@@ -39,6 +39,8 @@ table["kind"] = table["model"].str.split(".").str[0]
 #       - it refuses a node that does not return the keys and values, and is slower than the products
 #     * - ``Attention``, with a mask or shared heads
 #       - it is slower than the products in float32
+#     * - ``MatMul`` of a row of zeros and the values, which tells where values are not finite
+#       - it takes up to three times as long as a product and a sum, which are written instead
 #     * - ``FusedConv``
 #       - it is slower than Conv and Relu
 #     * - ``MultiHeadAttention``, ``RotaryEmbedding``
@@ -73,9 +75,7 @@ fig.tight_layout()
 # Attention alone
 # +++++++++++++++
 #
-# One dot is an attention of ``bench_attention.py``: batch, queries and type vary. The dot is the lower quarter of five
-# blocks of runs. In five attentions in float16, three blocks of five took 13 to 37 ms instead of 0.04 ms, in both runs
-# of the script. The reason is not known, so check this with ``xoptim measure --processor CUDA`` on your model.
+# One dot is an attention of ``bench_attention.py``: batch, queries and type vary.
 
 attentions = table[table["kind"] == "attention"].copy()
 attentions["type"] = attentions["model"].str.split(".").str[1]
@@ -84,11 +84,52 @@ cuda = attentions[attentions["set"] == "default+onnxruntime"]
 cases = sorted(cuda["case"].unique(), reverse=True)
 fig, ax = plt.subplots(figsize=(7, 4))
 for kind, part in cuda.groupby("type"):
-    ax.scatter(part["low"], [cases.index(c) for c in part["case"]], label=kind, alpha=0.7)
+    ax.scatter(part["ratio"], [cases.index(c) for c in part["case"]], label=kind, alpha=0.7)
 ax.axvline(1, color="gray", linestyle="--")
 ax.set_yticks(range(len(cases)), cases)
 ax.set(xlabel="time / time of the original", title="default+onnxruntime, CUDA")
 ax.legend()
+fig.tight_layout()
+
+# %%
+# .. _l-cuda-lengths:
+#
+# Attention in float16 when lengths change
+# ++++++++++++++++++++++++++++++++++++++++
+#
+# In float16 and bfloat16, on a GPU of compute capability 9 or above, onnxruntime takes the attention kernel of cuDNN. It
+# is the fastest one, but cuDNN builds a plan for each batch and each length that the thread has not run yet. A text that
+# grows word by word pays for a plan at each word. The environment variable ``ORT_ENABLE_CUDNN_FLASH_ATTENTION=0``
+# chooses another kernel, which needs no plan. Set it before the session is created when the lengths of your inputs
+# change. A model whose shapes are fixed pays once, at its first run.
+
+plans = pandas.read_csv(DATA / "gpu_plans.csv")
+plans = plans[~plans["mask"]]
+sizes = (
+    plans["batch"].astype(str)
+    + "x"
+    + plans["queries"].astype(str)
+    + "x"
+    + plans["keys"].astype(str)
+)
+plans = plans.assign(size=sizes)
+auto, off = plans[plans["cudnn"] == "auto"], plans[plans["cudnn"] == "0"]
+bars = [
+    ("products", auto["products"]),
+    ("cuDNN, length seen before", auto["attention"]),
+    ("cuDNN, new length", auto["new_length"]),
+    ("other kernel, length seen before", off["attention"]),
+    ("other kernel, new length", off["new_length"]),
+]
+fig, ax = plt.subplots(figsize=(8, 4.5))
+for i, (label, values) in enumerate(bars):
+    ax.bar([row + 0.16 * (i - 2) for row in range(len(values))], values, width=0.16, label=label)
+ax.set_yscale("log")
+ax.set_xticks(range(len(auto)), auto["size"])
+ax.set(
+    xlabel="batch x queries x keys", ylabel="microseconds", title="float16, no mask, 12 heads of 64"
+)
+ax.legend(fontsize=8)
 fig.tight_layout()
 
 # %%
