@@ -35,6 +35,7 @@ extensions = [
     "inventories",
     "pattern_table",
     "scripts",
+    "source_links",
     "versions",
 ]
 templates_path = ["_templates"]

@@ -6,7 +6,10 @@ import csv
 import importlib
 import re
 import zlib
+from collections.abc import Iterator
+from inspect import isclass, isfunction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -180,10 +183,9 @@ def test_pages_to_open(tmp_path: Path) -> None:
 
 
 def test_an_example_of_each_public_name() -> None:
-    """A page, a test, or what uses the object."""
+    """A docstring, a page, or a test."""
     examples = extension("examples_of")
     from xbuilder.dims import broadcast_shapes
-    from xoptim.trust.latency import Latency
     from xoptim.trust.verification import verify_models
 
     page = examples.page_of("verify_models", verify_models)
@@ -191,11 +193,69 @@ def test_an_example_of_each_public_name() -> None:
     test = examples.example_of("broadcast_shapes", broadcast_shapes)
     assert test is not None and test.file.startswith("_unittests/ut_xbuilder/")
     assert "broadcast_shapes(" in test.code
-    assert "xoptim.trust.latency.compare_runs" in examples.users_of("Latency", Latency)
     assert examples.has_code(broadcast_shapes) == (">>>" in broadcast_shapes.__doc__)
-    assert examples._source(xoptim.get_pattern("NotNot").__class__) == "", "a decorator made it"
     (line,) = filter(None, examples.example_lines("verify_models", verify_models))
     assert line == f"Example in :doc:`/{page.file}`."
+    assert examples.example_lines("NoSuchName", object()) == []
+
+
+def names_of_the_api() -> Iterator[tuple[str, Any]]:
+    """The functions and classes that the pages of the API list, torch_interpreter apart."""
+    for path in (DOC / "api").glob("*.rst"):
+        directive = r"^\.\. auto(module|class|function):: (\S+)\n((?: +:.*\n)*)"
+        for kind, name, text in re.findall(
+            directive, path.read_text(encoding="utf-8") + "\n", re.M
+        ):
+            options = dict(re.findall(r":([\w-]+): *(.*)", text))
+            if name.startswith("torch_interpreter"):
+                continue
+            if kind != "module":
+                module, _, last = name.rpartition(".")
+                yield last, getattr(importlib.import_module(module), last)
+                continue
+            content = vars(importlib.import_module(name))
+            listed = options.get("members") or options.get("exclude-members") or ""
+            known = listed.split(", ") if listed else []
+            assert set(known) <= set(content), name
+            for last, value in content.items():
+                here = last in known if options.get("members") else last not in known
+                here = here and f"{getattr(value, '__module__', '')}.".startswith(f"{name}.")
+                if here and not last.startswith("_") and (isfunction(value) or isclass(value)):
+                    yield last, value
+
+
+def test_the_names_of_the_api_have_examples() -> None:
+    """One is written in its docstring, or the name is taken off the page."""
+    examples = extension("examples_of")
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in DOC.rglob("plot_*.py"))
+    names = list(names_of_the_api())
+    found = [
+        name
+        for name, value in names
+        if not examples.has_code(value) and not examples.example_lines(name, value)
+        if not re.search(rf"\b{name}\b", scripts)
+    ]
+    assert len(names) > 250 and found == []
+
+
+def test_source_links() -> None:
+    """A name documented from a package has the anchor that the page of its file links to."""
+    links = extension("source_links")
+    nodes, addnodes = importlib.import_module("docutils.nodes"), links.addnodes
+    page = nodes.document(None, None)
+    for name in ("api.Known", "api.Moved"):
+        signature = addnodes.desc_signature("", "", ids=[name])
+        last = name.rpartition(".")[2]
+        target = {"reftarget": "_modules/pack/module", "refid": last, "refdoc": "page"}
+        signature += links.viewcode_anchor("", **target)
+        page += signature
+    used = {"Known": "page", "Moved": "page"}
+    modules = {"pack.module": ("code", {}, used, "pack.module"), "pack.no_source": False}
+    app = SimpleNamespace(env=SimpleNamespace(_viewcode_modules=modules))
+    page[0]["ids"].append("pack.module.Known")
+    links.add_anchors(app, page)
+    assert page[0]["ids"] == ["api.Known", "pack.module.Known"]
+    assert page[1]["ids"] == ["api.Moved", "pack.module.Moved"]
 
 
 def test_peers_are_measured_in_one_command(tmp_path: Path) -> None:

@@ -40,6 +40,15 @@ class ModelLatency:
     :param sizes: sizes of the inputs, by name
     :param series: the sizes of dimensions that vary, by name
     :param memory: bytes it takes in a process of its own, None if it was not measured
+
+    Example::
+
+        >>> import xoptim
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[n] x) => (float[n] y) { y = Abs(x) }")
+        >>> (found,) = xoptim.measure(model, sizes={"n": 3}, seconds=0.01)
+        >>> found.nodes, found.sizes, found.ratio
+        (1, {'x': [3]}, 1.0)
     """
 
     model: str

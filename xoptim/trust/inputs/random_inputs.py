@@ -65,6 +65,13 @@ def lengths(model: ModelProto) -> list[str]:
 
     :param model: any model
     :return: names, each of them once
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[batch, 1, time] x) => (float[1] y) { y = ReduceSum(x) }"
+        >>> lengths(model_from_text(text))
+        ['time']
     """
     names: dict[str, None] = {}
     for value in required_inputs(model):
@@ -192,6 +199,12 @@ def dimensions_of(value: ValueInfoProto) -> Iterator[Dim]:
     """The dimensions of an input, named after it and their position if they have no name.
 
     :param value: declaration of the input
+
+    Example::
+
+        >>> from onnx import helper
+        >>> list(dimensions_of(helper.make_tensor_value_info("x", 1, ["batch", 3, None])))
+        ['batch', 3, 'x[2]']
     """
     tensor = _tensor_type(value.type)
     if tensor is not None and not value.type.HasField("optional_type"):
