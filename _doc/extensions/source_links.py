@@ -1,7 +1,8 @@
-"""Makes the links from the source of a module back to the API arrive.
+"""Makes the links between the API and the source of a module arrive.
 
 ``sphinx.ext.viewcode`` knows one module by which the names of a file are documented. A name that is
-documented from another one, a package or the file itself, has another anchor.
+documented from another one, a package or the file itself, has another anchor. The index of viewcode
+also lists modules without a source, such as ``builtins``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,20 @@ def add_anchors(app: Sphinx, doctree: nodes.document) -> None:
             known.add(anchor)
 
 
+def forget_modules_without_source(app: Sphinx) -> list[Any]:
+    """Removes the modules that have no page from those the index lists.
+
+    :param app: the application
+    :return: no page
+    """
+    modules = getattr(app.env, "_viewcode_modules", {})
+    for name in [name for name, entry in modules.items() if not entry]:
+        del modules[name]
+    return []
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Listens to the pages, after viewcode."""
+    """Reads pages after viewcode, and modules before it."""
     app.connect("doctree-read", add_anchors, priority=900)
+    app.connect("html-collect-pages", forget_modules_without_source, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import importlib
+import json
 import re
+import shutil
 import zlib
 from collections.abc import Iterator
 from inspect import isclass, isfunction
@@ -256,6 +258,66 @@ def test_source_links() -> None:
     links.add_anchors(app, page)
     assert page[0]["ids"] == ["api.Known", "pack.module.Known"]
     assert page[1]["ids"] == ["api.Moved", "pack.module.Moved"]
+    assert links.forget_modules_without_source(app) == []
+    assert list(modules) == ["pack.module"]
+
+
+def test_versions_are_published(tmp_path: Path) -> None:
+    """Each in its folder; the latest one is at the root as well, whatever the order."""
+    publish = extension("publish")
+    built, site, address = tmp_path / "html", tmp_path / "site", "https://site/"
+    site.mkdir()
+    (site / "CNAME").write_text("a domain", encoding="utf-8")
+
+    def release(version: str, page: str) -> list[str]:
+        shutil.rmtree(built, ignore_errors=True)
+        (built / ".doctrees").mkdir(parents=True)
+        for name in ("index", page):
+            (built / f"{name}.html").write_text(version, encoding="utf-8")
+        return publish.publish(built, site, version, address)
+
+    assert release("0.9.0", "old") == ["0.9.0"]
+    assert release("0.10.0", "new") == ["0.10.0", "0.9.0"]
+    assert release("0.9.1", "mended") == ["0.10.0", "0.9.1", "0.9.0"], "an older version is mended"
+    pages = {p.relative_to(site).as_posix(): p.read_text("utf-8") for p in site.rglob("*.html")}
+    assert pages == {
+        "index.html": "0.10.0",
+        "new.html": "0.10.0",
+        "0.10.0/index.html": "0.10.0",
+        "0.10.0/new.html": "0.10.0",
+        "0.9.1/index.html": "0.9.1",
+        "0.9.1/mended.html": "0.9.1",
+        "0.9.0/index.html": "0.9.0",
+        "0.9.0/old.html": "0.9.0",
+    }
+    rows = json.loads((site / "versions.json").read_text("utf-8"))
+    assert rows[:2] == [
+        {"version": "0.10.0", "url": address},
+        {"version": "0.9.1", "url": f"{address}0.9.1/"},
+    ]
+    assert (site / "CNAME").exists() and not list(site.rglob(".doctrees"))
+    with pytest.raises(ValueError, match="three numbers, such as"):
+        publish.publish(built, site, "../..", address)
+    shutil.rmtree(built)
+    with pytest.raises(ValueError, match="has no index.html: build the documentation first"):
+        publish.publish(built, site, "0.9.0", address)
+
+
+def test_the_version_that_is_published(tmp_path: Path) -> None:
+    """The one of pyproject.toml, at the address the build was made for."""
+    publish = extension("publish")
+    built = tmp_path / "html"
+    built.mkdir()
+    (built / "index.html").write_text("", encoding="utf-8")
+    listed = [{"version": "1.0.0", "url": "https://site/"}]
+    (built / "versions.json").write_text(json.dumps(listed), encoding="utf-8")
+    (tmp_path / "site").mkdir()
+    done = publish.main(built, tmp_path / "site")
+    (row,) = json.loads((tmp_path / "site" / "versions.json").read_text("utf-8"))
+    assert row["url"] == "https://site/" and f'version = "{row["version"]}"' in (
+        ROOT / "pyproject.toml"
+    ).read_text("utf-8")
+    assert done.startswith(f"version {row['version']} is in ") and "at the root" in done
 
 
 def test_peers_are_measured_in_one_command(tmp_path: Path) -> None:
