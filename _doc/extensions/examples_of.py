@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,15 +22,30 @@ _BLOCK = re.compile(r"^\.\. code-block:: python\n((?: +.*\n|\s*\n)+)", re.M)
 PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 #: longest test that is shown, in lines
 LONGEST = 30
+#: thumbnails below a name, a row of the page
+MOST = 4
 
 
 @cache
-def names_with_examples(path: Path) -> frozenset[str]:
-    """The names that sphinx-gallery found in the scripts.
+def scripts_by_name(path: Path) -> dict[str, list[str]]:
+    """The scripts in which sphinx-gallery found each name, the tutorials first.
 
     :param path: the table it wrote
     """
-    return frozenset(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else frozenset()
+    table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: [f"{row[1]}/{row[0]}" for row in rows] for name, rows in table.items()}
+
+
+def thumbnails(name: str, scripts: Sequence[str], folder: Path) -> list[str]:
+    """The directive that shows the scripts of a name, the first ones if there are many.
+
+    :param name: the full name
+    :param scripts: their paths
+    :param folder: the folder of the documentation
+    """
+    few = [Path(path).relative_to(folder).as_posix() for path in scripts[:MOST]]
+    shown = name if len(scripts) <= MOST else " ".join(few)
+    return ["", f".. minigallery:: {shown}", ""]
 
 
 @dataclass(frozen=True)
@@ -145,8 +161,9 @@ def add_examples(
     if what not in {"class", "exception", "function"}:
         return
     folder = Path(app.srcdir) / app.config.sphinx_gallery_conf["backreferences_dir"]
-    if name in names_with_examples(folder / "backreferences_all.json"):
-        lines += ["", f".. minigallery:: {name}", ""]
+    scripts = scripts_by_name(folder / "backreferences_all.json").get(name)
+    if scripts:
+        lines += thumbnails(name, scripts, Path(app.srcdir))
     elif not has_code(obj):
         lines += example_lines(name.rpartition(".")[2], obj)
 

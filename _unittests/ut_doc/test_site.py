@@ -166,6 +166,10 @@ def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
         'print("a line that is too…',
     ]
     assert (tmp_path / scripts.THUMBNAILS / "plot_a.png").exists()
+    app = SimpleNamespace(srcdir=tmp_path)
+    text = [f"Error in {tmp_path / scripts.COPIES}/start/plot_a.py, line 2"]
+    scripts.hide_folders(app, "auto_tutorials/start/plot_a", text)
+    assert text == ["Error in start/plot_a.py, line 2"]
     named = [path.stem for path in folder.iterdir() if "thumbnail_path" in path.read_text("utf-8")]
     assert named == ["plot_a"]
 
@@ -199,6 +203,10 @@ def test_an_example_of_each_public_name() -> None:
     (line,) = filter(None, examples.example_lines("verify_models", verify_models))
     assert line == f"Example in :doc:`/{page.file}`."
     assert examples.example_lines("NoSuchName", object()) == []
+    scripts = [f"/doc/auto_scripts/plot_{i}.py" for i in range(9)]
+    few = " ".join(f"auto_scripts/plot_{i}.py" for i in range(examples.MOST))
+    assert examples.thumbnails("a.b", scripts, Path("/doc"))[1] == f".. minigallery:: {few}"
+    assert examples.thumbnails("a.b", scripts[:2], Path("/doc"))[1] == ".. minigallery:: a.b"
 
 
 def names_of_the_api() -> Iterator[tuple[str, Any]]:
