@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-r
 export OMP_NUM_THREADS := 1
 
 .PHONY: help demo test test-fast test-no-torch test-oldest run-tests coverage lint format doc
-.PHONY: screenshots bench bench-large models wheel changes clean
+.PHONY: screenshots site bench bench-large models wheel changes clean
 
 help:
 	@echo "make demo    converts a torch model, optimizes it, compares the two models"
@@ -29,6 +29,7 @@ help:
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
 	@echo "make screenshots  opens ten of its pages in chromium, writes _doc/_build/screenshots"
+	@echo "make site SITE=../site  adds the documentation of this version to the folder of the site"
 	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers, shapes"
 	@echo "make bench-large  optimizes a model of 2.2 GB, measures memory (7 GB of disk)"
 	@echo "make models  optimizes real models taken from PyPI packages"
@@ -122,6 +123,10 @@ doc: $(VENV)/.doc
 
 screenshots: doc
 	$(BIN)/python _doc/extensions/screenshots.py _doc/_build/html
+
+# SITE is a checkout of the branch that the forge serves, or any folder
+site: doc
+	$(BIN)/python _doc/extensions/publish.py _doc/_build/html $(or $(SITE),$(error SITE=FOLDER, the site))
 
 bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output

@@ -35,6 +35,7 @@ extensions = [
     "inventories",
     "pattern_table",
     "scripts",
+    "source_links",
     "versions",
 ]
 templates_path = ["_templates"]
@@ -112,5 +113,6 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "remove_config_comments": True,
 }
-# a plot is drawn in a file, there is no window to show it in
+# a plot is drawn in a file, there is no window to show it in; torch.export warns about its own LSTM
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
+warnings.filterwarnings("ignore", message=".*_flat_weights.*")

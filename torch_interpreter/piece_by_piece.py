@@ -28,6 +28,12 @@ class Piece:
     :param onx: the model, None if the export fails
     :param error: why it fails
     :param parts: the parts of a module that fails
+
+    Example::
+
+        >>> piece = Piece("", torch.nn.Linear(3, 2), 1, {"args": (torch.ones(1, 3),)})
+        >>> piece.status
+        'exported'
     """
 
     name: str

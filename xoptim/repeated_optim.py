@@ -45,6 +45,15 @@ class RepeatedPattern:
     """A part of a graph found several times.
 
     :param instances: nodes of each instance; the nodes at one position play the same role
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> body = "a = Abs(x)  b = Exp(a)  c = Abs(b)  y = Exp(c)"
+        >>> found = find_largest_repeated_pattern(
+        ...     model_from_text(f"agraph (float[n] x) => (float[n] y) {{ {body} }}"))
+        >>> found.n_instances, found.n_nodes
+        (2, 2)
     """
 
     instances: list[list[NodeProto]] = field(default_factory=list)

@@ -16,13 +16,14 @@ TABLES = Path("..") / "tables"
 operators = pandas.read_csv(TABLES / "opinfo.csv")
 families = pandas.read_csv(TABLES / "transformers.csv").query("status != 'not measured'")
 
-fig, axes = plt.subplots(1, 2, figsize=(8, 3.2))
+fig, axes = plt.subplots(1, 2, figsize=(8, 4))
 for ax, table, title in zip(
     axes, (operators, families), ("operators", "families of transformers"), strict=True
 ):
     counts = table.groupby(["exporter", "status"]).size().unstack(fill_value=0)
     counts.plot.bar(stacked=True, ax=ax, rot=0)
     ax.set(title=title, xlabel="")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2, fontsize=8)
 fig.tight_layout()
 
 # %%

@@ -1,4 +1,4 @@
-"""Puts below each function and class of the API the scripts that use it, or one of its tests."""
+"""Puts an example below each name of the API: scripts that use it, a page, or one of its tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import importlib
 import inspect
 import json
 import re
-import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,15 +22,30 @@ _BLOCK = re.compile(r"^\.\. code-block:: python\n((?: +.*\n|\s*\n)+)", re.M)
 PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 #: longest test that is shown, in lines
 LONGEST = 30
+#: thumbnails below a name, a row of the page
+MOST = 4
 
 
 @cache
-def names_with_examples(path: Path) -> frozenset[str]:
-    """The names that sphinx-gallery found in the scripts.
+def scripts_by_name(path: Path) -> dict[str, list[str]]:
+    """The scripts in which sphinx-gallery found each name, the tutorials first.
 
     :param path: the table it wrote
     """
-    return frozenset(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else frozenset()
+    table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: [f"{row[1]}/{row[0]}" for row in rows] for name, rows in table.items()}
+
+
+def thumbnails(name: str, scripts: Sequence[str], folder: Path) -> list[str]:
+    """The directive that shows the scripts of a name, the first ones if there are many.
+
+    :param name: the full name
+    :param scripts: their paths
+    :param folder: the folder of the documentation
+    """
+    few = [Path(path).relative_to(folder).as_posix() for path in scripts[:MOST]]
+    shown = name if len(scripts) <= MOST else " ".join(few)
+    return ["", f".. minigallery:: {shown}", ""]
 
 
 @dataclass(frozen=True)
@@ -131,41 +146,10 @@ def example_of(name: str, obj: Any) -> Use | None:
     return next((use for use in uses if use.file == mirror), next(iter(uses), None))
 
 
-def users_of(name: str, obj: Any) -> list[str]:
-    """The functions and the classes that give an object or call it.
-
-    :param name: its name, without a module
-    :param obj: the object
-    :return: their full names, those of the same module first, then those that have an example
-    """
-    own = getattr(obj, "__module__", "")
-    places = [m for k, m in sys.modules.items() if k.startswith(PACKAGES) and m is not None]
-    found = [
-        value
-        for module in places
-        if vars(module).get(name) is obj
-        for other, value in vars(module).items()
-        if not other.startswith("_") and value is not obj
-        if inspect.isfunction(value) or inspect.isclass(value)
-        if value.__module__ == module.__name__
-        if re.search(rf"\b{name}\b", _source(value))
-    ]
-    found.sort(key=lambda v: (v.__module__ != own, not has_code(v)))
-    return [f"{value.__module__}.{value.__name__}" for value in found]
-
-
-def _source(value: Any) -> str:
-    """The source of an object, empty for a class that a decorator made."""
-    try:
-        return inspect.getsource(value)
-    except (OSError, TypeError):
-        return ""
-
-
 def add_examples(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Ends a docstring with the thumbnails of the scripts, or with a test.
+    """Ends a docstring with the thumbnails of the scripts, a page, or a test.
 
     :param app: the application
     :param what: `function`, `class`...
@@ -174,11 +158,12 @@ def add_examples(
     :param options: those of the directive
     :param lines: the docstring, changed in place
     """
-    if what not in {"class", "function"}:
+    if what not in {"class", "exception", "function"}:
         return
     folder = Path(app.srcdir) / app.config.sphinx_gallery_conf["backreferences_dir"]
-    if name in names_with_examples(folder / "backreferences_all.json"):
-        lines += ["", f".. minigallery:: {name}", ""]
+    scripts = scripts_by_name(folder / "backreferences_all.json").get(name)
+    if scripts:
+        lines += thumbnails(name, scripts, Path(app.srcdir))
     elif not has_code(obj):
         lines += example_lines(name.rpartition(".")[2], obj)
 
@@ -190,7 +175,7 @@ def has_code(obj: Any) -> bool:
 
 
 def example_lines(name: str, obj: Any) -> list[str]:
-    """The lines of rst that name a page, show a test, folded, or name what uses the object.
+    """The lines of rst that name a page or show a test, folded; none without an example.
 
     :param name: what it is about
     :param obj: the object
@@ -199,9 +184,7 @@ def example_lines(name: str, obj: Any) -> list[str]:
     if page is not None:
         return ["", f"Example in :doc:`/{page.file}`.", ""]
     if test is None:
-        users = users_of(name, obj)[:2]
-        roles = " and ".join(f":py:obj:`~{user}`" for user in users)
-        return ["", f"Used by {roles}.", ""] if users else []
+        return []
     body = textwrap.indent(test.code, "       ").splitlines()
     title = f".. dropdown:: Example, from ``{test.file}``"
     return ["", title, "", "    .. code-block:: python", "", *body, ""]

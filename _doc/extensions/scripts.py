@@ -85,7 +85,19 @@ def copy_scripts(app: Sphinx, config: Any) -> None:
     add_thumbnails(source, target)
 
 
+def hide_folders(app: Sphinx, page: str, source: list[str]) -> None:
+    """Removes the folder of the build from the messages that scripts printed.
+
+    :param app: the application
+    :param page: its name
+    :param source: its text, changed in place
+    """
+    if page.startswith("auto_"):
+        source[0] = source[0].replace(f"{Path(app.srcdir) / COPIES}/", "")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Copies before sphinx-gallery reads the folders."""
     app.connect("config-inited", copy_scripts, priority=1)
+    app.connect("source-read", hide_folders)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

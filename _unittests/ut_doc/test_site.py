@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import csv
 import importlib
+import json
 import re
+import shutil
 import zlib
+from collections.abc import Iterator
+from inspect import isclass, isfunction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -161,6 +166,10 @@ def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
         'print("a line that is too…',
     ]
     assert (tmp_path / scripts.THUMBNAILS / "plot_a.png").exists()
+    app = SimpleNamespace(srcdir=tmp_path)
+    text = [f"Error in {tmp_path / scripts.COPIES}/start/plot_a.py, line 2"]
+    scripts.hide_folders(app, "auto_tutorials/start/plot_a", text)
+    assert text == ["Error in start/plot_a.py, line 2"]
     named = [path.stem for path in folder.iterdir() if "thumbnail_path" in path.read_text("utf-8")]
     assert named == ["plot_a"]
 
@@ -180,10 +189,9 @@ def test_pages_to_open(tmp_path: Path) -> None:
 
 
 def test_an_example_of_each_public_name() -> None:
-    """A page, a test, or what uses the object."""
+    """A docstring, a page, or a test."""
     examples = extension("examples_of")
     from xbuilder.dims import broadcast_shapes
-    from xoptim.trust.latency import Latency
     from xoptim.trust.verification import verify_models
 
     page = examples.page_of("verify_models", verify_models)
@@ -191,11 +199,133 @@ def test_an_example_of_each_public_name() -> None:
     test = examples.example_of("broadcast_shapes", broadcast_shapes)
     assert test is not None and test.file.startswith("_unittests/ut_xbuilder/")
     assert "broadcast_shapes(" in test.code
-    assert "xoptim.trust.latency.compare_runs" in examples.users_of("Latency", Latency)
     assert examples.has_code(broadcast_shapes) == (">>>" in broadcast_shapes.__doc__)
-    assert examples._source(xoptim.get_pattern("NotNot").__class__) == "", "a decorator made it"
     (line,) = filter(None, examples.example_lines("verify_models", verify_models))
     assert line == f"Example in :doc:`/{page.file}`."
+    assert examples.example_lines("NoSuchName", object()) == []
+    scripts = [f"/doc/auto_scripts/plot_{i}.py" for i in range(9)]
+    few = " ".join(f"auto_scripts/plot_{i}.py" for i in range(examples.MOST))
+    assert examples.thumbnails("a.b", scripts, Path("/doc"))[1] == f".. minigallery:: {few}"
+    assert examples.thumbnails("a.b", scripts[:2], Path("/doc"))[1] == ".. minigallery:: a.b"
+
+
+def names_of_the_api() -> Iterator[tuple[str, Any]]:
+    """The functions and classes that the pages of the API list, torch_interpreter apart."""
+    for path in (DOC / "api").glob("*.rst"):
+        directive = r"^\.\. auto(module|class|function):: (\S+)\n((?: +:.*\n)*)"
+        for kind, name, text in re.findall(
+            directive, path.read_text(encoding="utf-8") + "\n", re.M
+        ):
+            options = dict(re.findall(r":([\w-]+): *(.*)", text))
+            if name.startswith("torch_interpreter"):
+                continue
+            if kind != "module":
+                module, _, last = name.rpartition(".")
+                yield last, getattr(importlib.import_module(module), last)
+                continue
+            content = vars(importlib.import_module(name))
+            listed = options.get("members") or options.get("exclude-members") or ""
+            known = listed.split(", ") if listed else []
+            assert set(known) <= set(content), name
+            for last, value in content.items():
+                here = last in known if options.get("members") else last not in known
+                here = here and f"{getattr(value, '__module__', '')}.".startswith(f"{name}.")
+                if here and not last.startswith("_") and (isfunction(value) or isclass(value)):
+                    yield last, value
+
+
+def test_the_names_of_the_api_have_examples() -> None:
+    """One is written in its docstring, or the name is taken off the page."""
+    examples = extension("examples_of")
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in DOC.rglob("plot_*.py"))
+    names = list(names_of_the_api())
+    found = [
+        name
+        for name, value in names
+        if not examples.has_code(value) and not examples.example_lines(name, value)
+        if not re.search(rf"\b{name}\b", scripts)
+    ]
+    assert len(names) > 250 and found == []
+
+
+def test_source_links() -> None:
+    """A name documented from a package has the anchor that the page of its file links to."""
+    links = extension("source_links")
+    nodes, addnodes = importlib.import_module("docutils.nodes"), links.addnodes
+    page = nodes.document(None, None)
+    for name in ("api.Known", "api.Moved"):
+        signature = addnodes.desc_signature("", "", ids=[name])
+        last = name.rpartition(".")[2]
+        target = {"reftarget": "_modules/pack/module", "refid": last, "refdoc": "page"}
+        signature += links.viewcode_anchor("", **target)
+        page += signature
+    used = {"Known": "page", "Moved": "page"}
+    modules = {"pack.module": ("code", {}, used, "pack.module"), "pack.no_source": False}
+    app = SimpleNamespace(env=SimpleNamespace(_viewcode_modules=modules))
+    page[0]["ids"].append("pack.module.Known")
+    links.add_anchors(app, page)
+    assert page[0]["ids"] == ["api.Known", "pack.module.Known"]
+    assert page[1]["ids"] == ["api.Moved", "pack.module.Moved"]
+    assert links.forget_modules_without_source(app) == []
+    assert list(modules) == ["pack.module"]
+
+
+def test_versions_are_published(tmp_path: Path) -> None:
+    """Each in its folder; the latest one is at the root as well, whatever the order."""
+    publish = extension("publish")
+    built, site, address = tmp_path / "html", tmp_path / "site", "https://site/"
+    site.mkdir()
+    (site / "CNAME").write_text("a domain", encoding="utf-8")
+
+    def release(version: str, page: str) -> list[str]:
+        shutil.rmtree(built, ignore_errors=True)
+        (built / ".doctrees").mkdir(parents=True)
+        for name in ("index", page):
+            (built / f"{name}.html").write_text(version, encoding="utf-8")
+        return publish.publish(built, site, version, address)
+
+    assert release("0.9.0", "old") == ["0.9.0"]
+    assert release("0.10.0", "new") == ["0.10.0", "0.9.0"]
+    assert release("0.9.1", "mended") == ["0.10.0", "0.9.1", "0.9.0"], "an older version is mended"
+    pages = {p.relative_to(site).as_posix(): p.read_text("utf-8") for p in site.rglob("*.html")}
+    assert pages == {
+        "index.html": "0.10.0",
+        "new.html": "0.10.0",
+        "0.10.0/index.html": "0.10.0",
+        "0.10.0/new.html": "0.10.0",
+        "0.9.1/index.html": "0.9.1",
+        "0.9.1/mended.html": "0.9.1",
+        "0.9.0/index.html": "0.9.0",
+        "0.9.0/old.html": "0.9.0",
+    }
+    rows = json.loads((site / "versions.json").read_text("utf-8"))
+    assert rows[:2] == [
+        {"version": "0.10.0", "url": address},
+        {"version": "0.9.1", "url": f"{address}0.9.1/"},
+    ]
+    assert (site / "CNAME").exists() and not list(site.rglob(".doctrees"))
+    with pytest.raises(ValueError, match="three numbers, such as"):
+        publish.publish(built, site, "../..", address)
+    shutil.rmtree(built)
+    with pytest.raises(ValueError, match="has no index.html: build the documentation first"):
+        publish.publish(built, site, "0.9.0", address)
+
+
+def test_the_version_that_is_published(tmp_path: Path) -> None:
+    """The one of pyproject.toml, at the address the build was made for."""
+    publish = extension("publish")
+    built = tmp_path / "html"
+    built.mkdir()
+    (built / "index.html").write_text("", encoding="utf-8")
+    listed = [{"version": "1.0.0", "url": "https://site/"}]
+    (built / "versions.json").write_text(json.dumps(listed), encoding="utf-8")
+    (tmp_path / "site").mkdir()
+    done = publish.main(built, tmp_path / "site")
+    (row,) = json.loads((tmp_path / "site" / "versions.json").read_text("utf-8"))
+    assert row["url"] == "https://site/" and f'version = "{row["version"]}"' in (
+        ROOT / "pyproject.toml"
+    ).read_text("utf-8")
+    assert done.startswith(f"version {row['version']} is in ") and "at the root" in done
 
 
 def test_peers_are_measured_in_one_command(tmp_path: Path) -> None:

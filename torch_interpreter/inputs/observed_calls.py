@@ -41,6 +41,16 @@ class ObservedCalls:
     """The calls of a module seen by :func:`observe_calls`.
 
     :param mod: the module
+
+    Example::
+
+        >>> from torch_interpreter import observe_calls
+        >>> module = torch.nn.Linear(3, 2)
+        >>> with observe_calls(module) as calls:
+        ...     for batch in (1, 4):
+        ...         _ = module(torch.ones(batch, 3))
+        >>> len(calls.calls), len(calls.alike())
+        (2, 2)
     """
 
     def __init__(self, mod: torch.nn.Module) -> None:

@@ -121,6 +121,13 @@ class FactTable(dict[str, ResultFacts]):
     :param tell: called with a name and a reason when an inferred fact replaces a declared one
     :param giver: returns the producer of a result, which the error names when facts without a
         recorded origin are contradicted
+
+    Example::
+
+        >>> facts = FactTable(Constraints(), is_generated=lambda symbol: False)
+        >>> facts.refine("x", ResultFacts(type=1, shape=("batch", 4)))
+        >>> facts["x"].shape, facts["y"].shape
+        (('batch', 4), None)
     """
 
     __slots__ = (

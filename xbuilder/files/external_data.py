@@ -41,7 +41,15 @@ _SMALL: dict[int, int] = {TensorProto.INT64: 64, TensorProto.INT32: 64}
 
 @dataclass(frozen=True, slots=True)
 class ExternalReference:
-    """The content of ``TensorProto.external_data``; *length* is None when it is not written."""
+    """The content of ``TensorProto.external_data``; *length* is None when it is not written.
+
+    Example::
+
+        >>> tensor = TensorProto(name="w", data_location=TensorProto.EXTERNAL)
+        >>> entry = tensor.external_data.add(key="location", value="weights.bin")
+        >>> parse_external_reference(tensor)
+        ExternalReference(location='weights.bin', offset=0, length=None)
+    """
 
     location: str
     offset: int = 0
@@ -161,6 +169,13 @@ def check_location(location: str, what: str) -> None:
     :param location: the path written in the model
     :param what: the tensor, in words
     :raises ExternalDataError: if it is absolute, empty or goes up
+
+    Example::
+
+        >>> check_location("weights/w.bin", "tensor 'w'")
+        >>> check_location("/etc/passwd", "tensor 'w'")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        ExternalDataError: The location of the data of tensor 'w' is expected to be relative...
     """
     if not isinstance(location, str) or not location or "\0" in location:
         raise ExternalDataError(f"The location of the data of {what} is not a path: {location!r}.")

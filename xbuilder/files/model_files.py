@@ -62,6 +62,17 @@ class LoadedModel:
     :param path: absolute path of the file
     :param allowed_roots: the other folders the caller trusts, see
         :class:`xbuilder.files.external_data.ExternalFolder`
+
+    Example::
+
+        >>> import onnx, tempfile
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[n] x) => (float[n] y) { y = Abs(x) }")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     onnx.save(model, f"{folder}/model.onnx")
+        ...     loaded = load_model(f"{folder}/model.onnx")
+        >>> loaded.proto == model, os.path.basename(loaded.path)
+        (True, 'model.onnx')
     """
 
     proto: ModelProto

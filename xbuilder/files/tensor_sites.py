@@ -17,7 +17,15 @@ from onnx import (
 
 
 class TensorSite(NamedTuple):
-    """A tensor and its site: *kind* is ``initializer``, ``attribute`` or ``sparse``."""
+    """A tensor and its site: *kind* is ``initializer``, ``attribute`` or ``sparse``.
+
+    Example::
+
+        >>> from onnx import NodeProto
+        >>> choice = NodeProto(op_type="If", name="choice")
+        >>> TensorSite(TensorProto(name="w"), "attribute", choice).describe()
+        "tensor 'w' of node 'choice' (If)"
+    """
 
     tensor: TensorProto
     kind: str
@@ -34,7 +42,13 @@ class TensorSite(NamedTuple):
 
 
 def describe_tensor(tensor: TensorProto) -> str:
-    """``tensor 'name'``, or ``an unnamed tensor``."""
+    """``tensor 'name'``, or ``an unnamed tensor``.
+
+    Example::
+
+        >>> describe_tensor(TensorProto(name="w")), describe_tensor(TensorProto())
+        ("tensor 'w'", 'an unnamed tensor')
+    """
     return f"tensor {tensor.name!r}" if tensor.name else "an unnamed tensor"
 
 

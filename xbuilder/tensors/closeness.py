@@ -118,6 +118,12 @@ class Gap:
     :param where: index of the largest relative difference, empty if there is none
     :param values: the two values there, as text
     :param noise: the noise of the reference, if it was needed to accept the difference
+
+    Example::
+
+        >>> gap = Criterion().compare(np.float32([1, 2]), np.float32([1, 2.5]))
+        >>> gap.ok, gap.max_abs, gap.where, gap.values
+        (False, 0.5, (1,), ('2.0', '2.5'))
     """
 
     max_abs: float = 0.0

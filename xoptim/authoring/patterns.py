@@ -93,6 +93,12 @@ class Attempt:
     :param match: the match, None if it declines
     :param visited: the nodes it visited, its root first
     :param reason: the first condition that failed, empty if it matches
+
+    Example::
+
+        >>> attempt = Attempt(None, [], "the permutations are not known")
+        >>> attempt.match is None, attempt.reason
+        (True, 'the permutations are not known')
     """
 
     match: MatchResult | None

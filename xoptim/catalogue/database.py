@@ -29,6 +29,10 @@ class Entry(NamedTuple):
     :param words: every word that selects it: names, name of the class, tags, name of the database
     :param serial: order of the registration
     :param aliases: its other names
+
+    >>> from xoptim.catalogue.registry import pattern_database
+    >>> pattern_database()["NotNot"].tags
+    ('default', 'exact')
     """
 
     name: str

@@ -14,6 +14,11 @@ class Phase(NamedTuple):
 
     :param position: its place in a sequence
     :param what: description of its rewrites
+
+    Example::
+
+        >>> PHASES["merge"]
+        Phase(position=0.0, what='equal computations become one')
     """
 
     position: float

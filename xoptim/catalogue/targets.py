@@ -26,6 +26,11 @@ class Target:
     :param patterns: the sets it gains from
     :param processor: the processor it is for
     :param standard: whether it only runs the operators onnx defines
+
+    Example::
+
+        >>> TARGETS["onnxruntime-cuda"]
+        Target(patterns='default+onnxruntime', processor='CUDA', standard=False)
     """
 
     patterns: str = _PATTERNS

@@ -62,6 +62,23 @@ class EditableGraph(RewriteContext):
     :param rewriter: changes the graph
     :param runner: applies matches
     :param events: the changes since the rewriter last ran, None if it looks everywhere
+
+    Example::
+
+        >>> from xoptim import optimize
+        >>> from xoptim.testing import model_from_text
+        >>> from xoptim.toolkit.decorators import graph_rewriter
+        >>> @graph_rewriter
+        ... def abs_once(graph):
+        ...     # Abs(Abs(x)) -> Abs(x)
+        ...     for node in graph.find("Abs"):
+        ...         before = graph.node_before(node.input[0])
+        ...         if before is not None and before.op_type == "Abs":
+        ...             graph.replace({node.output[0]: before.output[0]})
+        >>> text = "agraph (float[n] x) => (float[n] y) { a = Abs(x)  b = Abs(a)  y = Exp(b) }"
+        >>> done = optimize(model_from_text(text), patterns=[abs_once])
+        >>> [node.op_type for node in done.model.graph.node]
+        ['Abs', 'Exp']
     """
 
     def __init__(

@@ -31,6 +31,11 @@ class Code:
     :param title: the kind in a few words
     :param patterns: names of the rewrites, or sets of them, that mend it
     :param cleaned: whether importing and exporting the model mends it
+
+    Example::
+
+        >>> CODES["X103"].title, CODES["X103"].patterns, CODES["X103"].is_mended
+        ('a chain of Cast', ('CastCast',), True)
     """
 
     name: str
@@ -77,6 +82,12 @@ class Finding:
     :param where: the node, weight, input it is about, empty for the whole model
     :param message: what was found
     :param advice: what to do, empty if there is nothing to do
+
+    Example::
+
+        >>> finding = Finding("X106", "weight 'w'", "nothing reads it")
+        >>> finding.severity, finding.to_row()["fixable"]
+        ('warning', True)
     """
 
     code: str

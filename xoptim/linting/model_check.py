@@ -31,6 +31,14 @@ class CheckReport:
     :param findings: worst first
     :param nodes: number of nodes that were looked at, bodies included
     :param skipped: what was not checked, and why
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[n] x) => (float[n] y) <float[1] w = {1}> { y = Abs(x) }"
+        >>> report = check_model(model_from_text(text))
+        >>> report.ok, report.fixable, report.findings[0].where
+        (True, ('X106',), "tensor 'w'")
     """
 
     findings: tuple[Finding, ...]

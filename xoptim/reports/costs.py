@@ -148,6 +148,12 @@ class Costs:
     :param peak_result: the result that is computed then
     :param uncounted: operators whose shapes are not known, and those that have bodies
     :param sizes: sizes the peak is computed for
+
+    Example::
+
+        >>> costs = Costs({"MatMul": "8*n", "Gemm": 100}, peak="4*n", sizes={"n": 10})
+        >>> costs.total, costs.at(costs.total), costs.at(costs.peak)
+        ('8*n+100', 180, 40)
     """
 
     operations: dict[str, Dim] = field(default_factory=dict)

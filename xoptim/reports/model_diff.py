@@ -45,6 +45,11 @@ class DiffRow:
     :param after: name in the second model, empty if it is removed
     :param operator: operator of a node, type and shape of anything else
     :param detail: the change in words
+
+    Example::
+
+        >>> DiffRow("node", "changed", "", "y", "y", "Softmax", "axis: 1 -> 2").detail
+        'axis: 1 -> 2'
     """
 
     kind: str
@@ -62,6 +67,11 @@ class ModelDiff:
 
     :param rows: the differences
     :param unchanged: how many of each kind are the same in both models
+
+    Example::
+
+        >>> ModelDiff([DiffRow("weight", "renamed", "", "w", "v", "float[2]")]).same
+        True
     """
 
     rows: list[DiffRow] = field(default_factory=list)

@@ -18,6 +18,13 @@ def iterate_nodes(model: ModelProto | GraphProto) -> Iterator[NodeProto]:
 
     :param model: a model or a graph
     :return: iterator on nodes, a node comes before the nodes of its subgraphs
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[n] x) => (float[n] y) { a = Abs(x)  y = Exp(a) }"
+        >>> [node.op_type for node in iterate_nodes(model_from_text(text))]
+        ['Abs', 'Exp']
     """
     if isinstance(model, ModelProto):
         yield from _nodes_of(model.graph.node)
@@ -115,6 +122,11 @@ def tensor_bytes(tensor: TensorProto) -> int:
     """The bytes of a tensor, which is not read, those of its proto if its type is not known.
 
     :param tensor: any tensor
+
+    Example::
+
+        >>> tensor_bytes(TensorProto(data_type=TensorProto.INT64, dims=[3, 2]))
+        48
     """
     try:
         return tensor_nbytes(tensor)

@@ -34,6 +34,14 @@ class DynamicModel:
     :param model: the model
     :param sizes: size each new dimension had
     :param mended: the nodes that fixed a size and do not any more, with their operator
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[2,3] x) => (float[2,3] y) { y = Abs(x) }")
+        >>> made = make_dynamic(model, {"x": ("batch", 3)})
+        >>> made.sizes, made.mended
+        ({'batch': 2}, [])
     """
 
     model: ModelProto

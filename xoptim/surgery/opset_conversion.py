@@ -33,7 +33,18 @@ _LEFT_WRONG = {"GroupNormalization": 21, "Hardmax": 13}
 
 
 class OpsetConversionError(XoptimError):
-    """A model cannot be converted to another opset."""
+    """A model cannot be converted to another opset.
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[2, 3] x) => (float[2, 3] y) { y = Hardmax(x) }"
+        >>> try:
+        ...     convert_opset(model_from_text(text, opset=12), 13)
+        ... except OpsetConversionError as e:
+        ...     print(str(e).split(" and ")[0])
+        Hardmax has another meaning from opset 13 on
+    """
 
 
 def convert_opset(model: ModelProto | str | Path, target_opset: int) -> ModelProto:

@@ -37,6 +37,13 @@ class BatchReport:
         (`optimized`, `up to date` or `failed`), `nodes_before`, `nodes_after`, `error`...
     :param output: the folder or the address of the results
     :param seconds: elapsed time
+
+    Example::
+
+        >>> rows = [{"model": "a.onnx", "state": "optimized"}, {"model": "b.onnx", "state": FAILED}]
+        >>> report = BatchReport(rows, "optimized", seconds=2.5)
+        >>> report.ok, [row["model"] for row in report.failed]
+        (False, ['b.onnx'])
     """
 
     rows: list[dict[str, Any]]

@@ -15,6 +15,7 @@ from xbuilder.errors import OptionError
 from ..reports.model_summary import count_ops
 from ..reports.tables import human_bytes, print_table
 from ..trust.inputs.draws import accepted_inputs
+from ..trust.inputs.random_inputs import sizes_fixed_by
 from ..trust.latency import clock_of, compare_sessions, fast_session
 from ..trust.peak_memory import peak_memory
 from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
@@ -40,6 +41,15 @@ class ModelLatency:
     :param sizes: sizes of the inputs, by name
     :param series: the sizes of dimensions that vary, by name
     :param memory: bytes it takes in a process of its own, None if it was not measured
+
+    Example::
+
+        >>> import xoptim
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[n] x) => (float[n] y) { y = Abs(x) }")
+        >>> (found,) = xoptim.measure(model, sizes={"n": 3}, seconds=0.01)
+        >>> found.nodes, found.sizes, found.ratio
+        (1, {'x': [3]}, 1.0)
     """
 
     model: str
@@ -144,7 +154,8 @@ def measure_models(
 
     :param models: the models, their bytes or their files; the first one is the reference
     :param inputs: see :func:`xoptim.trust.verification.verify_models`; the first set is timed
-    :param sizes: sizes for the dimensions the first model leaves open
+    :param sizes: sizes for the dimensions the first model leaves open, by default those that
+        another model fixes
     :param series: several sizes for some of these dimensions: every combination is measured
     :param threads: number of threads of onnxruntime
     :param blocks: number of comparisons of two models
@@ -176,9 +187,16 @@ def measure_models(
             for i, model in enumerate(models)
         ]
         for chosen in _combinations(series or {}, on_step):
-            feeds = accepted_inputs(models[0], inputs, {**(sizes or {}), **chosen}, seed)[0]
+            wanted = {**_fixed_sizes(models, inputs), **(sizes or {}), **chosen}
+            feeds = accepted_inputs(models[0], inputs, wanted, seed)[0]
             found.extend(turns.measured(loaded, feeds, chosen))
     return found
+
+
+def _fixed_sizes(models: Sequence[Model], inputs: Any) -> dict[str, int]:
+    """The sizes that only some of the models fix, none if the user gives the inputs."""
+    first, *others = map(structure_of, models)
+    return {} if inputs else sizes_fixed_by(first, others)
 
 
 def _check_choices(models: Sequence[Model], series: Mapping[str, Sequence[int]]) -> None:

@@ -40,6 +40,12 @@ class Trial:
     :param low: a quarter of the comparisons is below
     :param high: a quarter of the comparisons is above
     :param verdict: what was decided
+
+    Example::
+
+        >>> trial = Trial("default", 12, 0.9, 0.88, 0.93, "kept")
+        >>> f"{trial.patterns}: {trial.ratio:.0%} of the time, {trial.nodes} nodes, {trial.verdict}"
+        'default: 90% of the time, 12 nodes, kept'
     """
 
     patterns: str
@@ -72,6 +78,15 @@ class OptimizedModel:
     :param trials: what was measured to choose the patterns, the kept one last
     :param files: the files written, rows with `path`, `bytes`
     :param traces: what the page of the report shows of the optimization
+
+    Example::
+
+        >>> import xoptim
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (bool[n] x) => (bool[n] y) { a = Not(x)  b = Not(a)  y = Not(b) }"
+        >>> done = xoptim.optimize(model_from_text(text), verify=True)
+        >>> done.to_dict()["nodes_before"], done.to_dict()["nodes_after"], done.failure
+        (3, 1, '')
     """
 
     before: ModelProto

@@ -49,6 +49,15 @@ class ModelSummary:
     :param largest: the largest weights: name, type and shape, bytes
     :param costs: operations and memory
     :param place: the way onnxruntime runs the nodes on CPU
+
+    Example::
+
+        >>> import xoptim
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[n] x) => (float[n] y) { a = Abs(x)  y = Abs(a) }"
+        >>> found = xoptim.summary(model_from_text(text))
+        >>> found.nodes, found.op_types, found.dims, found.quantized
+        (2, Counter({'Abs': 2}), ['n'], 0.0)
     """
 
     producer: str

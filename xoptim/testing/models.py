@@ -12,7 +12,18 @@ from xbuilder.operators.opsets import ir_version_for
 
 
 class PatternTestError(AssertionError, XoptimError):
-    """A pattern does not behave as its test expects."""
+    """A pattern does not behave as its test expects.
+
+    Example::
+
+        >>> from xoptim.testing import check_no_match
+        >>> text = "agraph (bool[n] x) => (bool[n] y) { a = Not(x)  b = Not(a)  y = Not(b) }"
+        >>> try:
+        ...     check_no_match(text, "NotNot")
+        ... except PatternTestError as e:
+        ...     print(str(e).splitlines()[0])
+        the pattern matches: MatchResult: NotNot replaces [Not, Not]
+    """
 
 
 def model_from_text(

@@ -22,6 +22,14 @@ class FunctionNodeRewriter(NodeRewriter):
     :param function: function of one node
     :param tracks: operators it is called on, None for any
     :param name: its name, the name of the function by default
+
+    Example::
+
+        >>> @node_rewriter(["Abs"])
+        ... def nothing(graph, node):
+        ...     return None
+        >>> type(nothing).__name__, nothing.name
+        ('FunctionNodeRewriter', 'nothing')
     """
 
     def __init__(self, function: NodeFunction, tracks: Iterable[str] | None = None, name: str = ""):
@@ -48,6 +56,14 @@ class FunctionGraphRewriter(GraphRewriter):
 
     :param function: function that changes a graph
     :param name: its name, the name of the function by default
+
+    Example::
+
+        >>> @graph_rewriter
+        ... def nothing(graph):
+        ...     pass
+        >>> type(nothing).__name__, nothing.name
+        ('FunctionGraphRewriter', 'nothing')
     """
 
     def __init__(self, function: GraphFunction, name: str = ""):

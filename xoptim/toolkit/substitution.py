@@ -85,6 +85,16 @@ def is_same_kind(graph: RewriteContext, result: str, other: str) -> bool:
     :param graph: the graph
     :param result: a result
     :param other: another one
+
+    Example::
+
+        >>> from xbuilder import GraphBuilder
+        >>> from xoptim import GraphBuilderPatternOptimization
+        >>> g = GraphBuilder(18)
+        >>> x, y = g.make_tensor_input("x", 1, (2, "n")), g.make_tensor_input("y", 1, (2, 3))
+        >>> graph = GraphBuilderPatternOptimization(g)
+        >>> is_same_kind(graph, x, x), is_same_kind(graph, x, y)
+        (True, False)
     """
     elem_type = graph.facts[result].type
     return (

@@ -38,6 +38,12 @@ class WrongRewrite:
     :param reason: the difference
     :param report: the comparison, None if the optimized model does not run
     :param files: the rewrite as small models, before and after, if a folder was given
+
+    Example::
+
+        >>> wrong = WrongRewrite(12, ["NotNot"], "relative difference 0.5 is over 0.0001")
+        >>> f"rewrite {wrong.position}, {wrong.patterns[0]}: {wrong.reason}"
+        'rewrite 12, NotNot: relative difference 0.5 is over 0.0001'
     """
 
     position: int
@@ -58,6 +64,14 @@ class Bisection:
     :param unverified: the bodies that never ran, and the rewrites in them
     :param windows: the certificates of the rewrites, checked in their windows when the results of
         the whole model do not differ
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (bool[4] x) => (bool[4] y) { a = Not(x)  b = Not(a)  y = Not(b) }"
+        >>> found = bisect_rewrites(model_from_text(text))
+        >>> found.rewrites, found.wrong, found.report.ok
+        (1, None, True)
     """
 
     rewrites: int

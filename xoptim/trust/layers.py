@@ -41,6 +41,12 @@ class LayerDifference(OutputDifference):
     :param nodes: names of the two nodes
     :param rewrites: rewrites that wrote the second node, if the model records them
     :param sources: results of the first model it replaces, idem
+
+    Example::
+
+        >>> row = LayerDifference("y", "float32", (4,), 0.5, 0.2, False, before="Exp", after="Sqrt")
+        >>> row.ok, row.to_row()["after"]
+        (False, 'Sqrt')
     """
 
     before: str = ""
@@ -63,6 +69,15 @@ class LayerReport:
     :param atol: absolute tolerance that was asked for
     :param draws: number of sets of inputs
     :param never_ran: the bodies that none of them runs: nothing in them is compared
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[4] x) => (float[4] y) { a = Abs(x)  y = Exp(a) }"
+        >>> other = text.replace("Exp", "Sqrt")
+        >>> report = compare_layers(model_from_text(text), model_from_text(other))
+        >>> report.ok, report.first.output, report.first.before, report.first.after
+        (False, 'y', 'Exp', 'Sqrt')
     """
 
     rows: list[LayerDifference]

@@ -30,7 +30,18 @@ Shows = Callable[[ModelProto, Mapping[str, Any]], str]
 
 
 class ReductionError(XoptimError):
-    """The model shows no difference, there is nothing to reduce."""
+    """The model shows no difference, there is nothing to reduce.
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[2] x) => (float[2] y) { y = Abs(x) }")
+        >>> try:
+        ...     reduce_model(model, {"x": np.float32([1, 2])}, lambda model, inputs: "")
+        ... except ReductionError as e:
+        ...     print(e)
+        the model shows no difference on these inputs
+    """
 
 
 @dataclass
@@ -42,6 +53,16 @@ class ReducedModel:
     :param kind: the kind of difference
     :param nodes: number of nodes before and after
     :param tries: number of models that were tried
+
+    Example::
+
+        >>> import tempfile
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[1] x) => (float[1] y) { y = Abs(x) }")
+        >>> found = ReducedModel(model, {"x": np.float32([2])}, "results", (30, 1), tries=45)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print([file.name for file in found.save(folder)])
+        ['model.onnx', 'input_0.pb']
     """
 
     model: ModelProto

@@ -29,7 +29,21 @@ onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvi
 
 
 class RuntimeOptimizationError(XoptimError):
-    """onnxruntime does not load a model, or does not say what it did."""
+    """onnxruntime does not load a model, or does not say what it did.
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> wrong = model_from_text("agraph (float[2] x) => (float[2] y) { y = NoSuchOperator(x) }")
+        >>> import onnx, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     onnx.save(wrong, f"{folder}/wrong.onnx")
+        ...     try:
+        ...         runtime_optimizers(f"{folder}/wrong.onnx")
+        ...     except RuntimeOptimizationError as e:
+        ...         print("NoSuchOperator" in str(e))
+        True
+    """
 
 
 @dataclass
@@ -40,6 +54,17 @@ class RuntimeBisection:
     :param runs: number of sessions that were compared
     :param report: comparison of the results without any of them and with all of them
     :param wrong: a smallest set of optimizers that makes the difference, empty if there is none
+
+    Example::
+
+        >>> import onnx, tempfile
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[4] x) => (float[4] y) { y = Abs(x) }")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     onnx.save(model, f"{folder}/model.onnx")
+        ...     found = bisect_runtime(f"{folder}/model.onnx")
+        >>> found.applied, found.wrong, found.report.ok
+        ((), (), True)
     """
 
     applied: tuple[str, ...]

@@ -26,7 +26,18 @@ _PLACES = ("{input}", "{output}")
 
 
 class ToolError(XoptimError):
-    """A tool fails on a model, or writes nothing."""
+    """A tool fails on a model, or writes nothing.
+
+    Example::
+
+        >>> import sys
+        >>> python = command_of(f'"{sys.executable}" -c "raise SystemExit(3)" {{input}} {{output}}')
+        >>> try:
+        ...     python(Path("model.onnx"), Path("missing.onnx"))
+        ... except ToolError as e:
+        ...     print("exits with 3" in str(e))
+        True
+    """
 
 
 def optimizer_of(patterns: Any) -> Tool:

@@ -13,6 +13,7 @@ from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 from ..reports.model_summary import iterate_nodes
 from .inputs.coverage import Body
 from .inputs.draws import InputSet, draw_inputs
+from .inputs.random_inputs import sizes_fixed_by
 from .noise import Roundings
 from .outputs import OutputDifference, compare_outputs
 from .sessions.reference_session import reference_session
@@ -117,7 +118,8 @@ def verify_models(
     :param before: the reference: a model, its bytes, or its path (needed for external data)
     :param after: the model to check
     :param inputs: inputs by name, or several sets of them; those that are missing are drawn
-    :param sizes: sizes for the dimensions the model leaves open
+    :param sizes: sizes for the dimensions the model leaves open, by default those that the other
+        one fixes
     :param rtol: relative tolerance
     :param providers: execution providers, CPU by default
     :param seed: seed of the random inputs
@@ -134,9 +136,11 @@ def verify_models(
         report = verify_models("model.onnx", optimized, sizes={"batch": 4})
         report.raise_if_different()
     """
+    fixed = {} if inputs else sizes_fixed_by(structure_of(before), [structure_of(after)])
+    wanted = {**fixed, **(sizes or {})}
     with ExitStack() as files:
         opener = Opener(files, providers, isolated)
-        reference = Reference(opener, before, inputs, sizes, Criterion(rtol, atol), seed)
+        reference = Reference(opener, before, inputs, wanted, Criterion(rtol, atol), seed)
         return reference.compare(after)
 
 

@@ -48,6 +48,22 @@ def test_series():
         xoptim.measure(*models(), series={"n": []})
 
 
+def test_a_size_that_one_model_fixes():
+    """Both run on it, in any order, unless other inputs are given."""
+    first, second = models()
+    second.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
+    second.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 3
+    del second.graph.output[0].type.tensor_type.shape.dim[:]
+    how = {"blocks": 1, "seconds": 0.001, "memory": False}
+    for pair in ((first, second), (second, first)):
+        assert [m.sizes for m in xoptim.measure(*pair, **how)] == [{"x": [3, 3]}] * 2
+    assert xoptim.verify(first, first).sizes != {"n": 3}
+    constant = onnx.parser.parse_model(SLOW.replace("[n, n]", "[3, 3]"))
+    assert xoptim.verify(first, constant).sizes == {"n": 3}
+    with pytest.raises(VerificationError, match="model 2 cannot be measured"):
+        xoptim.measure(first, second, sizes={"n": 4}, **how)
+
+
 def test_steps():
     seen = []
     how = {"blocks": 1, "seconds": 0.001, "memory": False}

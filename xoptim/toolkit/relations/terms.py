@@ -42,6 +42,12 @@ class ConstantTerm:
     """A new constant, equal to those of the same type, shape and content.
 
     :param value: its content
+
+    Example::
+
+        >>> zero, one = constant(np.zeros(2)), constant(np.ones(2))
+        >>> zero, zero == constant(np.zeros(2)), zero == one
+        (constant([0.0, 0.0]), True, False)
     """
 
     def __init__(self, value: np.ndarray):
@@ -72,6 +78,13 @@ class Operators:
     arrays are constants.
 
     An operator of another domain: `op.Gelu(x, domain="com.microsoft")`.
+
+    Example::
+
+        >>> from unification import unify, var
+        >>> x = var("x")
+        >>> unify(op.Transpose(x, perm=[1, 0]), op.Transpose("a", perm=[1, 0]))[x]
+        'a'
     """
 
     def __getattr__(self, op_type: str) -> Callable[..., ExpressionTuple]:
@@ -94,6 +107,13 @@ class WrittenAttribute:
     """A tensor, a graph, or a reference to an attribute of a function: equal if written alike.
 
     :param proto: the attribute
+
+    Example::
+
+        >>> from onnx import helper
+        >>> value = helper.make_attribute("value", helper.make_tensor("c", 1, [1], [0.5]))
+        >>> WrittenAttribute(value)
+        <value>
     """
 
     def __init__(self, proto: AttributeProto):
@@ -217,6 +237,15 @@ class GraphResult:
     :param name: the name
     :param depth: how many nodes away a term may look; further, results are only names
     :param seen: receives the nodes that were read
+
+    Example::
+
+        >>> from xbuilder import GraphBuilder
+        >>> g = GraphBuilder(18)
+        >>> x = g.make_tensor_input("x", 1, ("n",))
+        >>> result = GraphResult(g.graph, g.op.Abs(x, outputs=["y"]))
+        >>> result.is_computed, result.term
+        (True, ExpressionTuple((Abs, <x>)))
     """
 
     def __init__(
@@ -300,6 +329,15 @@ def operator_of(graph: Graph, record: NodeRecord, result: int = 0) -> Operator:
     :param graph: the graph
     :param record: the node
     :param result: which of its results
+
+    Example::
+
+        >>> from xbuilder import GraphBuilder
+        >>> g = GraphBuilder(18)
+        >>> x = g.make_tensor_input("x", 1, ("a", "b"))
+        >>> y = g.op.Transpose(x, perm=[1, 0])
+        >>> operator_of(g.graph, g.graph.store.producers[y])
+        Transpose[perm=(1, 0)]
     """
     node: NodeProto = graph.store.proto(record)
     attributes = {a.name: _plain(a) for a in node.attribute}

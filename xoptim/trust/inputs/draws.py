@@ -135,6 +135,14 @@ def accepted_inputs(
     :param sizes: sizes for the dimensions the model leaves open
     :param seed: seed of the random inputs
     :raises VerificationError: the model refuses the inputs
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[n, 3] x) => (float[n, 3] y) { y = Abs(x) }")
+        >>> (feeds,) = accepted_inputs(model, sizes={"n": 5})
+        >>> feeds["x"].shape
+        (5, 3)
     """
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
     with ExitStack() as files:

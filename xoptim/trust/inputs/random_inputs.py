@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +59,45 @@ def open_dimensions(model: ModelProto) -> list[str]:
     return list(names)
 
 
+def sizes_fixed_by(model: ModelProto, others: Iterable[ModelProto]) -> dict[str, int]:
+    """The sizes that other models give to dimensions a model leaves open, such as a batch of 1.
+
+    :param model: the model
+    :param others: models whose inputs have the same names
+    :return: sizes by name of dimension, those of the first model that has one
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[batch, 3] x) => (float[batch, 3] y) { y = Abs(x) }"
+        >>> fixed = text.replace("batch", "1")
+        >>> sizes_fixed_by(model_from_text(text), [model_from_text(fixed)])
+        {'batch': 1}
+    """
+    known = {value.name: list(dimensions_of(value)) for value in required_inputs(model)}
+    wanted = set(open_dimensions(model))
+    found: dict[str, int] = {}
+    for other in others:
+        for value in required_inputs(other):
+            for dim, size in zip(known.get(value.name, ()), dimensions_of(value), strict=False):
+                if dim in wanted and isinstance(size, int):
+                    found.setdefault(str(dim), size)
+    return found
+
+
 def lengths(model: ModelProto) -> list[str]:
     """The open dimensions that may be the length of a signal: the last one of an input made of
     floats.
 
     :param model: any model
     :return: names, each of them once
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[batch, 1, time] x) => (float[1] y) { y = ReduceSum(x) }"
+        >>> lengths(model_from_text(text))
+        ['time']
     """
     names: dict[str, None] = {}
     for value in required_inputs(model):
@@ -192,6 +225,12 @@ def dimensions_of(value: ValueInfoProto) -> Iterator[Dim]:
     """The dimensions of an input, named after it and their position if they have no name.
 
     :param value: declaration of the input
+
+    Example::
+
+        >>> from onnx import helper
+        >>> list(dimensions_of(helper.make_tensor_value_info("x", 1, ["batch", 3, None])))
+        ['batch', 3, 'x[2]']
     """
     tensor = _tensor_type(value.type)
     if tensor is not None and not value.type.HasField("optional_type"):

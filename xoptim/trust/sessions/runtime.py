@@ -27,7 +27,19 @@ Model = onnx.ModelProto | ModelContainer | bytes | str | Path
 
 
 class VerificationError(XoptimError):
-    """The models cannot be compared, or their results differ."""
+    """The models cannot be compared, or their results differ.
+
+    Example::
+
+        >>> import xoptim
+        >>> from xoptim.testing import model_from_text
+        >>> model = model_from_text("agraph (float[2] x) => (float[2] y) { y = Abs(x) }")
+        >>> try:
+        ...     xoptim.verify(model, model, inputs={"z": [1, 2]})
+        ... except VerificationError as e:
+        ...     print(str(e).split(":")[0])
+        onnxruntime does not run the first model
+    """
 
 
 def structure_of(model: Model) -> onnx.ModelProto:
