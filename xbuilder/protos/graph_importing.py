@@ -103,7 +103,7 @@ def _check_positive_dims(graph: Graph, proto: GraphProto) -> None:
     if isinstance(wanted, bool):
         return
     known = set(declared_names(proto.input))
-    for name in wanted:
+    for name in sorted(wanted):
         if name not in known:
             raise OptionError(
                 f"Option positive_dims names {name!r}, which is no dimension of the inputs; "
