@@ -121,7 +121,7 @@ class _Operator:
                 shapes[-1].append(length)
         return shapes
 
-    def define(self, library: torch.library.Library) -> None:
+    def define(self, library: Any) -> None:
         """Defines the operator of torch.
 
         :param library: its library
@@ -188,6 +188,14 @@ def _dimension(index: int, axis: int, inputs: Sequence[torch.Tensor]) -> Any:
     return inputs[index].shape[axis]
 
 
+def _affine(length: Length | None, scale: int, shift: int, inputs: Sequence[torch.Tensor]) -> Any:
+    return shift if length is None else length(inputs) * scale + shift
+
+
+def _sum(left: Length, right: Length, inputs: Sequence[torch.Tensor]) -> Any:
+    return left(inputs) + right(inputs)
+
+
 def _length(sizes: tuple[int, ...], known: Mapping[tuple[int, ...], Length]) -> Length | None:
     """What gives the sizes a dimension has in each call.
 
@@ -197,15 +205,16 @@ def _length(sizes: tuple[int, ...], known: Mapping[tuple[int, ...], Length]) -> 
     """
     first = sizes[0]
     if len(set(sizes)) == 1:
-        return lambda inputs: first
+        return functools.partial(_affine, None, 0, first)
     if sizes in known:
         return known[sizes]
     for given, length in known.items():
-        if given[0] and [first // given[0] * n for n in given] == [*sizes]:
-            return lambda inputs, length=length, k=first // given[0]: length(inputs) * k
-        if [first - given[0] + n for n in given] == [*sizes]:
-            return lambda inputs, length=length, k=first - given[0]: length(inputs) + k
+        scale, shift = first // given[0] if given[0] else 0, first - given[0]
+        if [scale * n for n in given] == [*sizes]:
+            return functools.partial(_affine, length, scale, 0)
+        if [n + shift for n in given] == [*sizes]:
+            return functools.partial(_affine, length, 1, shift)
     for (a, left), (b, right) in itertools.combinations(known.items(), 2):
         if [m + n for m, n in zip(a, b, strict=True)] == [*sizes]:
-            return lambda inputs, left=left, right=right: left(inputs) + right(inputs)
+            return functools.partial(_sum, left, right)
     return None
