@@ -11,7 +11,8 @@ import onnx
 import torch
 
 from .checking.validation import clone_arguments
-from .common.errors import ValidationError, first_line
+from .common.errors import ExportError, ValidationError, first_line
+from .exporting.module_operators import modules_as_operators
 from .inputs.caches import register_caches
 from .inputs.observed_calls import ObservedCall, ObservedCalls, observe_calls
 from .to_onnx import to_onnx
@@ -28,6 +29,8 @@ class Piece:
     :param onx: the model, None if the export fails
     :param error: why it fails
     :param parts: the parts of a module that fails
+    :param operators: the parts that are operators of this model
+    :param observed: the calls of the module
 
     Example::
 
@@ -43,10 +46,15 @@ class Piece:
     onx: onnx.ModelProto | None = None
     error: Exception | None = None
     parts: list[Piece] = field(default_factory=list)
+    operators: list[str] = field(default_factory=list)
+    observed: ObservedCalls | None = field(default=None, repr=False)
 
     @property
     def status(self) -> str:
-        """`exported`, `differs` (from torch), `fails`, or `fails in` some parts."""
+        """`exported`, `exported without` some parts, which are operators, `differs` (from torch),
+        `fails`, or `fails in` some parts."""
+        if self.operators:
+            return f"exported without {', '.join(self.operators)}"
         if self.error is None:
             return "exported"
         failing = [part.name for part in self.parts if part.error is not None]
@@ -78,7 +86,7 @@ class Piece:
                 "calls": p.calls,
                 "nodes": None if p.onx is None else len(p.onx.graph.node),
                 "status": p.status,
-                "reason": "" if p.error is None else first_line(p.error),
+                "reason": "" if p.error is None else _reason(p.error),
             }
             for p in self.walk()
         ]
@@ -100,6 +108,7 @@ def export_piece_by_piece(
     mod: torch.nn.Module,
     calls: Iterable[tuple[Any, ...] | Mapping[str, Any]],
     validate_onnx: bool | float = True,
+    failing_as_operators: bool = False,
     **kwargs: Any,
 ) -> Piece:
     """Exports a model; when it fails, the modules it calls, and so on, to know which one is wrong.
@@ -111,6 +120,9 @@ def export_piece_by_piece(
     :param calls: arguments of some calls, tuples or dictionaries of named arguments: what changes
         from one to another is dynamic
     :param validate_onnx: compares each model with torch, a float is the tolerance
+    :param failing_as_operators: exports the model again, in which each module that fails by itself
+        is one node of the domain ``pieces``: what it computes is left to a custom operator of the
+        runtime
     :param kwargs: other parameters of :func:`torch_interpreter.to_onnx`
     :return: what became of the model and of its parts, ``print`` shows a table
     :raises OptionError: there is no call
@@ -124,6 +136,10 @@ def export_piece_by_piece(
     >>> pieces = export_piece_by_piece(model, [(torch.randn(n, 4),) for n in (2, 3)])
     >>> [(piece.name, piece.status) for piece in pieces.walk()]
     [('', 'fails in 1'), ('0', 'exported'), ('1', 'fails')]
+    >>> calls = [(torch.randn(n, 4),) for n in (2, 3)]
+    >>> pieces = export_piece_by_piece(model, calls, failing_as_operators=True)
+    >>> pieces.status, [node.op_type for node in pieces.onx.graph.node]
+    ('exported without 1', ['Gemm', 'Branch_1'])
     """
     given = [
         ObservedCall((), dict(c)) if isinstance(c, Mapping) else ObservedCall(tuple(c), {})
@@ -132,18 +148,49 @@ def export_piece_by_piece(
     # a cache that is not registered would be shared with the caller
     register_caches([(c.args, c.kwargs) for c in given])
     (seen,) = _observed(mod, {"": mod}, given).values()
-    return _export("", seen, {"validate_onnx": validate_onnx, **kwargs})
+    piece = _export("", seen, {"validate_onnx": validate_onnx, **kwargs})
+    if failing_as_operators and piece.parts:
+        _export_with_operators(piece, kwargs)
+    return piece
+
+
+def _export_with_operators(piece: Piece, options: dict[str, Any]) -> None:
+    """Exports a model in which the modules that fail are operators, if their calls give the shapes
+    of their results; otherwise the reason is the error of the model."""
+    calls = {p.name: p.observed for p in piece.culprits if p.observed is not None}
+    dispatcher = options.get("dispatcher")
+    try:
+        with modules_as_operators(calls, dispatcher) as found:
+            piece.onx = _converted(piece, {**options, "dispatcher": found})
+    except Exception as e:
+        piece.error = e
+    else:
+        piece.operators = list(calls)
+
+
+def _converted(piece: Piece, options: Mapping[str, Any]) -> onnx.ModelProto:
+    """The model of a module."""
+    # a model may modify its arguments, a cache for example: the export works on copies
+    args, kwargs = clone_arguments((piece.arguments["args"], piece.arguments["kwargs"]))
+    onx: onnx.ModelProto = to_onnx(
+        piece.module, args, kwargs, dynamic_shapes=piece.arguments["dynamic_shapes"], **options
+    )
+    return onx
+
+
+def _reason(error: Exception) -> str:
+    """What torch says when the export fails, the first line of any other error."""
+    cause = error.__cause__
+    return first_line(
+        cause if isinstance(error, ExportError) and isinstance(cause, Exception) else error
+    )
 
 
 def _export(name: str, seen: ObservedCalls, options: dict[str, Any]) -> Piece:
     """Exports one module, its parts if it fails."""
-    piece = Piece(name, seen.mod, len(seen.calls), seen.export_arguments())
-    # a model may modify its arguments, a cache for example: the export works on copies
-    args, kwargs = clone_arguments((piece.arguments["args"], piece.arguments["kwargs"]))
+    piece = Piece(name, seen.mod, len(seen.calls), seen.export_arguments(), observed=seen)
     try:
-        piece.onx = to_onnx(
-            seen.mod, args, kwargs, dynamic_shapes=piece.arguments["dynamic_shapes"], **options
-        )
+        piece.onx = _converted(piece, options)
     except Exception as e:
         piece.error = e
         prefix = f"{name}." if name else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -79,7 +79,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "checks": (bool,),
     "late_checks": (bool,),
     "trust_shapes": (bool,),
-    "positive_dims": (bool, list, tuple),
+    "positive_dims": (bool, list, tuple, set, frozenset),
     "processor": (str,),
     "dump_applied_patterns": (*PATH, type(None)),
     "passes": (list, tuple),
@@ -116,7 +116,7 @@ class PassOptions:
     order: OrderAlgorithm | str | None = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
     trust_shapes: bool = False
-    positive_dims: bool | Sequence[str] = False
+    positive_dims: bool | Collection[str] = False
     public_operators: bool = False
     checks: bool = True
     late_checks: bool = False

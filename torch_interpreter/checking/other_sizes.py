@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from ..inputs.counterexamples import Check, condition_check
+from ..inputs.dynamic_shapes import spec_items, user_name
 from ..inputs.examples import resized
 from ..inputs.inputs import ModelInput
 
@@ -17,7 +19,9 @@ from ..inputs.inputs import ModelInput
 _MOST = 20_000
 
 
-def other_sizes(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> list[Any] | None:
+def other_sizes(
+    inputs: Sequence[ModelInput], leaves: Sequence[Any], specs: Sequence[Any] = ()
+) -> list[Any] | None:
     """The leaves of the arguments with larger dynamic dimensions, where the content is repeated.
 
     A dimension that is computed from others (``past + seq``) follows them, and the sizes satisfy
@@ -25,12 +29,14 @@ def other_sizes(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> list[Any
 
     :param inputs: the leaves of the arguments
     :param leaves: their values
+    :param specs: specifications of their dynamic dimensions; those with one name have one size
     :return: the new values, None if no dimension can change
     """
     symbols, env = _symbols(inputs, leaves)
     if not symbols:
         return None
-    sizes = _larger(symbols, list(_conditions(env, symbols)), env)
+    conditions = [*_conditions(env, symbols), *_equal_names(inputs, specs)]
+    sizes = _larger(symbols, conditions, env)
     if sizes is None:
         return None
     return at_sizes(inputs, leaves, sizes)
@@ -70,6 +76,27 @@ def _conditions(env: Any, hints: Mapping[str, int]) -> Iterator[tuple[frozenset[
         check = condition_check(expr, hints)
         if check is not None:
             yield frozenset(symbol.name for symbol in expr.free_symbols), check
+
+
+def _equal_names(
+    inputs: Sequence[ModelInput], specs: Sequence[Any]
+) -> Iterator[tuple[frozenset[str], Check]]:
+    """The conditions that the names of the user add: one name is one size."""
+    first: dict[str, str] = {}
+    for model_input, spec in zip(inputs, specs, strict=False):
+        shape = getattr(model_input.fake, "shape", ())
+        for axis, asked in spec_items(spec, len(shape)):
+            name, dim = user_name(asked), shape[axis]
+            if name is None or not isinstance(dim, torch.SymInt) or not dim.node.expr.is_Symbol:
+                continue
+            symbol = dim.node.expr.name
+            other = first.setdefault(name, symbol)
+            if other != symbol:
+                yield frozenset({other, symbol}), functools.partial(_are_equal, other, symbol)
+
+
+def _are_equal(a: str, b: str, sizes: Mapping[str, int]) -> bool:
+    return sizes[a] == sizes[b]
 
 
 def _larger(

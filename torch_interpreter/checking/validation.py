@@ -93,7 +93,7 @@ def validate(
     """
     leaves, tree = torch.utils._pytree.tree_flatten((args, kwargs))
     candidates = [("the arguments of the export", leaves)]
-    grown = other_sizes(inputs, leaves)
+    grown = other_sizes(inputs, leaves, specs)
     if grown is not None:
         names = sorted({str(user_name(s)) for s in specs if user_name(s)})
         candidates.append((f"larger dynamic dimensions {names}".strip(" []"), grown))

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from ..patches.number_classes import classes_as_types, stand_in
+
 
 def length_of(value: Any) -> Any:
     """The length of a value, a symbolic number for a tensor.
@@ -40,27 +42,6 @@ def float_of(value: Any) -> Any:
     return float(value)
 
 
-class _Number(type):
-    """The class of :class:`_Int` and :class:`_Float`."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        number, function = (int, int_of) if cls is _Int else (float, float_of)
-        if args and isinstance(args[0], torch.fx.Proxy):
-            return _record(args[0], function, args[0])
-        return number(*args, **kwargs)
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, int if cls is _Int else float)
-
-
-class _Int(int, metaclass=_Number):
-    """``int``, whose calls on a placeholder are recorded."""
-
-
-class _Float(float, metaclass=_Number):
-    """``float``, whose calls on a placeholder are recorded."""
-
-
 @contextlib.contextmanager
 def recorded_calls(
     mod: torch.nn.Module, arguments: Mapping[str, Any], numbers: bool = False
@@ -70,13 +51,15 @@ def recorded_calls(
 
     :param mod: the module that is traced
     :param arguments: the arguments of the export by name; without any, they are tensors
-    :param numbers: records those of ``int`` and ``float`` too, which are then no types for torch
+    :param numbers: records those of ``int`` and ``float`` too
     """
     functions = {"len": _length, "isinstance": functools.partial(_is_instance, arguments)}
     if numbers:
-        functions.update({"int": _Int, "float": _Float})
+        functions.update({"int": _recorded(int, int_of), "float": _recorded(float, float_of)})
     scopes = _scopes(mod)
     with contextlib.ExitStack() as stack:
+        if numbers:
+            stack.enter_context(classes_as_types())
         stack.enter_context(_replaced(vars(torch), "cond", _cond(torch.cond)))
         for scope in scopes:
             for name, function in functions.items():
@@ -106,6 +89,11 @@ def _replaced(scope: dict[str, Any], name: str, value: Any) -> Iterator[None]:
             del scope[name]
         else:
             scope[name] = before
+
+
+def _recorded(real: type, function: Callable[..., Any]) -> type:
+    """A class of numbers, whose calls on a placeholder are recorded."""
+    return stand_in(real, (torch.fx.Proxy,), lambda proxy: _record(proxy, function, proxy))
 
 
 def _length(value: Any) -> Any:

@@ -24,6 +24,8 @@ from .traced_calls import recorded_calls
 Condition = Callable[[torch.nn.Module, str], bool]
 #: classes of modules that are not traced, with an optional condition
 Leaves = Collection[type] | Mapping[type, Condition]
+#: the types of tensors that classes of Python stand for
+_TYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}
 pytree = torch.utils._pytree
 
 
@@ -81,6 +83,13 @@ class CustomTracer(torch.fx.Tracer):
             if isinstance(m, kind) and (condition is None or condition(m, module_qualified_name)):
                 return True
         return super().is_leaf_module(m, module_qualified_name)
+
+    def create_arg(self, a: Any) -> Any:
+        """What stands for an argument of a call in the graph.
+
+        :param a: the argument; ``int`` and its like are types of tensors
+        """
+        return super().create_arg(_TYPES.get(a, a) if isinstance(a, type) else a)
 
     def proxy(self, node: torch.fx.Node) -> torch.fx.Proxy:
         """The placeholder that stands for the result of a node while the model runs.

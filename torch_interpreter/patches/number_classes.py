@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.utils import _device
+
+from .attributes import patched
 
 #: what torch puts in place of the numbers of Python
 _CLASSES: Mapping[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+#: functions of torch, methods of tensors, that accept a class of Python as a type (``dtype=int``)
+_TYPED = (
+    *("arange", "as_tensor", "asarray", "cumprod", "cumsum", "empty", "empty_like", "eye", "full"),
+    *("empty_permuted", "empty_strided", "full_like", "linspace", "log_softmax", "logspace"),
+    *("mean", "nanmean", "nansum", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros"),
+    *("norm", "ones", "ones_like", "prod", "rand", "rand_like", "randint", "randint_like"),
+    *("randn", "randn_like", "randperm", "range", "softmax", "sum", "tensor", "to", "tril_indices"),
+    *("triu_indices", "type", "view", "zeros", "zeros_like"),
+)
 
 
 class _StandIn(type):
@@ -77,3 +91,35 @@ CLASS_NAMES: Mapping[str, Any] = {
     "isinstance": _is_instance,
     "type": stand_in(type, tuple(_CLASSES), _class_of),
 }
+
+
+def _with_classes(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that receives a class of Python where it is called with its stand-in."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(a.real if isinstance(a, _StandIn) else a for a in args)
+        named = {k: v.real if isinstance(v, _StandIn) else v for k, v in kwargs.items()}
+        return original(*args, **named)
+
+    return call
+
+
+@contextlib.contextmanager
+def classes_as_types() -> Iterator[None]:
+    """torch accepts what stands for a class where it accepts the class, in this context.
+
+    >>> import torch
+    >>> number = stand_in(int, (torch.SymInt,), abs)
+    >>> with classes_as_types():
+    ...     torch.zeros(2, dtype=number), torch.ones(2).to(number)
+    (tensor([0, 0]), tensor([1, 1]))
+    """
+    # what torch looks up once must be its own functions
+    _device._device_constructors()
+    torch.overrides.get_overridable_functions()
+    with contextlib.ExitStack() as stack:
+        for owner in (torch, torch.Tensor):
+            known = {n: _with_classes(getattr(owner, n)) for n in _TYPED if hasattr(owner, n)}
+            stack.enter_context(patched(owner, known))
+        yield

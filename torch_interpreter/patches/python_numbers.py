@@ -23,7 +23,7 @@ import torch
 
 from .attributes import patched
 from .math_functions import symbolic_function
-from .number_classes import CLASS_NAMES, stand_in
+from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
 _UNTYPED: Any = torch
@@ -220,12 +220,19 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
     with contextlib.ExitStack() as replaced, _watching():
         for names in _globals_of(mod):
             replaced.enter_context(_patched_globals(names, CLASS_NAMES))
+        given_types = False
         while True:
             try:
                 return export()
             except _Again as e:
                 known = _replacements(e.names, tuple({*e.names, *vars(builtins)}))
                 replaced.enter_context(_patched_globals(e.names, known))
+            except TypeError as e:
+                # dtype=int, in a file where int is another class
+                if given_types or "dtype" not in str(e):
+                    raise
+                given_types = True
+                replaced.enter_context(classes_as_types())
 
 
 def _globals_of(mod: torch.nn.Module) -> list[dict[str, Any]]:

@@ -15,6 +15,9 @@ from ..facts.facts import MAX_RANK, ResultFacts
 #: names exporters write for an unknown dimension; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
 
+#: metadata of an input that is an integer, or a vector of one: the dimension it holds
+DIMENSION = "xoptim.dimension"
+
 
 @dataclass(slots=True)
 class IOSpec:
@@ -106,14 +109,35 @@ def shape_protos(proto: TypeProto) -> Iterator[TensorShapeProto]:
 
 
 def declared_names(infos: Sequence[ValueInfoProto]) -> set[str]:
-    """Names or expressions some value infos declare as dimensions."""
-    return {
+    """Names or expressions some value infos declare as dimensions, or as content."""
+    dims = {
         dim.dim_param
         for info in infos
         for shape in shape_protos(info.type)
         for dim in shape.dim
         if dim.dim_param
     }
+    return dims.union(filter(None, map(held_dimension, infos)))
+
+
+def held_dimension(info: ValueInfoProto) -> str:
+    """The dimension an input holds, as its metadata says, empty if it holds none."""
+    if not info.metadata_props:
+        return ""
+    return next((p.value for p in info.metadata_props if p.key == DIMENSION), "")
+
+
+def hold_dimension(info: ValueInfoProto, facts: ResultFacts, keep: Callable[[str], bool]) -> None:
+    """Writes the dimension an input holds in its metadata, if it is known to hold one.
+
+    :param info: changed in place
+    :param facts: facts of the input
+    :param keep: whether a symbolic dimension is written
+    """
+    value = facts.value
+    dim = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    if isinstance(dim, str) and keep(dim) and not held_dimension(info):
+        info.metadata_props.add(key=DIMENSION, value=as_written(dim))
 
 
 def clear_names(infos: Sequence[ValueInfoProto]) -> None:

@@ -31,7 +31,7 @@ from ..inference.graph_inference import add_node
 from ..nodes.attributes import readable
 from ..nodes.functions import all_nodes
 from ..nodes.making import make_node_proto
-from ..nodes.value_infos import IOSpec, facts_to_type
+from ..nodes.value_infos import IOSpec, facts_to_type, hold_dimension
 from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..tensors.sizes import initializer_bytes, stored_bytes
@@ -192,6 +192,9 @@ def fill_graph(
     proto.name = readable(origin.name if origin is not None else "") or "graph"
     proto.node.extend(graph.nodes)
     proto.input.extend([export_io(graph, s) for s in graph.input_specs])
+    if graph.parent is None and not graph.scope.is_function:
+        for info in proto.input:
+            hold_dimension(info, graph.facts[info.name], graph.dimensions.is_written)
     proto.output.extend([export_io(graph, s) for s in graph.output_specs])
     for name, value in graph.constants.initializers.items():
         _fill_tensor(proto.initializer.add(), name, described.get(name, value))

@@ -23,7 +23,7 @@ from ..nodes.reserved_names import reserve_graph_names, reserve_names
 from ..nodes.schema_check import node_check
 from ..nodes.subgraph_order import with_sorted_subgraphs
 from ..nodes.subgraphs import local_names, subgraphs_of
-from ..nodes.value_infos import IOSpec, declared_names, facts_from_type
+from ..nodes.value_infos import IOSpec, declared_names, facts_from_type, held_dimension
 from ..options import InferShapesOptions
 from ..support.user_warnings import warn_user
 
@@ -51,7 +51,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
                 continue
             graph.constants.overridable.add(info.name)
         graph.input_specs.append(IOSpec(info.name, info))
-        facts = _facts(graph, info)
+        facts = _input_facts(graph, info)
         graph.declare_input_shape(facts.shape)
         graph.facts.refine(info.name, facts, "an input")
     if graph.parent is None:
@@ -103,7 +103,7 @@ def _check_positive_dims(graph: Graph, proto: GraphProto) -> None:
     if isinstance(wanted, bool):
         return
     known = set(declared_names(proto.input))
-    for name in wanted:
+    for name in sorted(wanted):
         if name not in known:
             raise OptionError(
                 f"Option positive_dims names {name!r}, which is no dimension of the inputs; "
@@ -139,6 +139,16 @@ def _import_initializer(graph: Graph, init: TensorProto) -> None:
 def _facts(graph: Graph, info: ValueInfoProto) -> ResultFacts:
     read = partial(graph.dimensions.declared, is_formula=trusts_shapes(graph))
     return facts_from_type(info.type, graph.dimensions.new, read)
+
+
+def _input_facts(graph: Graph, info: ValueInfoProto) -> ResultFacts:
+    """The facts of an input, whose content may be a dimension."""
+    facts, held = _facts(graph, info), held_dimension(info)
+    is_number = facts.type == TensorProto.INT64 and facts.shape in ((), (1,))
+    if not held or not is_number or graph.parent is not None:
+        return facts
+    dim = graph.dimensions.declared(held, is_formula=trusts_shapes(graph))
+    return ResultFacts(facts.type, facts.shape, None, (dim,) if facts.shape else dim)
 
 
 def _reserve_records(graph: Graph) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,7 +78,7 @@ class Optimization:
     target: str | None = None
     max_iter: int = -1
     trust_shapes: bool = False
-    positive_dims: bool | Sequence[str] = False
+    positive_dims: bool | Collection[str] = False
     public_operators: bool = False
     keep_functions: bool = False
     data_roots: Sequence[Path] = ()

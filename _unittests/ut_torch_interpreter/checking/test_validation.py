@@ -35,8 +35,8 @@ def tried(monkeypatch) -> list[list[tuple[int, ...]]]:
     found = []
     drawn = validation.other_sizes
 
-    def spy(inputs, leaves):
-        values = drawn(inputs, leaves)
+    def spy(inputs, leaves, specs):
+        values = drawn(inputs, leaves, specs)
         found.append(values and [tuple(v.shape) for v in values])
         return values
 
@@ -52,6 +52,22 @@ def test_a_decoder_with_a_cache(tried) -> None:
     [[x, past, mask]] = tried
     assert x[0] == past[0] == mask[0] > 2 and x[1] > 3 and past[1] > 5
     assert mask[1] == x[1] + past[1]
+
+
+@pytest.mark.parametrize("names", [("n", "n", "m"), ("n", "m", "n"), ("n", "n", "n")])
+def test_one_name_is_one_size(tried, names) -> None:
+    """torch compares the sizes of these arguments with nothing."""
+
+    class Sums(torch.nn.Module):
+        def forward(self, x, y, z):
+            return x.sum(dim=1) * y.sum(dim=0)[0] * z.sum()
+
+    args = torch.randn(2, 4), torch.randn(4, 3), torch.randn(4)
+    dims = {1: names[0]}, {0: names[1]}, {0: names[2]}
+    to_onnx(Sums(), args, dynamic_shapes=dims, validate_onnx=True)
+    [[x, y, z]] = tried
+    sizes = dict(zip(names, (x[1], y[0], z[0]), strict=True))
+    assert [sizes[name] for name in names] == [x[1], y[0], z[0]] and min(sizes.values()) > 4
 
 
 @pytest.mark.filterwarnings("ignore:The model is right for")

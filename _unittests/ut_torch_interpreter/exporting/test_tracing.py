@@ -201,3 +201,13 @@ def test_custom_tracer_fails():
         CustomTracer().trace(Parts())
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         CustomTracer().trace(Outer(lambda: None))
+
+
+def test_custom_tracer_knows_the_types():
+    class Types(torch.nn.Module):
+        def forward(self, x):
+            return x.to(int), x.to(dtype=float), x.to(bool), x.to(complex)
+
+    graph = CustomTracer().trace(Types())
+    found = torch.fx.GraphModule(Types(), graph)(torch.tensor([0.5, 2.0]))
+    assert [y.dtype for y in found] == [torch.int64, torch.float64, torch.bool, torch.complex128]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numbers
+import re
 
+import numpy as np
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import Fct1, check_export
+from ut_torch_interpreter.export_checks import Fct1, check_export, run_ort
 
 from torch_interpreter import to_onnx
-from torch_interpreter.patches.number_classes import CLASS_NAMES, stand_in
+from torch_interpreter.patches.number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 X = torch.randn(3, 8)
 DYNAMIC = ({0: "a", 1: "n"},)
@@ -53,3 +55,56 @@ def test_a_call_that_converts():
     number = stand_in(int, (str,), len)
     assert number("abc") == 3 and number("11", base=2) == 3 and number(2.5) == 2
     assert {number: 1}[int] == 1 and number.from_bytes(b"\x01", "big") == 1
+
+
+TYPED = {
+    "to": lambda x, n: x.to(int) * n,
+    "a keyword": lambda x, n: x.to(dtype=int) * n,
+    "a function": lambda x, n: torch.zeros(2, dtype=int) + n,
+    "a reduction": lambda x, n: x.sum(dim=1, dtype=float) * float(n),
+    "new values": lambda x, n: x.new_ones(n, dtype=float),
+    "a constant": lambda x, n: torch.tensor([1.5], dtype=int) * n,
+    "a softmax": lambda x, n: torch.softmax(x[:, :n], 1, dtype=float),
+}
+
+
+class Typed(torch.nn.Module):
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+
+    def forward(self, x):
+        return self.compute(x, int(x.shape[1] * 0.5))
+
+
+@pytest.mark.parametrize("name", sorted(TYPED))
+@pytest.mark.parametrize("strategy", ["nostrict", "tracing"])
+def test_a_class_is_the_type_of_a_tensor(name, strategy):
+    """`int` is another class in this file, since it is called with a size."""
+    model = Typed(TYPED[name])
+    onx = to_onnx(model, (X,), dynamic_shapes=DYNAMIC, export_options=strategy)
+    for (x,) in OTHERS:
+        (got,) = run_ort(onx, [x])
+        expected = model(x).numpy()
+        assert got.dtype == expected.dtype
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_functions_of_torch_come_back():
+    number, to, zeros = stand_in(int, (str,), len), torch.Tensor.to, torch.zeros
+    with classes_as_types():
+        assert torch.ones(2).type(torch.float64).to(number).dtype == torch.int64
+    assert torch.zeros is zeros and torch.Tensor.to is to and "to" not in vars(torch.Tensor)
+    with pytest.raises(TypeError, match="dtype"):
+        torch.zeros(2, dtype=number)
+
+
+def test_every_function_with_a_type():
+    """Those of torch with a `dtype` that makes or computes tensors, but sparse and quantized ones."""
+    documented = {
+        name for name in dir(torch) if re.search(r"\bdtype=None", str(getattr(torch, name).__doc__))
+    }
+    left_out = {n for n in documented if re.match("sparse|quantize|.*_window$|from", n)}
+    with classes_as_types():
+        wrapped = {n for n in documented if hasattr(getattr(torch, n), "__wrapped__")}
+    assert documented - left_out <= wrapped

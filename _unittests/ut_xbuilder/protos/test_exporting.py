@@ -240,3 +240,56 @@ def test_an_initializer_that_holds_nothing_of_what_it_declares():
     model = oh.make_model(oh.make_graph([node], "g", [], [output], [tensor]))
     with pytest.raises(InvalidModelError, match=f"'s' declares {2**43} bytes and holds 1"):
         GraphBuilder(model, infer_shapes_options=True).to_onnx()
+
+
+def with_size(shape, name="n", kind=TensorProto.INT64) -> ModelProto:
+    """A model whose first input says that it holds the dimension `name`."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("size", kind, shape)
+    g.make_tensor_input("x", TensorProto.FLOAT, ("n", 3))
+    count = g.op.Cast("size", to=TensorProto.INT64)
+    count = g.op.Reshape(count, np.array([], dtype=np.int64))
+    rows = g.op.Range(np.array(0, np.int64), count, np.array(1, np.int64))
+    g.op.Gather("x", rows, axis=0, outputs=["y"])
+    g.make_tensor_output("y", TensorProto.FLOAT, (None, 3))
+    model = g.to_onnx(optimize=False)
+    model.graph.input[0].metadata_props.add(key="xoptim.dimension", value=name)
+    return model
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_file_says_which_input_is_a_dimension(shape):
+    """What a model does with this input is still known once it was a file."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("n", TensorProto.INT64, shape, is_dimension=True)
+    g.make_tensor_input("x", TensorProto.FLOAT, ("n", 3))
+    g.op.Neg("x", outputs=["y"])
+    g.make_tensor_output("y", TensorProto.FLOAT, ("n", 3))
+    first = g.to_onnx(optimize=False)
+    onnx.checker.check_model(first, full_check=True)
+    for proto in (first, GraphBuilder(first).to_onnx()):
+        [(key, value)] = [(p.key, p.value) for p in proto.graph.input[0].metadata_props]
+        assert (key, value) == ("xoptim.dimension", "n") and not proto.graph.input[1].metadata_props
+        assert GraphBuilder(proto).value_as_shape("n") == (("n",) if shape else "n")
+
+    model = with_size(shape)
+    assert op_types(GraphBuilder(model).to_onnx()) == ["Identity"]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    feeds = {"size": np.full(shape, 2, dtype=np.int64), "x": x}
+    assert run_onnxruntime(model, feeds)[0].tolist() == x.tolist()
+
+
+@pytest.mark.parametrize(
+    "shape, name, kind",
+    [((), "m", 7), ((2,), "n", 7), (("k",), "n", 7), ((), "n", 6), ((), "", 7)],
+    ids=["another dimension", "two numbers", "any length", "another type", "no name"],
+)
+def test_an_input_that_is_no_dimension(shape, name, kind):
+    model = with_size(shape, name, kind)
+    assert "Gather" in op_types(GraphBuilder(model).to_onnx())
+    positive = OptimizationOptions(positive_dims=["m"])
+    if name == "m":
+        GraphBuilder(model, optimization_options=positive)
+    else:
+        with pytest.raises(OptionError, match="names 'm'"):
+            GraphBuilder(model, optimization_options=positive)

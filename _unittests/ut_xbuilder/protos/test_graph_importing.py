@@ -243,7 +243,7 @@ HALVES = """agraph (float[n,8] x, float[k] z) => (float[R,n,4] y, float[k] t) {
 }"""
 
 
-@pytest.mark.parametrize("dims", [True, ["n"], ("n", "k")])
+@pytest.mark.parametrize("dims", [True, ["n"], ("n", "k"), {"n", "k"}])
 def test_positive_dimensions_prove_a_shape(dims):
     plain = build(HALVES)
     assert plain.get_shape("y")[1:] != ("n", 4), "0 copies the 8 of x"
