@@ -6,6 +6,7 @@ import importlib
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,18 @@ def test_the_page_names_every_operator_that_is_refused(bench: Any) -> None:
     assert {name for cell in cells for name in re.findall(r"``([^`]+)``", cell)} == refused
     assert {r["status"] for r in rows} == {"right", "refused", "no sample"}
     assert len(refused) < 30 and len(rows) > 600
+
+
+def test_the_page_counts_both_exports(bench: Any) -> None:
+    rows = bench.read_table(bench.TABLE, *bench.KEYS).values()
+    text = (DOC / "torch" / "torch_operators.rst").read_text()
+    counted = {
+        (exporter, status): int(count)
+        for status, *counts in re.findall(r"^\*([a-z ]+)\*  +(\d+)  +(\d+)$", text, re.MULTILINE)
+        for exporter, count in zip(("ours", bench.DYNAMIC), counts, strict=True)
+    }
+    found = Counter((row["exporter"], row["status"]) for row in rows)
+    assert {way: count for way, count in counted.items() if count} == found
 
 
 def test_rows(bench: Any) -> None:

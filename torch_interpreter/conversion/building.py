@@ -105,7 +105,15 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     _tell_constants(program, named, verbose)
     fails_at = None if program.trial is None else program.trial.fails_at
     places = program.assumed.places
-    if found := assumptions(named, specs, program.module, namer, fails_at, places):
+    found = assumptions(named, specs, program.module, namer, fails_at, places)
+    is_tried = program.trial is not None and program.trial.is_right()
+    if refused := next((a for a in found if a.is_refused and is_tried), None):
+        raise ConversionError(
+            f"The model would only be right for {refused.text}: a decision in Python depends on it"
+            f"{_places([refused.place])}. Bound the dimension, with torch.export.Dim(name, "
+            "min=..., max=...), or make it Dim.AUTO to have a warning instead of this error."
+        )
+    if found:
         warn_user(
             f"The model is right for {', '.join(a.text for a in found)}: a decision in Python "
             f"depends on it{_places(a.place for a in found)}. torch.export.Dim(name, min=..., "

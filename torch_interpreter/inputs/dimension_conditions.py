@@ -36,6 +36,8 @@ _ASSERTION = "aten._assert_scalar.default"
 _USUAL = 2
 #: largest number of sizes at which the longer conditions are tried
 _TRIED = 8
+#: beginnings of the names of the expressions of sympy that are floats, or come from them
+_FLOATS = ("Float", "IntTrueDiv", "ToFloat", "TruncTo", "FloorTo", "CeilTo", "Round", "OpaqueUnary")
 _NOWHERE: Mapping[Any, str] = MappingProxyType({})
 
 
@@ -45,11 +47,14 @@ class Assumption(NamedTuple):
     :param text: the condition with the names of the user
     :param sizes: several sizes that do not meet it, by symbol; None if they are not known
     :param place: the line that depends on it, empty if it is not known
+    :param is_refused: whether the model is refused if it is wrong at these sizes: the condition
+        goes through a float, and no dimension of it is ``Dim.AUTO``
     """
 
     text: str
     sizes: Sequence[Mapping[str, int]] | None = None
     place: str = ""
+    is_refused: bool = False
 
 
 def assumptions(
@@ -87,13 +92,18 @@ def assumptions(
     kept = {a.text: a for a in found}.values()
     fails = fails_at or (lambda sizes: True)
     failing = [a for a in kept if a.sizes is None or any(map(fails, a.sizes))]
+    automatic = {str(dim.node.expr) for dim, asked in dims if asked is torch.export.Dim.AUTO}
     others = [c for c in conditions if c not in remainders]
-    tried = find_counterexamples(others, list(remainders), sizes, fails_at is not None)
-    refused = next((c for c in _distinct(tried) if fails({c.symbol: c.size})), None)
-    if refused:
-        name = namer.names.get(refused.symbol, refused.symbol)
-        text = f"{_readable(refused.condition, namer)} (not {name}={refused.size})"
-        failing.append(Assumption(text, place=places.get(refused.condition, "")))
+    for group in ([c for c in others if _has_float(c)], [c for c in others if not _has_float(c)]):
+        tried = find_counterexamples(group, list(remainders), sizes, fails_at is not None)
+        broken = next((c for c in _distinct(tried) if fails({c.symbol: c.size})), None)
+        if broken:
+            name = namer.names.get(broken.symbol, broken.symbol)
+            text = f"{_readable(broken.condition, namer)} (not {name}={broken.size})"
+            names = {symbol.name for symbol in broken.condition.free_symbols}
+            is_refused = _has_float(broken.condition) and not names & automatic
+            failing.append(Assumption(text, None, places.get(broken.condition, ""), is_refused))
+            break
     return failing
 
 
@@ -222,6 +232,12 @@ def _conditions(graph: torch.fx.Graph) -> list[Any]:
         deferred = size.node.shape_env.deferred_runtime_asserts
         found.update((a.expr, None) for listed in deferred.values() for a in listed)
     return list(found)
+
+
+def _has_float(condition: Any) -> bool:
+    """Whether a condition computes a float from a size."""
+    is_float = type(condition).__name__.startswith(_FLOATS)
+    return is_float or any(map(_has_float, condition.args))
 
 
 def _readable(condition: Any, namer: DimensionNamer) -> str:

@@ -62,10 +62,10 @@ except Exception as e:
 # Read the size from the tensor instead: ``x.reshape(x.shape[0], 15)``. Three other habits freeze a
 # size: ``int(tensor)``, a ``torch.zeros(4, ...)`` made outside of ``forward``, and a Python ``if`` on a size.
 #
-# The model only keeps the side of an ``if`` that the arguments take. The warning gives the condition, and a
-# size that does not meet it.
+# The model only keeps the side of an ``if`` that the arguments take. The message gives the condition, and a
+# size that does not meet it. It is an error if the condition goes through a float, a warning otherwise.
 
-import warnings
+from torch_interpreter import ConversionError
 
 
 class Branch(torch.nn.Module):
@@ -73,10 +73,10 @@ class Branch(torch.nn.Module):
         return x * 2 if x.shape[1] * 0.5 > 3.7 else x
 
 
-with warnings.catch_warnings(record=True) as seen:
-    warnings.simplefilter("always")
+try:
     to_onnx(Branch(), (torch.randn(2, 8),), dynamic_shapes=({1: "n"},))
-print([str(w.message)[:300] for w in seen if "right for" in str(w.message)][0])
+except ConversionError as e:
+    print(str(e)[:300])
 
 # %%
 # ``torch.cond`` keeps both sides, see :doc:`plot_03_control_flow`.

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from torch_interpreter import to_onnx
+from torch_interpreter.common.errors import ConversionError
 from xbuilder.dims import prove_ge
 
 Dim = torch.export.Dim
@@ -99,19 +100,40 @@ FLOATS = {
     "3.7 < 0.5*float(seq) (not seq=7)": lambda n: n * 0.5 > 3.7,
     "math.trunc(seq / 3) == 2 (not seq=9)": lambda n: int(n / 3) == 2,
     "2.5 < float(seq) ** 0.5 (not seq=6)": lambda n: n**0.5 > 2.5,
-    "(seq & 1) == 0 (not seq=9)": lambda n: not n & 1,
     "float(math.floor(seq / 2)) == (seq / 2) (not seq=9)": lambda n: (n / 2).is_integer(),
 }
 
 
-@pytest.mark.parametrize("condition", sorted(FLOATS))
-def test_a_branch_on_a_number_computed_from_a_size(condition):
-    class Branch(torch.nn.Module):
-        def forward(self, x):
-            return x * 2 if FLOATS[condition](x.shape[1]) else x * 3
+class Branch(torch.nn.Module):
+    def __init__(self, condition):
+        super().__init__()
+        self.condition = condition
 
-    (text,) = warned(Branch(), {0: "batch", 1: "seq"})
-    assert text.startswith(f"The model is right for {condition}: a decision")
+    def forward(self, x):
+        return x * 2 if self.condition(x.shape[1]) else x * 3
+
+
+@pytest.mark.parametrize("condition", sorted(FLOATS))
+def test_a_branch_on_a_float_computed_from_a_size(condition):
+    model = Branch(FLOATS[condition])
+    with pytest.raises(ConversionError) as refused:
+        to_onnx(model, (X,), dynamic_shapes=({0: "batch", 1: "seq"},))
+    text = str(refused.value)
+    assert text.startswith(f"The model would only be right for {condition}: a decision")
+    assert "test_dimension_conditions.py" in text
+    (text,) = warned(model, {0: "batch", 1: Dim.AUTO})
+    expected = condition.replace("seq", "channel")
+    assert text.startswith(f"The model is right for {expected}: a decision")
+
+
+def test_a_branch_on_a_float_within_the_bounds_of_the_user():
+    model = Branch(lambda n: n * 0.5 > 3.7)
+    assert warned(model, {0: "batch", 1: Dim("seq", min=8)}) == []
+
+
+def test_a_branch_on_bits_of_a_size():
+    (text,) = warned(Branch(lambda n: not n & 1), {0: "batch", 1: "seq"})
+    assert text.startswith("The model is right for (seq & 1) == 0 (not seq=9): a decision")
 
 
 def test_a_condition_every_size_of_the_user_follows():
