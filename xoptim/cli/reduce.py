@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from onnx import ModelProto
 
 from ..reports.tables import counted, print_line, print_table
 from ..trust.inputs.draws import accepted_inputs
@@ -64,8 +66,12 @@ def reduce(
     chosen = command_of(tool) if tool else optimizer_of(patterns)
     shows = difference_of(chosen, how.rtol, how.atol)
     with progress() as on_step:
-        on_step("runs smaller and smaller models", None)
-        small = reduce_first(model, how, shows, max_tries)
+
+        def told(smaller: ModelProto, feeds: Mapping[str, Any]) -> str:
+            on_step(f"runs models, {counted(len(smaller.graph.node), 'node')} now", None)
+            return shows(smaller, feeds)
+
+        small = reduce_first(model, how, told, max_tries)
     files = [str(path) for path in small.save(output)]
     if as_json:
         print_json({**_as_dict(small), "files": files})

@@ -493,7 +493,15 @@ def _changed_inputs(pair: NodePair, sides: tuple[GraphSide, GraphSide]) -> list[
     size = max(map(len, operands))
     first, second = ([*names, *[""] * (size - len(names))] for names in operands)
     return [
-        f"input {i}: {a or 'absent'} -> {b or 'absent'}"
+        f"input {i}: {_change(a, b, sides)}"
         for i, (a, b) in enumerate(zip(first, second, strict=True))
         if (a or b) and sides[0].paired.get(a, f"1{a}") != sides[1].paired.get(b, f"2{b}")
     ]
+
+
+def _change(a: str, b: str, sides: tuple[GraphSide, GraphSide]) -> str:
+    """An input of two nodes, with what gives it where the name alone does not tell them apart."""
+    sources = [side.operator_giving(name) for name, side in zip((a, b), sides, strict=True)]
+    if a == b and sources[0] != sources[1]:
+        return f"{a} ({sources[0]}) -> {b} ({sources[1]})"
+    return f"{a or 'absent'} -> {b or 'absent'}"

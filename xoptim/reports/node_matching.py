@@ -104,6 +104,11 @@ class GraphSide:
                 self.paired[node.output[0]] = self.paired[copied]
         return key
 
+    def operator_giving(self, name: str) -> str:
+        """The type of the node that gives a result, in words if none does."""
+        position = self.producers.get(name)
+        return "no node" if position is None else self.nodes[position].op_type
+
     def source(self, name: str) -> str:
         """The result that Identity nodes copy into another one, itself if there is none."""
         return self._copied.get(name, name)

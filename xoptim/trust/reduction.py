@@ -96,8 +96,9 @@ def reduce_model(
     """Removes the nodes of a model that a difference does not need.
 
     The results of a removed node become inputs, with the values they have in a run of the whole
-    model. First one output is kept, the earliest result that shows the difference, then nodes go by
-    halves, quarters and so on, until none can go. An If that is left is replaced by the branch that
+    model. First one output is kept, the earliest result that shows the difference, with the few
+    nodes before it that are enough, then nodes go by halves, quarters and so on, until none can go.
+    An If that is left is replaced by the branch that
     ran, whose nodes go in turn; those of the bodies of Loop and Scan stay.
 
     :param model: a file or a model
@@ -196,6 +197,7 @@ class _Reducer:
         while size != len(self.kept):  # an earlier result may be enough once other nodes went
             size = len(self.kept)
             self._earliest()
+            self._nearest()
             self._remove()
         return self._found()
 
@@ -258,6 +260,21 @@ class _Reducer:
                 last = middle
             else:
                 first = middle + 1
+
+    def _nearest(self) -> None:
+        """Keeps the nodes next to the outputs: as few levels of them as show the difference. A node
+        that reads nothing comes with its readers, which may need a constant."""
+        found, names, levels = set[int](), set(self.outputs), 1
+        while not found.issuperset(self.kept):
+            for _ in range(levels):
+                level = {self.producers[n] for n in names if n in self.producers} - found
+                names = {n for i in level for n in reads(self.nodes[i])}
+                found |= level
+            alone = {self.producers[n] for n in names if n in self.producers} - found
+            found |= {i for i in alone if not reads(self.nodes[i])}
+            if not level or self._try(sorted(found.intersection(self.kept)), self.outputs):
+                return
+            levels *= 2
 
     def _remove(self) -> None:
         """Removes chunks of nodes, smaller and smaller."""

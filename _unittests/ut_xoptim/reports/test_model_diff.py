@@ -63,10 +63,10 @@ def test_constant_nodes_and_identity_are_no_difference_of_the_others():
     "old, new, expected",
     [
         ("Relu(t)", "Tanh(t)",
-         [("node", "changed", "y", "y", "input 0: u -> u; input 1: u -> u"),
+         [("node", "changed", "y", "y", "input 0: u (Relu) -> u (Tanh); input 1: u (Relu) -> u (Tanh)"),
           ("node", "removed", "u", "", ""), ("node", "added", "", "u", "")]),
         ("Relu(t)", "LeakyRelu<alpha = 0.5>(t)",
-         [("node", "changed", "y", "y", "input 0: u -> u; input 1: u -> u"),
+         [("node", "changed", "y", "y", "input 0: u (Relu) -> u (LeakyRelu); input 1: u (Relu) -> u (LeakyRelu)"),
           ("node", "removed", "u", "", ""), ("node", "added", "", "u", "")]),
         ("Mul(u, u)", "Mul(u, t)", [("node", "changed", "y", "y", "input 1: u -> t")]),
         ("{1, 2, 3, 4}", "{1, 2, 3.5, 4}",
@@ -95,6 +95,14 @@ def test_an_attribute_equal_to_its_default_is_no_difference():
     assert diff(before, before.replace("Softmax(", "Softmax<axis = -1>(")).same
     found = diff(before, before.replace("Softmax(", "Softmax<axis = 0>("))
     assert changes(found) == [("node", "changed", "y", "y", "axis absent -> 0")]
+
+
+def test_a_weight_with_the_name_of_a_result():
+    """What gives an input is told where both have one name."""
+    before = "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { c = Neg(w) y = Add(x, c) }"
+    after = "g (float[4] x) => (float[4] y) <float[4] c = {5,2,3,4}> { y = Add(x, c) }"
+    details = [r.detail for r in diff(before, after).rows if r.kind == "node" and r.detail]
+    assert details == ["input 1: c (Neg) -> c (no node)"]
 
 
 def test_what_follows_a_removed_node_is_not_removed():

@@ -48,6 +48,18 @@ def test_nothing_else_is_kept(wanted):
     assert small.nodes == (8, len(wanted)) and small.kind == "has them"
 
 
+def test_nodes_next_to_the_difference_are_tried_first():
+    """With the constants they read; the rest of a long model costs a bisection."""
+    chain = " ".join(f"a{i + 1} = Neg(a{i})" for i in range(128))
+    text = f"""{HEAD} g (float[n] a0) => (float[n] y) {{ {chain}
+        k = Constant<value_float = 2.0>() b = Floor(a128) c = Mul(b, k) y = Sqrt(c) }}"""
+    feeds = {"a0": np.ones(2, dtype=np.float32)}
+    for wanted in (("Floor",), ("Constant", "Mul"), ("Floor", "Mul")):
+        small = reduce_model(onnx.parser.parse_model(text), feeds, has(*wanted))
+        assert sorted(operators(small)) == sorted(wanted)
+        assert small.tries < 20
+
+
 @pytest.mark.parametrize(
     ("wanted", "last", "kept"), [("Floor", "Floor", 5), ("Exp", "Exp", 1), ("Sin", "Sin", 2)]
 )

@@ -29,7 +29,8 @@ class Certificate:
     :param draws: number of draws
     :param max_abs: largest absolute difference
     :param max_rel: largest relative difference
-    :param chance: bound of the probability that the window is wrong, when it is a polynomial
+    :param chance: bound of the probability that the window is wrong when it is a polynomial, 0 when
+        elements that all differ went to the same places
     :param nodes: number of nodes removed and written
     :param around: number of nodes before them that had to be added
     :param repeated: an equal window was checked before
@@ -70,7 +71,9 @@ class Certificate:
         rows.append(f"{self.draws} draws")
         if self.max_rel:
             rows.append(f"largest relative difference {self.max_rel:.3g}")
-        if self.chance is not None:
+        if self.chance == 0:
+            rows.append("elements that all differ go to the same places")
+        elif self.chance is not None:
             rows.append(f"a polynomial, wrong with a probability below {self.chance:.2g}")
         return "; ".join(rows)
 

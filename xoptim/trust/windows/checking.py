@@ -14,11 +14,11 @@ from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
 from .differences import Difference
-from .draws import SPECIAL, TIES, USUAL, Draw, draw_inputs
+from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_inputs
 from .judging import FAILS, Judge
-from .polynomials import only_moves
+from .polynomials import moves_inputs, only_moves
 from .roles import Role, roles_of
-from .runs import EITHER, REFERENCE, RUNTIME, Runner
+from .runs import EITHER, REFERENCE, RUNTIME, Runner, run_both
 from .sessions import CannotRunError
 from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
 from .wholes import Proof, prove_at_integers
@@ -28,6 +28,8 @@ from .window import Window, input_facts, names_read
 #: no proof at integers, no other size, and no other draw: a count, because what is checked must not
 #: depend on the load
 _NO_PROOF, _ENOUGH, _TOO_MUCH = 1 << 20, 1 << 22, 1 << 25
+#: types of floats with enough integers to number the elements of a window
+_COUNTED = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE})
 #: bounds of the integers that are positions
 _HIGHS = (10, 3, 2, 1)
 
@@ -44,8 +46,8 @@ class Outcome:
     :param draws: number of draws
     :param max_abs: largest absolute difference
     :param max_rel: largest relative difference
-    :param chance: bound of the probability that two different polynomials went unnoticed, None if
-        the window is not one
+    :param chance: bound of the probability that two different polynomials went unnoticed, 0 if
+        elements that all differ went to the same places, None if the window is neither
     :param reason: why it is blocked
     :param found: the difference
     :param feeds: the inputs that show it
@@ -207,7 +209,8 @@ class _Check:
 
     def _draws(self, sizes: Sizes, rank: int) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
         first, seed = not self.outcome.draws, len(self.outcome.sizes)
-        accepted = self._accepted(sizes, Draw(USUAL, seed, rank=rank))
+        kind = APART if self._shows_places else USUAL
+        accepted = self._accepted(sizes, Draw(kind, seed, rank=rank))
         if accepted is None:
             return
         self.outcome.sizes.append(dict(sizes))
@@ -228,6 +231,19 @@ class _Check:
         draw tells as much as several."""
         is_float = (f.type in FLOATS or f.value is not None for f in self.facts.values())
         return all(map(only_moves, self.window.sides())) and all(is_float)
+
+    @cached_property
+    def _shows_places(self) -> bool:
+        """Whether both sides move elements of inputs and no other one: when all of them differ, a
+        run shows where each goes, and is a proof for its sizes."""
+        drawn = [f for f in self.facts.values() if f.value is None]
+        return (
+            bool(drawn)
+            and all(f.sequence is None and f.type in _COUNTED for f in drawn)
+            and not any(v.dtype.kind not in "iu" for v in self.window.constants.values())
+            and all(map(moves_inputs, self.window.sides()))
+            and self._only_moves()
+        )
 
     def _is_approximate(self) -> bool:
         return self.member.precision == "approximate"
@@ -254,7 +270,7 @@ class _Check:
         try:
             drawn = draw_inputs(self.facts, self.roles, sizes, self.constraints, draw)
             feeds = {**drawn, **self.constants}
-            expected = self.runners[0].run(self.way, feeds)
+            expected = run_both(*self.runners, self.way, feeds)
         except CannotRunError as e:
             self.refusals[str(e)] = None
             return None
@@ -287,7 +303,13 @@ class _Check:
         return True
 
     def _prove(self) -> None:
-        """Adds a proof at random integers to the outcome, when the window has one."""
+        """Adds a proof to the outcome, when the window has one: it moves elements that all differ,
+        or it is a polynomial and takes random integers."""
+        if self._shows_places:
+            if self.cost <= MOST_APART * self.nodes:
+                self.outcome.chance = 0.0
+                self.outcome.methods["integers"] = None
+            return
         if self.cost > _NO_PROOF:
             return
         proof: Proof | None = prove_at_integers(

@@ -49,13 +49,15 @@ def difference(name: str, a: Any, b: Any, rtol: float) -> Difference:
         shapes only
     :return: the difference, false if there is none
     """
+    if a is b:  # equal to the last bit: the process that computed them saw it
+        return Difference(name)
     if isinstance(a, list) and isinstance(b, list):
         if len(a) != len(b):
             return _absolute(name, f"{len(a)} elements became {len(b)}")
         found = [difference(name, x, y, rtol) for x, y in zip(a, b, strict=True)]
         return max(found, key=lambda d: (bool(d), d.max_rel), default=Difference(name))
     if a is None or b is None:
-        return Difference(name) if a is b else _absolute(name, "one is empty and not the other")
+        return _absolute(name, "one is empty and not the other")
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype and not (a.dtype.kind in "OUS" and b.dtype.kind in "OUS"):
         return _absolute(name, f"type {a.dtype} became {b.dtype}")

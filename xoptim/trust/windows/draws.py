@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +21,15 @@ from .sessions import CannotRunError
 from .sizes import size_of
 
 #: kinds of draws
-USUAL, TIES, SPECIAL, WHOLE = "usual", "ties", "special", "whole"
+USUAL, TIES, SPECIAL, WHOLE, APART = "usual", "ties", "special", "whole", "apart"
 #: values that are drawn more often than chance would
 _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0)
 #: number of floats drawn for one input, a prime number; larger inputs repeat them
 _BLOCK = 65521
+#: number of floats above which they come from a block that is drawn once
+_MANY = 1 << 12
+#: number of different floats of :data:`APART`: all the integers up to it are floats
+MOST_APART = 1 << 24
 #: largest number of elements of one input, and of all of them
 LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 
@@ -33,7 +38,8 @@ LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 class Draw:
     """How the values of a window are drawn.
 
-    :param kind: one of the kinds above
+    :param kind: one of the kinds above; the floats of *apart* differ from each other, those of all
+        the inputs, as long as there are no more than :data:`MOST_APART`
     :param seed: same seed, same values
     :param high: bound of the indices, excluded
     :param low: least index
@@ -81,7 +87,11 @@ def draw_inputs(
                 for _ in range(2)
             ]
             continue
-        found[name] = value = _array(name, fact, role, sizes, constraints, draw, rng, i)
+        if draw.kind == APART and fact.type in FLOATS:
+            value = _counted(name, fact, sizes, constraints, draw, total)
+        else:
+            value = _array(name, fact, role, sizes, constraints, draw, rng, i)
+        found[name] = value
         total += value.size
         if total > LARGEST_SUM:
             raise CannotRunError(f"its inputs have more than {LARGEST_SUM} elements")
@@ -120,6 +130,20 @@ def _shape(
     if np.prod([float(max(d, 1)) for d in shape]) > LARGEST:
         raise CannotRunError(f"{name!r} would have shape {list(shape)}")
     return shape
+
+
+def _counted(
+    name: str,
+    facts: ResultFacts,
+    sizes: Mapping[str, int],
+    constraints: Constraints,
+    draw: Draw,
+    first: int,
+) -> np.ndarray:
+    """Consecutive integers that are floats, from the one that follows the previous input's."""
+    shape = _shape(name, facts, sizes, constraints, draw.rank)
+    numbers = np.arange(first + 1, first + 1 + int(np.prod(shape)))
+    return numbers.astype(oh.tensor_dtype_to_np_dtype(facts.type)).reshape(shape)
 
 
 def _array(
@@ -169,11 +193,13 @@ def _floats(
     if draw.kind == TIES:
         return np.asarray(rng.integers(-3, 4, shape).astype(np.float64)).astype(dtype)
     size = int(np.prod(shape))
-    block = min(size, _BLOCK)
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
-    drawn = rng.standard_normal(block) * rng.choice([0.25, 1.0, most], block)
-    drawn = drawn.astype(dtype)
-    values: np.ndarray = np.resize(drawn, shape) if size else np.zeros(shape, dtype)
+    if size < _MANY:
+        drawn = _usual(size, most, rng)
+    else:
+        start = int(rng.integers(_BLOCK))
+        drawn = np.roll(_usual_block(most), start)[: min(size, _BLOCK)]
+    values: np.ndarray = np.resize(drawn.astype(dtype), shape) if size else np.zeros(shape, dtype)
     if draw.kind == USUAL and len(shape) > 1 and values.size:
         rows = values.reshape(-1, shape[-1])
         rows[-1] = (rows[-1].astype(np.float64) * 1e-3).astype(dtype)  # an epsilon counts
@@ -182,6 +208,18 @@ def _floats(
         places = _places(values.size, len(pool), rng)
         values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
     return values
+
+
+def _usual(size: int, most: float, rng: np.random.Generator) -> np.ndarray:
+    """Numbers around zero, some smaller, some larger."""
+    drawn: np.ndarray = rng.standard_normal(size) * rng.choice([0.25, 1.0, most], size)
+    return drawn
+
+
+@functools.cache
+def _usual_block(most: float) -> np.ndarray:
+    """The numbers that large inputs take, each from another place on."""
+    return _usual(_BLOCK, most, np.random.default_rng(_BLOCK))
 
 
 def _places(size: int, kinds: int, rng: np.random.Generator) -> np.ndarray:

@@ -11,7 +11,7 @@ from xbuilder.operators.op_traits import HALF_FLOATS
 
 from .differences import Difference, difference
 from .doubles import as_wide
-from .runs import DOUBLE, EITHER, REFERENCE, REFERENCE_DOUBLE, RUNTIME, Runner
+from .runs import DOUBLE, EITHER, REFERENCE, REFERENCE_DOUBLE, RUNTIME, Runner, run_both
 from .sessions import CannotRunError
 
 #: the beginning of the reason when one side runs and the other one does not
@@ -155,7 +155,7 @@ class Judge:
 
     def _both(self, way: str, feeds: Mapping[str, Any], bound: float) -> Difference | None:
         try:
-            expected = self.before.run(way, feeds)
+            expected = run_both(self.before, self.after, way, feeds)
         except CannotRunError:
             return None
         if not self.after.loads(way):

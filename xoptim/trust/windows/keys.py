@@ -87,6 +87,8 @@ def _dim(dim: Dim, dims: Callable[[str], str], constraints: Constraints) -> Dim:
     dim = constraints.canonical(dim)
     if isinstance(dim, int):
         return dim
+    if dim.isidentifier():
+        return dims(dim)
     try:
         return substitute(dim, {name: dims(name) for name in sorted(symbols(dim))})
     except DimensionError:

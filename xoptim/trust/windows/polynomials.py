@@ -59,6 +59,14 @@ def only_moves(nodes: Iterable[NodeProto]) -> bool:
     return all(not n.domain and n.op_type in _MOVES | _OF_INTEGERS for n in nodes)
 
 
+def moves_inputs(nodes: Iterable[NodeProto]) -> bool:
+    """Whether nodes that move elements only move those of their inputs.
+
+    :param nodes: nodes, see :func:`only_moves`
+    """
+    return not any(n.op_type in ("Constant", "ConstantOfShape") for n in nodes)
+
+
 def _degree(node: NodeProto, degrees: list[int]) -> int | None:
     op_type = node.op_type
     if node.domain == "com.microsoft" and op_type in _FUSED:

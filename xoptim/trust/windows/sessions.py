@@ -8,7 +8,7 @@ import hashlib
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,12 +113,30 @@ class Sessions:
         :param inputs: inputs by name
         :raises CannotRunError: onnxruntime refuses them, or dies; the session is closed
         """
-        session = self._open.get(number)
-        if session is None:
-            raise CannotRunError(f"session {number} is closed")
-        more = number if session.has_more else None
-        found: list[Any] = self._ask("run", session.key, more, {**inputs, **session.constants})
+        (found,) = self.run_all([(number, inputs)])
+        if isinstance(found, CannotRunError):
+            raise found
         return found
+
+    def run_all(
+        self, runs: Iterable[tuple[int, Mapping[str, Any]]]
+    ) -> list[list[Any] | CannotRunError]:
+        """Runs sessions in one request, until one of them refuses its inputs.
+
+        :param runs: the number of a session and its inputs by name
+        :return: the results of each, or the refusal of the last one; results of another one that
+            are those of the first to the last bit are the same objects
+        :raises CannotRunError: one is closed, or onnxruntime dies
+        """
+        requests = []
+        for number, inputs in runs:
+            session = self._open.get(number)
+            if session is None:
+                raise CannotRunError(f"session {number} is closed")
+            more = number if session.has_more else None
+            requests.append((session.key, more, {**inputs, **session.constants}))
+        replies = self._ask("run", *requests)
+        return [value if done else CannotRunError(_first_line(value)) for done, value in replies]
 
     def close(self, number: int) -> None:
         """Frees a session. Its large constants are freed when the next one opens."""
@@ -133,6 +151,11 @@ class Sessions:
         if process is not None:
             process.kill()
             process.communicate()
+
+    def start(self) -> None:
+        """Starts the process, which imports onnxruntime in the meantime, unless it runs."""
+        if self._process is None:
+            self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         process = self._process = start_child(MANY)
@@ -158,8 +181,12 @@ class Sessions:
             self.end()  # a reply is on its way
             raise
         if not done:
-            raise CannotRunError(str(value).splitlines()[0][:300])
+            raise CannotRunError(_first_line(value))
         return value
+
+
+def _first_line(message: Any) -> str:
+    return str(message).splitlines()[0][:300]
 
 
 @functools.lru_cache(maxsize=1)

@@ -23,6 +23,7 @@ from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
 from .keys import keys_of
 from .narrowing import narrow_window
+from .sessions import shared_sessions
 from .window import Window, window_of
 
 #: number of times producers are added before the next check: those near, which often agree with
@@ -73,6 +74,7 @@ class Validation(Observer):
         self._known: dict[bytes, Outcome] = {}
         #: keys of the windows that are right, without the values of their weights
         self._right: set[bytes] = set()
+        shared_sessions().start()  # onnxruntime is imported while the model is
 
     def replaced(self, engine: Engine, done: Application) -> None:
         """Checks a rewrite.

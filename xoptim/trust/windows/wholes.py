@@ -15,7 +15,7 @@ from .differences import difference
 from .draws import WHOLE, Draw, draw_inputs
 from .polynomials import bits_of, chance_of_missing, constants_bits, degree_of
 from .roles import Role
-from .runs import DOUBLE, Runner
+from .runs import DOUBLE, Runner, run_both
 from .sessions import CannotRunError
 from .window import Window, names_read
 
@@ -78,9 +78,8 @@ def prove_at_integers(
             for name, value in window.fed_constants(embed).items():
                 whole = rng.integers(-bound, bound + 1, value.shape).astype(np.float64)
                 feeds[name] = whole if name in drawn else value
-            results = zip(
-                window.results, first.run(DOUBLE, feeds), second.run(DOUBLE, feeds), strict=True
-            )
+            expected = run_both(first, second, DOUBLE, feeds)
+            results = zip(window.results, expected, second.run(DOUBLE, feeds), strict=True)
             if any(difference(name, a, b, 1e-300) for name, a, b in results):
                 return None
     except CannotRunError:

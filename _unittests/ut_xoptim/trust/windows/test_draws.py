@@ -10,7 +10,16 @@ from onnx import TensorProto
 
 from xbuilder.dims import Constraints
 from xbuilder.facts.facts import ResultFacts
-from xoptim.trust.windows.draws import SPECIAL, TIES, USUAL, WHOLE, Draw, draw_inputs, smallest
+from xoptim.trust.windows.draws import (
+    APART,
+    SPECIAL,
+    TIES,
+    USUAL,
+    WHOLE,
+    Draw,
+    draw_inputs,
+    smallest,
+)
 from xoptim.trust.windows.roles import Role
 from xoptim.trust.windows.sessions import CannotRunError
 
@@ -38,6 +47,22 @@ def test_floats() -> None:
     assert drawn(ResultFacts(TensorProto.FLOAT, ("n", "m"))).shape == (4, 0)
     assert drawn(ResultFacts(TensorProto.BFLOAT16, (2,))).dtype.name == "bfloat16"
     assert smallest(TensorProto.INT64) == 0
+
+
+def test_floats_that_differ() -> None:
+    """Those of all the inputs, but not the integers, which are positions."""
+    floats = ResultFacts(TensorProto.FLOAT, ("n", 8))
+    facts = {"x": floats, "y": floats, "i": ResultFacts(TensorProto.INT64, (64,))}
+    found = draw_inputs(facts, {"i": Role.INDEX}, {"n": 4}, Constraints(), Draw(APART, high=5))
+    numbers = np.concatenate([found["x"].ravel(), found["y"].ravel()])
+    assert numbers.dtype == np.float32 and len(np.unique(numbers)) == 64
+    assert found["i"].max() < 5
+
+
+def test_large_inputs_repeat_a_block() -> None:
+    first, second = (drawn(ResultFacts(1, (100_000,)), seed=s) for s in range(2))
+    assert first.shape == (100_000,) and not np.array_equal(first, second)
+    assert len(np.unique(first)) > 60_000 and np.array_equal(first[:9], first[65521:65530])
 
 
 def test_integers() -> None:

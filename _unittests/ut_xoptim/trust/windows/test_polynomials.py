@@ -11,6 +11,7 @@ from xoptim.trust.windows.polynomials import (
     chance_of_missing,
     constants_bits,
     degree_of,
+    moves_inputs,
     only_moves,
 )
 
@@ -77,3 +78,12 @@ def test_moves(body: str, expected: bool) -> None:
     """Copies of elements of the inputs: a constant that is padded is none."""
     model = model_from_text(f"g (float[a, b] x, float[a, b] y) => (float[c, d] z) {{ {body} }}")
     assert only_moves(model.graph.node) is expected
+
+
+def test_moves_of_inputs() -> None:
+    """A constant the nodes hold is an element of no input."""
+    model = model_from_text("g (float[n] x) => (float[m] z) { z = Concat<axis = 0>(x, x) }")
+    other = "c = Constant<value_floats = [1.0]>() z = Concat<axis = 0>(x, c)"
+    assert moves_inputs(model.graph.node)
+    model = model_from_text(f"g (float[n] x) => (float[m] z) {{ {other} }}")
+    assert only_moves(model.graph.node) and not moves_inputs(model.graph.node)

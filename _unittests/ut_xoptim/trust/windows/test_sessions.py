@@ -22,6 +22,7 @@ def model(text: str) -> bytes:
 
 
 NEG = model("g (float[n] x, float[n] c) => (float[n] z) { y = Neg(x) z = Add(y, c) }")
+TWICE = "g (float[n] x) => (float[n] z) { z = Add(x, x) }"
 #: the lowest integer divided by -1 is no integer
 CRASH = model("g (int64[n] x, int64[n] y) => (int64[n] z) { z = Div(x, y) }")
 
@@ -42,6 +43,21 @@ def test_run_and_close() -> None:
         with pytest.raises(CannotRunError):
             sessions.run(first, {"x": X})
         assert np.array_equal(sessions.run(third, {"x": X})[0], 0 * X)
+    finally:
+        sessions.end()
+
+
+def test_two_runs_are_one_request() -> None:
+    """The second one is not run when the first one is refused, and a crash is nobody's."""
+    sessions = Sessions()
+    try:
+        first, second = sessions.open(NEG, {"c": X}), sessions.open(model(TWICE), {})
+        one, two = sessions.run_all([(first, {"x": -X}), (second, {"x": X})])
+        assert isinstance(one, list) and isinstance(two, list) and two[0] is one[0]
+        (refused,) = sessions.run_all([(first, {}), (second, {"x": X})])
+        assert isinstance(refused, CannotRunError)
+        with pytest.raises(CannotRunError, match="closed"):
+            sessions.run_all([(first, {"x": X}), (99, {"x": X})])
     finally:
         sessions.end()
 
@@ -114,13 +130,14 @@ def test_child() -> None:
     requests = io.BytesIO()
     for request in (
         ("open", 1, b"key", NEG, {"c": X}, [], []),
-        ("run", b"key", 1, {"x": X}),
+        ("run", (b"key", 1, {"x": X})),
         ("open", 2, b"key", None, {"c": 2 * X}, [1], []),
-        ("run", b"key", 2, {"x": X}),
-        ("run", b"key", None, {"x": X, "c": X}),
-        ("run", b"key", 1, {"x": X}),
+        ("run", (b"key", 2, {"x": X}), (b"key", None, {"x": X, "c": X})),
+        ("run", (b"key", 2, {"x": X}), (b"key", None, {"x": X, "c": 2 * X})),
+        ("run", (b"key", None, {"c": X}), (b"key", None, {"x": X, "c": X})),
+        ("run", (b"key", 1, {"x": X})),
         ("open", 3, b"other", NEG, {}, [], [b"key"]),
-        ("run", b"key", None, {"x": X, "c": X}),
+        ("run", (b"key", None, {"x": X, "c": X})),
     ):
         pickle.dump(request, requests)
     requests.seek(0)
@@ -128,13 +145,15 @@ def test_child() -> None:
     serve(ManySessions(), requests, replies)
     replies.seek(0)
     assert pickle.load(replies) == (True, None)
-    done, values = pickle.load(replies)
-    assert done and np.array_equal(values[0], 0 * X)
+    (first,) = pickle.load(replies)[1]
+    assert first[0] and np.array_equal(first[1][0], 0 * X)
     assert pickle.load(replies) == (True, None)  # the model is known, its constants are others
-    done, values = pickle.load(replies)
-    assert done and np.array_equal(values[0], X)
-    done, values = pickle.load(replies)
-    assert done and np.array_equal(values[0], 0 * X)
+    first, second = pickle.load(replies)[1]
+    assert np.array_equal(first[1][0], X) and np.array_equal(second[1][0], 0 * X)
+    first, second = pickle.load(replies)[1]
+    assert np.array_equal(first[1][0], X) and second[1][0] is first[1][0]  # sent once
+    (refused,) = pickle.load(replies)[1]  # the second one did not run
+    assert refused[0] is False and "x" in refused[1]
     assert pickle.load(replies)[0] is False  # closed
     assert pickle.load(replies) == (True, None)
     assert pickle.load(replies)[0] is False  # dropped

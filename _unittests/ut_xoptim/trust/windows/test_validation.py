@@ -66,9 +66,33 @@ def test_certificate() -> None:
     assert list(found.methods) == ["bits", "integers"]
     assert found.draws == 3  # one by size: moves do not depend on the values
     assert [s["n"] for s in found.sizes] == [2, 1, 0]
-    assert found.max_abs == 0 and found.chance is not None and found.chance < 1e-9
-    assert "wrong with a probability below" in found.text()
+    assert found.max_abs == 0 and found.chance == 0
+    assert "elements that all differ go to the same places" in found.text()
     assert found.to_dict()["sizes"][1] == {"n": 1}
+
+
+@rewrite(root="Sum")
+def twice(g: RewriteContext, node: NodeProto) -> Any:
+    """x + x -> 2 * x."""
+    g.require(len(set(node.input)) == 1 and len(node.input) == 2, "not a double")
+    return g.op.Mul(node.input[0], np.array(2, dtype=np.float32))
+
+
+def test_certificate_of_a_polynomial() -> None:
+    found = sole("g (float[n, 4] x) => (float[n, 4] z) { y = Sum(x, x) z = Sin(y) }", [twice()])
+    assert list(found.methods) == ["bits", "integers"]
+    assert found.chance is not None and 0 < found.chance < 1e-9
+    assert "a polynomial, wrong with a probability below" in found.text()
+
+
+@pytest.mark.parametrize(
+    ("type_", "is_numbered"), [("float", True), ("double", True), ("float16", False)]
+)
+def test_elements_are_numbered(type_: str, is_numbered: bool) -> None:
+    """The types of floats with few integers get a proof at random ones."""
+    found = sole(TWO.replace("float", type_), "TransposeTranspose")
+    assert found.verdict == "right" and found.chance is not None
+    assert (found.chance == 0) is is_numbered
 
 
 def test_a_rewrite_may_rely_on_what_gives_its_inputs() -> None:
