@@ -308,7 +308,7 @@ def check_docstrings(tree: ast.Module) -> list[Violation]:
 
 
 #: how no docstring begins: "Whether x" says it shorter, and a noun or a verb says more than "What"
-_BEGINNINGS = ("Tells if", "Tells whether", "What ")
+_BEGINNINGS = ("Says ", "Tells if", "Tells whether", "What ")
 
 
 def check_docstring_words(tree: ast.Module) -> list[Violation]:
@@ -320,6 +320,16 @@ def check_docstring_words(tree: ast.Module) -> list[Violation]:
             if text.startswith(_BEGINNINGS):
                 found.append((getattr(node, "lineno", 1), text.splitlines()[0]))
     return found
+
+
+def check_homonyms(trees: Mapping[str, ast.Module]) -> list[str]:
+    """A public class has a name of its own in the packages: one word has one meaning."""
+    places: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path)
+    return [f"{name}: {', '.join(where)}" for name, where in places.items() if len(where) > 1]
 
 
 def is_overload(node: ast.AST) -> bool:

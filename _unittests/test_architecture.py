@@ -94,6 +94,10 @@ def test_no_circle_between_folders():
     assert rules.find_circles(rules.folder_graph(trees)) == []
 
 
+def test_class_names_have_one_meaning():
+    fail_if(rules.check_homonyms({path: tree for path, _, tree in modules()}))
+
+
 def test_sizes_of_folders():
     """Converters of torch follow the list of its operators: their folder is longer."""
     found = []
@@ -346,9 +350,18 @@ def test_detects_words_of_docstrings():
     assert rules.check_docstring_words(parse(text.format("Tells if"))) == [
         (1, "Tells if a node is live.")
     ]
+    assert rules.check_docstring_words(parse(text.format("Says why")))
     assert rules.check_docstring_words(parse(text.format("Whether"))) == []
     assert rules.check_docstring_words(parse('"""What a file holds."""'))
     assert rules.check_docstring_words(parse('class A:\n    """What it is."""'))
+
+
+def test_detects_homonyms():
+    one, two = parse("class A: pass\nclass _B: pass"), parse("class _B: pass\nclass C: pass")
+    assert rules.check_homonyms({"one.py": one, "two.py": two}) == []
+    assert rules.check_homonyms({"one.py": one, "two.py": parse("class A: pass")}) == [
+        "A: one.py, two.py"
+    ]
 
 
 def test_detects_parameters():

@@ -13,7 +13,7 @@ import torch
 from .graph_outputs import Computed, Constant, InputBack, Output
 
 
-class CompiledGraph:
+class CompiledFxGraph:
     """Runs a model in place of a graph. Both share the memory of their tensors (DLPack).
 
     :param model: the model of what the graph computes, None if it computes nothing

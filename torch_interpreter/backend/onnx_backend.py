@@ -21,7 +21,7 @@ from xbuilder.support.argument_types import PATH, check_type
 
 from ..dispatch.dispatcher import Dispatcher
 from ..to_onnx import to_onnx
-from .compiled_graph import CompiledGraph
+from .compiled_graph import CompiledFxGraph
 from .graph_outputs import split_outputs
 
 
@@ -98,7 +98,7 @@ class OnnxBackend:
 
     def compile_graph(
         self, name: str, module: torch.fx.GraphModule, inputs: Sequence[Any], shown: int | None
-    ) -> CompiledGraph:
+    ) -> CompiledFxGraph:
         """Makes a model, then a session, of one graph of operators.
 
         :param name: name of the model
@@ -127,7 +127,7 @@ class OnnxBackend:
             )
             if self.verbose:
                 print(f"[OnnxBackend] {name}: {len(onx.graph.node)} nodes")
-        return CompiledGraph(onx, names, outputs)
+        return CompiledFxGraph(onx, names, outputs)
 
     def next_number(self) -> int:
         """The number of the next graph: torch may give a graph up before it is compiled."""
@@ -161,17 +161,17 @@ class _Pair:
         self.returned = num_fwd_outputs
         return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **kwargs)
 
-    def forward(self, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> CompiledGraph:
+    def forward(self, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> CompiledFxGraph:
         """The graph of the results, and of what the backward needs."""
         self.number = self.backend.next_number()
         name = f"forward_{self.number}"
         return self.backend.compile_graph(name, module, inputs, self.returned)
 
-    def backward(self, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> CompiledGraph:
+    def backward(self, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> CompiledFxGraph:
         """The graph of the gradients, whose strides do not matter."""
         return self.backend.compile_graph(f"backward_{self.number}", module, inputs, 0)
 
-    def inference(self, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> CompiledGraph:
+    def inference(self, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> CompiledFxGraph:
         """The graph of the results only."""
         name = f"inference_{self.backend.next_number()}"
         return self.backend.compile_graph(name, module, inputs, None)

@@ -21,7 +21,7 @@ pytree = torch.utils._pytree
 Evaluate = Callable[[Any, int], int]
 
 
-class Trial:
+class ExampleTrial:
     """Compares a graph with the model it comes from.
 
     :param mod: the model

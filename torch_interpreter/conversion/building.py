@@ -25,7 +25,7 @@ from ..writing.fx_nodes import fake_value, source_line
 from .control_flow import HIGHER_ORDER
 from .export_request import ExportRequest
 from .function_plan import FunctionPlan
-from .functions import Values, convert_group
+from .functions import NodeResults, convert_group
 from .interpreter import Interpreter, NestedConverters
 from .mutable_operators import MUTABLE_OPERATORS
 from .onnx_operators import ONNX_OPERATORS
@@ -74,7 +74,7 @@ def build(
         options.node_sources,
     )
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
-    values = Values(lazy, program.weights)
+    values = NodeResults(lazy, program.weights)
     for model_input in program.inputs:
         if model_input.onnx_name is None:
             values[model_input.node] = model_input.fake

@@ -30,7 +30,7 @@ from .interpreter import Interpreter, Region
 Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
 
 
-class Values(dict[torch.fx.Node, Any]):
+class NodeResults(dict[torch.fx.Node, Any]):
     """Maps every fx node to its result; placeholders are created when they are first needed.
 
     :param lazy: functions that create the placeholders

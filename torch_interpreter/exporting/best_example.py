@@ -11,7 +11,7 @@ import torch
 from xbuilder.support.user_warnings import warn_user
 
 from ..checking.other_sizes import at_sizes
-from ..checking.trials import Trial
+from ..checking.trials import ExampleTrial
 from ..common.errors import ExportError, first_line
 from ..inputs.dynamic_shapes import dynamic_sizes, is_symbol
 from ..inputs.examples import Example, larger_examples
@@ -103,7 +103,7 @@ class _Model(NamedTuple):
 
     def with_trial(self, program: TorchProgram) -> TorchProgram:
         """A program that can be compared with the model."""
-        program.trial = Trial(
+        program.trial = ExampleTrial(
             self.mod,
             self.args,
             self.kwargs,

@@ -11,7 +11,7 @@ from torch.utils._pytree import TreeSpec
 
 from xbuilder.errors import OptionError
 
-from ..checking.trials import Trial
+from ..checking.trials import ExampleTrial
 from ..inputs.inputs import ModelInput
 from ..patches.assumed_sizes import AssumedSizes
 from ..patches.fake_tensors import has_no_data
@@ -42,7 +42,7 @@ class TorchProgram:
     ranges: dict[Any, Any] = field(default_factory=dict)
     input_tree: TreeSpec | None = None
     output_tree: TreeSpec | None = None
-    trial: Trial | None = None
+    trial: ExampleTrial | None = None
     assumed: AssumedSizes = field(default_factory=AssumedSizes)
 
 

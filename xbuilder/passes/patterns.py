@@ -17,7 +17,7 @@ from .registry import PassReport, register_pass, run_checked
 
 #: functions of the engine, imported on use so that the other imports go one way
 _ENGINE = {
-    "optimize": ("xoptim.engine.patterns_pass", "optimize_with_patterns"),
+    "optimize": ("xoptim.engine.patterns_pass", "run_patterns"),
     "patterns": ("xoptim.catalogue.selection", "get_pattern_list"),
     "profile": ("xoptim.toolkit.profiles", "Profile"),
     "validation": ("xoptim.trust.windows.validation", "with_validation"),

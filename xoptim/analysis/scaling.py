@@ -1,13 +1,14 @@
-"""Results multiplied or divided by one constant number."""
+"""Results multiplied or divided by one constant number, or with a constant added."""
 
 from __future__ import annotations
 
 from math import isfinite
 from typing import NamedTuple
 
+import numpy as np
 from onnx import NodeProto
 
-from ..authoring.queries import GraphQueries
+from ..authoring import GraphQueries, RewriteContext
 from .arguments import other_input
 from .constants import scalar_constant
 
@@ -55,3 +56,21 @@ def scaled_operand(g: GraphQueries, node: NodeProto) -> Scaled | None:
         if factor is not None:
             return Scaled(data, factor)
     return None
+
+
+def added_constant(
+    g: RewriteContext, node: NodeProto, data: str = ""
+) -> tuple[str, int, np.ndarray]:
+    """Reads `x + c`, `x - c` or `c - x` as x, its sign and c or -c; refuses if c is not constant.
+
+    :param g: the optimizer
+    :param node: an Add or a Sub
+    :param data: x, an empty name for the operand that is not constant
+    """
+    a, b = node.input
+    first = a == data if data else g.is_constant(b)
+    x, c = (a, b) if first else (b, a)
+    value = g.constant_of(c)
+    if node.op_type == "Add":
+        return x, 1, value
+    return (x, 1, np.negative(value)) if first else (x, -1, value)

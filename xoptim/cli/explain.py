@@ -12,7 +12,7 @@ import click
 from ..catalogue.selection import single_pattern
 from ..reports.tables import counted
 from ..tasks.explain import NearMiss, explain_model, near_misses
-from .options.selection import Selection, check_selection, load_option
+from .options.selection import SelectionType, check_selection, load_option
 from .terminal.output import common_options, print_json, print_list
 from .terminal.paths import InputModel
 from .terminal.progress import progress
@@ -32,7 +32,7 @@ _MISSES = 20
 @click.option(
     "-p",
     "--patterns",
-    type=Selection(),
+    type=SelectionType(),
     default="default+onnxruntime",
     show_default=True,
     help="The patterns to try, without PATTERN.",
@@ -55,7 +55,7 @@ def explain(
     as_json: bool,
     verbose: int,
 ) -> None:
-    """Says why PATTERN does not match the nodes of MODEL: the first condition that fails.
+    """Explains why PATTERN does not match the nodes of MODEL: the first condition that fails.
 
     NODES are names of nodes or of results, every node the pattern may start from by default.
     Without PATTERN, the patterns that decline are ranked by how far they went: near --node or --op,

@@ -26,7 +26,7 @@ COMMANDS = {
     "config": ("config", "Shows the options of xoptim.toml or pyproject.toml."),
     "diff": ("diff", "Lists what differs between two models."),
     "dot": ("print_model", "Draws a model in the language of graphviz."),
-    "explain": ("explain", "Says why a pattern does not match."),
+    "explain": ("explain", "Explains why a pattern does not match."),
     "extract": ("extract", "Writes a part of a model."),
     "info": ("info", "Summarizes a model: operators, weights, operations, memory."),
     "kernels": ("kernels", "Lists the kernels of onnxruntime."),

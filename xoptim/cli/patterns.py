@@ -17,7 +17,7 @@ from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
 from ..reports.tables import counted
-from .options.selection import Selection, load_option
+from .options.selection import SelectionType, load_option
 from .terminal.output import common_options, print_json, print_list
 
 #: how equations write operators
@@ -27,7 +27,7 @@ _PRECISIONS = {"exact", "rounding"}
 
 
 @click.command()
-@click.argument("selection", required=False, type=Selection())
+@click.argument("selection", required=False, type=SelectionType())
 @click.option("--op", help="Only those that look at an operator, such as MatMul.")
 @click.option("--query", help="Words with a sign in any order: '+default &canonicalize -Cast'.")
 @click.option("--before", help="Only the phases before a position, such as 2.", metavar="POSITION")

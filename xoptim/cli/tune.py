@@ -16,7 +16,7 @@ from ..reports.tables import counted, print_table
 from ..tasks.many.places import find_sources
 from ..tasks.tuning import tune_each
 from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
-from .options.selection import LOADED, Selection, check_selection, load_option, patterns_option
+from .options.selection import LOADED, SelectionType, check_selection, load_option, patterns_option
 from .options.verify_options import Comparison, verify_options
 from .results.statistics import statistics_text
 from .terminal.output import common_options, console, print_json, staged_text
@@ -30,7 +30,7 @@ from .terminal.progress import progress
 @load_option
 @click.option(
     "--base",
-    type=Selection(),
+    type=SelectionType(),
     default="default+onnxruntime",
     show_default=True,
     help="What optimizes the models, with each pattern and without it.",

@@ -16,7 +16,7 @@ from xbuilder.store.readers import Readers
 
 from ..analysis.constants import is_number, same_numbers
 from ..analysis.shapes import keeps_shape
-from ..analysis.weights.products import Product, product
+from ..analysis.weights.products import Factors, product
 from ..authoring.queries import GraphQueries
 
 Names = tuple[str, ...]
@@ -104,7 +104,7 @@ class NumberCheck:
         rounds = self._rounds and np.asarray(found).dtype.kind not in "iub"
         return rounds and same_numbers(np.asarray(found), self._value)
 
-    def multiplies(self, tree: Product) -> bool:
+    def multiplies(self, tree: Factors) -> bool:
         """Whether this number is the only scalar factor of a product, or its inverse divides it."""
         if len(tree.scalars) != 1 or tree.divisors:
             return False
@@ -191,13 +191,13 @@ def shown(value: np.ndarray) -> str:
 # -- products
 
 
-class _Products(dict[NodeRecord, Product]):
+class _Products(dict[NodeRecord, Factors]):
     """Cache of the products read since the graph changed; several rules read the same ones."""
 
     generation = -1
 
 
-def read_product(g: GraphQueries, record: NodeRecord) -> Product:
+def read_product(g: GraphQueries, record: NodeRecord) -> Factors:
     """The factors of a Mul or a Div. Cost: O(1) if it was read since the graph changed."""
     known: _Products | None = g.shared.get(_Products)
     if known is None or known.generation != g.store.generation:
@@ -224,7 +224,7 @@ def products_above(store: GraphStore, name: str) -> list[NodeRecord]:
     return found
 
 
-def tree_records(g: GraphQueries, tree: Product) -> list[NodeRecord]:
+def tree_records(g: GraphQueries, tree: Factors) -> list[NodeRecord]:
     """The nodes of a product."""
     return [g.record(n) for n in tree.nodes]
 
@@ -262,23 +262,23 @@ def _exponent(g: GraphQueries, name: str, most: int, rank: int | None) -> int:
     return next((e for e in exponents if is_number(g, name, e, rank)), 0)
 
 
-def keeps_shape_of_factor(g: GraphQueries, tree: Product) -> bool:
+def keeps_shape_of_factor(g: GraphQueries, tree: Factors) -> bool:
     """Whether the constants of a product leave the shape of a factor unchanged."""
     ranks = [g.rank_or_none(name) for name in tree.names]
     return any(tree.keeps_shape(rank) for rank in ranks)
 
 
-def scalar_factor(tree: Product) -> float | None:
+def scalar_factor(tree: Factors) -> float | None:
     """The value of the only constant factor, None if there is none, several or a division by 0."""
     return None if factor_refusal(tree) else _factor(tree)
 
 
-def _factor(tree: Product) -> float:
+def _factor(tree: Factors) -> float:
     value, divides = tree.scalars[0]
     return 1 / float(value.item()) if divides else float(value.item())
 
 
-def factor_refusal(tree: Product) -> str:
+def factor_refusal(tree: Factors) -> str:
     """The reason why :func:`scalar_factor` returned None."""
     if len(tree.scalars) != 1 or tree.divisors:
         return "the product does not have one scalar factor"

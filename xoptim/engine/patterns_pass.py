@@ -24,7 +24,7 @@ class CurrentPlan:
     plan: Plan | None = None
 
 
-def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
+def run_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
     """Runs the patterns of the options on a graph, not on its subgraphs.
 
     :param graph: the graph

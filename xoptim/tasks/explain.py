@@ -29,7 +29,7 @@ _DISTANCE = 6
 def explain_model(
     model: Any, pattern: str, nodes: Collection[str] = (), after: Any = None
 ) -> list[dict[str, Any]]:
-    """Says why a pattern does not match the nodes of a model: the first condition that fails.
+    """Explains why a pattern does not match the nodes of a model: the first condition that fails.
 
     :param model: what :class:`xbuilder.GraphBuilder` reads
     :param pattern: name of one pattern

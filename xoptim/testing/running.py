@@ -107,7 +107,7 @@ def assert_same_outputs(
         if isinstance(a, list):
             assert_same_outputs(a, b, atol, rtol, f"{where}[{i}]", equal)
             continue
-        a, b = np.asarray(a), np.asarray(b)
+        a, b, allowed = np.asarray(a), np.asarray(b), ""
         if a.dtype != b.dtype or a.shape != b.shape:
             raise PatternTestError(
                 f"{where}, output {i}: {a.dtype}{a.shape} before, {b.dtype}{b.shape} after"
@@ -120,8 +120,9 @@ def assert_same_outputs(
         else:
             wide_a, wide_b = (v.astype(np.float64) if v.dtype.kind != "c" else v for v in (a, b))
             same = np.allclose(wide_a, wide_b, atol=atol, rtol=rtol, equal_nan=True)
+            allowed = f", atol={atol:g} and rtol={rtol:g} are allowed"
         if not same:
-            raise PatternTestError(f"{where}, output {i}: values differ\n{a}\n{b}")
+            raise PatternTestError(f"{where}, output {i}: values differ{allowed}\n{a}\n{b}")
 
 
 def compare_models(

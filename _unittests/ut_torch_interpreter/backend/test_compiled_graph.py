@@ -6,7 +6,7 @@ import onnx
 import pytest
 import torch
 
-from torch_interpreter.backend.compiled_graph import CompiledGraph, ort_value
+from torch_interpreter.backend.compiled_graph import CompiledFxGraph, ort_value
 from torch_interpreter.backend.graph_outputs import Computed, Constant, InputBack
 
 MODEL = onnx.parser.parse_model("""
@@ -17,7 +17,7 @@ MODEL = onnx.parser.parse_model("""
 
 def test_arguments_and_outputs():
     outputs = [Constant(None), Computed(1, int), InputBack(2), Computed(0, order=(1, 0))]
-    graph = CompiledGraph(MODEL, ["unread", "n", "x"], outputs)
+    graph = CompiledFxGraph(MODEL, ["unread", "n", "x"], outputs)
     x = torch.arange(6.0).reshape(2, 3)
     args = [None, 4, x]
     none, number, same, twice = graph(args)
@@ -42,4 +42,4 @@ def test_a_view_and_a_weight():
 
 
 def test_without_model():
-    assert CompiledGraph(None, ["x"], [InputBack(0), Constant(2)])([5]) == (5, 2)
+    assert CompiledFxGraph(None, ["x"], [InputBack(0), Constant(2)])([5]) == (5, 2)

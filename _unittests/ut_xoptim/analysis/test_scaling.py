@@ -1,11 +1,12 @@
-"""Products by one constant number."""
+"""Products by one constant number, sums with a constant."""
 
 from __future__ import annotations
 
 import pytest
 from ut_xoptim.analysis.small_graph import optimizer
 
-from xoptim.analysis.scaling import Scaled, scalar_factor, scaled_operand
+from xoptim.analysis.scaling import Scaled, added_constant, scalar_factor, scaled_operand
+from xoptim.authoring import Refusal, RewriteContext
 from xoptim.testing import optimizer_of
 
 
@@ -56,3 +57,27 @@ def test_integers() -> None:
     g = optimizer_of("agraph (int64[a] X) => (int64[a] Y) <int64 c = {2}> { Y = Div(X, c) }")
     node = g.producer_or_none("Y")
     assert node is not None and scaled_operand(g, node) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "data", "sign", "value"),
+    [
+        ("Y = Add(X, two)", "X", 1, 2.0),
+        ("Y = Add(two, X)", "X", 1, 2.0),
+        ("Y = Sub(X, two)", "X", 1, -2.0),
+        ("Y = Sub(two, X)", "X", -1, 2.0),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_added_constant(body: str, data: str, sign: int, value: float, named: bool) -> None:
+    queries = optimizer(body)
+    node = queries.node_before("Y")
+    context = RewriteContext.of(queries)
+    name, found, constant = added_constant(context, node, data if named else "")
+    assert (name, found, constant.item()) == (data, sign, value)
+
+
+def test_nothing_constant_is_added() -> None:
+    queries = optimizer("Y = Add(X, Z)")
+    with pytest.raises(Refusal, match="not constant"):
+        added_constant(RewriteContext.of(queries), queries.node_before("Y"))

@@ -12,7 +12,7 @@ from ..context import ShapeContext
 from ..registry import shape_function
 
 
-class Window(NamedTuple):
+class SlidingWindow(NamedTuple):
     """A window sliding over spatial dimensions, see :func:`window_of`.
 
     :param kernel: size of the window along each spatial axis, None if it is unknown
@@ -119,7 +119,7 @@ class Window(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 12)
-def _outputs(window: Window, dims: Shape) -> tuple[Dim | None, ...]:
+def _outputs(window: SlidingWindow, dims: Shape) -> tuple[Dim | None, ...]:
     """Spatial dimensions of the output of a window, None for the unknown ones. Cached, because the
     layers of a model are often alike, and a rewrite changes few of them."""
     return tuple(window.output(i, dim) for i, dim in enumerate(dims))
@@ -127,7 +127,7 @@ def _outputs(window: Window, dims: Shape) -> tuple[Dim | None, ...]:
 
 def window_of(
     ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int, is_pool: bool = False
-) -> Window | None:
+) -> SlidingWindow | None:
     """The window of a node, None if an attribute does not have the right length.
 
     :param ctx: context of the node
@@ -135,7 +135,7 @@ def window_of(
     :param rank: number of spatial axes
     :param is_pool: a pooling accepts a window that is larger than the padded input
     """
-    window = Window(
+    window = SlidingWindow(
         kernel,
         tuple(ctx.attr("strides") or (1,) * rank),
         tuple(ctx.attr("dilations") or (1,) * rank),
@@ -169,7 +169,7 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
     return ResultFacts(elem_type, (shape[0], channels, *window.outputs(ctx, shape[2:])))
 
 
-def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> Window | None:
+def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> SlidingWindow | None:
     """The window of a convolution, None if the node is not valid.
 
     :param ctx: context
@@ -261,7 +261,9 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(elem_type, (shape[0], channels, *spatial))
 
 
-def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape, extra: list[int]) -> Shape:
+def _transposed_dims(
+    ctx: ShapeContext, window: SlidingWindow, dims: Shape, extra: list[int]
+) -> Shape:
     """Spatial dimensions of a transposed convolution, fresh symbols for the unknown ones.
 
     :param extra: elements added at the end
@@ -273,7 +275,7 @@ def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape, extra: list
     return tuple(result)
 
 
-def _transposed_dim(window: Window, i: int, dim: Dim, extra: int) -> Dim | None:
+def _transposed_dim(window: SlidingWindow, i: int, dim: Dim, extra: int) -> Dim | None:
     """Dimension of a transposed convolution along spatial axis *i*, None if it is unknown."""
     stride = window.strides[i]
     extent = window.extent(i)

@@ -15,7 +15,7 @@ _MAX_PRODUCT = 6
 
 
 @dataclass
-class Product:
+class Factors:
     """A tree of Mul, and of Div by constants, whose inner results have no other use.
 
     :param names: factors that are not scalar constants
@@ -34,19 +34,19 @@ class Product:
         return all(v.ndim == 0 or (rank is not None and v.ndim <= rank) for v, _ in self.scalars)
 
 
-def product(g: GraphQueries, node: NodeProto) -> Product:
+def product(g: GraphQueries, node: NodeProto) -> Factors:
     """Reads a product as a list of factors. Cost: O(number of factors), bounded.
 
     :param g: the optimizer
     :param node: the last Mul or Div
     """
-    answer = Product()
+    answer = Factors()
     _collect(g, node, answer)
     answer.nodes.reverse()
     return answer
 
 
-def _collect(g: GraphQueries, node: NodeProto, answer: Product) -> None:
+def _collect(g: GraphQueries, node: NodeProto, answer: Factors) -> None:
     answer.nodes.append(node)
     for i, name in enumerate(node.input):
         value = scalar_value(g, name)
@@ -59,7 +59,7 @@ def _collect(g: GraphQueries, node: NodeProto, answer: Product) -> None:
             _collect_factor(g, name, answer)
 
 
-def _collect_factor(g: GraphQueries, name: str, answer: Product) -> None:
+def _collect_factor(g: GraphQueries, name: str, answer: Factors) -> None:
     inner = g.producer_or_none(name, "Mul", "Div")
     if (
         inner is None

@@ -10,7 +10,7 @@ import click
 
 from ...catalogue.targets import TARGETS, target_options
 from .bundles import bundled
-from .selection import Selection
+from .selection import SelectionType
 
 #: decorators, each adds an option to a command
 public_operators_option = click.option(
@@ -111,7 +111,7 @@ selection_options = bundled(
     click.option(
         "-p",
         "--patterns",
-        type=Selection(),
+        type=SelectionType(),
         default="default",
         show_default=True,
         help="Sets and names: default+onnxruntime, default-NotNot, TransposeTranspose; none: "

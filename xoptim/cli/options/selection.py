@@ -51,7 +51,7 @@ def check_selection(selection: str | None) -> None:
         get_pattern_list(selection)
 
 
-class Selection(click.types.StringParamType):
+class SelectionType(click.types.StringParamType):
     """A selection of patterns; a shell completes the names of sets and patterns."""
 
     def shell_complete(
@@ -84,5 +84,5 @@ def patterns_option(
     :param default: the selection without it
     """
     return click.option(
-        "-p", "--patterns", type=Selection(), default=default, show_default=True, help=what
+        "-p", "--patterns", type=SelectionType(), default=default, show_default=True, help=what
     )

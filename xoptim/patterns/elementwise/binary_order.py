@@ -9,6 +9,7 @@ from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 from xbuilder.operators.op_traits import INDICES
 
 from ...analysis.neighbours import producer_among
+from ...analysis.scaling import added_constant
 from ...analysis.shapes import dims_are_equal, padded, proven_equal
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...analysis.weights.overflows import require_merged
@@ -101,25 +102,9 @@ def integer_sums(g: RewriteContext, node: NodeProto) -> NewNode:
     inner = producer_among(g, node, "Add", "Sub")
     g.require_sole_use("the inner result is used elsewhere", inner.output[0])
     with np.errstate(over="ignore"):
-        _, outer_sign, b = _signed(g, node, inner.output[0])
-        x, inner_sign, a = _signed(g, inner, None)
+        _, outer_sign, b = added_constant(g, node, inner.output[0])
+        x, inner_sign, a = added_constant(g, inner)
         same = a.shape == b.shape or 1 in (a.size, b.size)
         g.require(same, "the constants do not have the same shape")
         total = np.asarray(b + a if outer_sign > 0 else b - a, dtype=a.dtype)
     return g.op.Add(x, total) if outer_sign == inner_sign else g.op.Sub(total, x)
-
-
-def _signed(g: RewriteContext, node: NodeProto, name: str | None) -> tuple[str, int, np.ndarray]:
-    """x, its sign and c for `x + c`, `x - c` or `c - x`; refuses if c is not constant.
-
-    :param g: the optimizer
-    :param node: an Add or a Sub
-    :param name: x, None for the operand that is not constant
-    """
-    a, b = node.input
-    first = a == name if name is not None else g.is_constant(b)
-    x, c = (a, b) if first else (b, a)
-    constant = g.constant_of(c, "nothing constant is added")
-    if node.op_type == "Add":
-        return x, 1, constant
-    return (x, 1, np.negative(constant)) if first else (x, -1, constant)

@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 
 from ...analysis.neighbours import producer_among
+from ...analysis.scaling import added_constant
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...analysis.weights.affine import wide
 from ...authoring import NewNode, RewriteContext
@@ -77,20 +78,23 @@ def _term(g: RewriteContext, node: NodeProto, name: str) -> _Term:
     :param node: an Add, a Sub, a Mul or a Div
     :param name: the result it reads, an empty name for the operand that is not constant
     """
-    a, b = node.input
-    first = a == name if name else g.is_constant(b)
-    x, c = (a, b) if first else (b, a)
-    value = wide(g.constant_of(c))
-    g.require(np.isfinite(value).all(), "a constant is not finite")
     if node.op_type in _SUMS:
-        subtracts = node.op_type == "Sub"
-        return _Term(
-            x, -value if subtracts and first else value, 1 if first else 1 - 2 * subtracts, False
-        )
-    divides = node.op_type == "Div"
+        x, sign, constant = added_constant(g, node, name)
+        return _Term(x, _finite(g, constant), sign, False)
+    a, b = node.input
+    first, divides = a == name if name else g.is_constant(b), node.op_type == "Div"
+    x, c = (a, b) if first else (b, a)
+    value = _finite(g, g.constant_of(c))
     g.require(first or not divides, "a constant is divided by the result")
     g.require((value != 0).all(), "a factor is null")
     return _Term(x, value, 1, divides)
+
+
+def _finite(g: RewriteContext, constant: np.ndarray) -> np.ndarray:
+    """A constant in a wider type; refuses numbers that are not finite."""
+    value = wide(constant)
+    g.require(np.isfinite(value).all(), "a constant is not finite")
+    return value
 
 
 def _product(g: RewriteContext, first: _Term, last: _Term) -> NewNode:

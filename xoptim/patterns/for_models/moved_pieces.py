@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 from onnx import NodeProto
 
 from ...analysis.axes import axis_of
-from ...analysis.permutations import perm_of
+from ...analysis.places import moved_places
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ..indexing.slices import intervals_of, kept_positions
 
 #: most nodes between the vector and the pieces
 _LONGEST = 8
@@ -45,23 +42,9 @@ def moved_pieces(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(len(lengths) == len(shapes), "the length of a piece is not known")
     places = np.arange(sum(lengths))
     for move in reversed(moves):
-        places = _moved(g, move, places)
+        places = moved_places(g, places, move)
     g.require(places.ndim == 1, "the result is not a vector")
     return g.op.Concat(*_pieces(g, concat, lengths, places.tolist()), axis=0)
-
-
-def _moved(g: RewriteContext, node: NodeProto, places: np.ndarray) -> np.ndarray:
-    """Applies one move to the element positions; refuses if it is not known."""
-    if node.op_type == "Transpose":
-        return places.transpose(g.known(perm_of(g, node), "the permutation is not known"))
-    if node.op_type == "Reshape":
-        shape = g.static_shape(node.output[0], "a shape is not constant")
-        g.require(0 < places.size == prod(shape), "a shape is not that of every element")
-        return places.reshape(shape)
-    for axis, interval in intervals_of(g, node, places.ndim).items():
-        kept = kept_positions(range(places.shape[axis]), interval)
-        places = np.take(places, g.known(kept, "what a Slice keeps is not known"), axis=axis)
-    return places
 
 
 def _pieces(

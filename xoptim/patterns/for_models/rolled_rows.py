@@ -12,6 +12,7 @@ from xbuilder.dims import Shape
 
 from ...analysis.axes import axis_of
 from ...analysis.permutations import perm_of
+from ...analysis.places import moved_places
 from ...analysis.shapes import inner_dims
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -58,7 +59,10 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
     g.require(width >= _ROW, "the rows are short")
     order = np.arange(count)
     for move, shape in moving:
-        order = _moved(g, move, order, (*shape[:-1], shape[-1] // width))
+        rows = (*shape[:-1], shape[-1] // width)
+        whole = order.size % prod(rows) == 0
+        g.require(whole, "the parts of a sequence do not have the same length")
+        order = moved_places(g, order.reshape(-1, *rows), *move.nodes).ravel()
     for move in moves:
         g.look_at(*move.nodes)
     if not any(_ends_with(shape, count, width) for shape in (first, last)):
@@ -149,19 +153,3 @@ def _inner(g: RewriteContext, move: Move) -> tuple[int, ...] | None:
     if move.nodes[0].op_type == "Reshape":
         return None
     return g.known(inner_dims(g, move.source), "a dimension is not known")
-
-
-def _moved(g: RewriteContext, move: Move, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The rows after a move, which repeats every *shape* elements of a sequence."""
-    g.require(rows.size % prod(shape) == 0, "the parts of a sequence do not have the same length")
-    parts = rows.reshape(-1, *shape)
-    if move.nodes[0].op_type == "Transpose":
-        perm = g.known(perm_of(g, move.nodes[0]), "the permutation is not known")
-        return parts.transpose(perm).ravel()
-    split, concat = move.nodes
-    axis = g.known(axis_of(g, split, parts.ndim), "the axis is not known")
-    sizes = [inner_dims(g, name) for name in split.output]
-    lengths = [g.known(s, "the length of a part is not known")[axis - 1] for s in sizes]
-    pieces = np.split(parts, np.cumsum(lengths)[:-1], axis)
-    order = [list(split.output).index(name) for name in concat.input]
-    return np.concatenate([pieces[i] for i in order], axis).ravel()

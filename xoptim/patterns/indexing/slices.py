@@ -10,8 +10,9 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import Dim, normalize_axes
 
 from ...analysis.arguments import optional_input
-from ...analysis.axes import axis_of, cuts_of, slice_axes
+from ...analysis.axes import axis_of, slice_axes
 from ...analysis.constants import int_values
+from ...analysis.places import Interval, intervals_of, kept_positions
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -21,12 +22,8 @@ INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
     TensorProto.INT64: np.int64,
 }
 
-#: start, end and step
-Interval = tuple[int, int, int]
 _NOTHING: Interval = (0, 0, 1)
 
-#: ends that onnxruntime reads as none, even for a negative step
-_NO_END = (np.iinfo(np.int32).max, np.iinfo(np.int64).max)
 #: the end of a dimension whose length is not known
 LAST = np.iinfo(np.int64).max
 
@@ -43,23 +40,6 @@ def _merged(
         known = None if known is None or values is None else [*known, *values]
         pieces.append(name or np.array(values, dtype=dtype))
     return g.op.Concat(*pieces, axis=0) if known is None else np.array(known, dtype=dtype)
-
-
-def kept_positions(positions: range, interval: Interval) -> range | None:
-    """The positions a Slice keeps; None for a null step, and for a negative one from a start before
-    the first position, or to the largest integer: onnxruntime moves the start to this position, and
-    does not stop, Python takes nothing.
-
-    :param positions: the positions before the Slice
-    :param interval: start, end and step
-
-    >>> kept_positions(range(4), (-1, -9, -2)), kept_positions(range(4), (-9, -9, -1))
-    (range(3, -1, -2), None)
-    """
-    start, end, step = interval
-    if not step or (step < 0 and (start < -len(positions) or end in _NO_END)):
-        return None
-    return positions[slice(*interval)]
 
 
 def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | None:
@@ -88,18 +68,6 @@ def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | N
         return None
     last = sum(e for e in (end, until) if e < 0) or min(end, start + until)
     return min(start + then, LAST), max(last, -LAST), 1
-
-
-def intervals_of(g: RewriteContext, node: NodeProto, rank: int | None) -> dict[int, Interval]:
-    """Start, end and step along each axis; refuses if they are not constant.
-
-    :param g: the optimizer
-    :param node: a Slice whose arguments are inputs
-    :param rank: rank of the sliced tensor
-    """
-    return g.known(
-        cuts_of(g, node, rank), "the bounds are not constant, or the axes of a Slice are not known"
-    )
 
 
 def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, rank: int | None) -> NewNode:

@@ -14,6 +14,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.constants import Ints
 from ...analysis.permutations import perm_of
+from ...analysis.places import transposed_places
 from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
@@ -66,8 +67,8 @@ def reshape_depth_to_space(g: RewriteContext, node: NodeProto) -> NewNode:
         return new
     if not isinstance(channels, int):
         g.refuse("the number of channels is not known")
-    order = _moved((block, block, channels), [(3, 5, 1).index(p) for p in perm[1:4]])
-    return in_order(g, new, order, 1)
+    order = transposed_places((block, block, channels), [(3, 5, 1).index(p) for p in perm[1:4]])
+    return in_order(g, new, order.ravel(), 1)
 
 
 @rewrite("default", root="Reshape", after="Transpose", min_opset=5, sole_use=True)
@@ -89,12 +90,8 @@ def channel_shuffle(g: RewriteContext, node: NodeProto) -> NewNode:
     lengths = (*(1,) * begin, len(parts), *(1,) * len(inside))
     g.require(fits(lengths, lengths), "it is not one dimension that is cut and joined again")
     g.require(0 not in parts, "there is nothing to move")
-    return g.op.Gather(x, _moved(parts, [p - begin for p in perm[begin:end]]), axis=begin)
-
-
-def _moved(dims: Ints, perm: Sequence[int]) -> np.ndarray:
-    """The old place of each element of a vector whose factors change places."""
-    return np.arange(np.prod(dims)).reshape(dims).transpose(perm).ravel()
+    order = transposed_places(parts, [p - begin for p in perm[begin:end]])
+    return g.op.Gather(x, order.ravel(), axis=begin)
 
 
 def _exchange(

@@ -12,11 +12,12 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.axes import axis_of
 from ...analysis.constants import Ints
+from ...analysis.places import Interval, intervals_of
 from ...analysis.weights.weights import require_weight
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..indexing.gather import constant_indices
-from ..indexing.slices import LAST, Interval, intervals_of
+from ..indexing.slices import LAST
 
 #: most nodes that cut a piece
 _LONGEST = 2

@@ -11,6 +11,7 @@ from onnx import NodeProto
 from ...analysis.arguments import other_input
 from ...analysis.constants import Ints
 from ...analysis.permutations import perm_of
+from ...analysis.places import transposed_places
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import ordered_weight, require_weight
 from ...authoring import NewNode, RewriteContext
@@ -36,7 +37,7 @@ def _moved_parts(g: RewriteContext, move: NodeProto, row: str) -> tuple[Ints, np
     g.require(known, "the parts of the last dimension are not known")
     g.require(proven_equal(g, shape[:first], whole[:first]), "another dimension is reshaped")
     axes = [p - first for p in perm[first:]]
-    order = np.arange(math.prod(parts)).reshape(parts).transpose(axes)
+    order = transposed_places(parts, axes)
     return order.shape, order.reshape(-1)
 
 

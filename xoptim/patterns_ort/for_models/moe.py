@@ -56,7 +56,7 @@ class Rows(NamedTuple):
         return (experts, second, first) if self.moved else (experts, first, second)
 
 
-class Gate(NamedTuple):
+class Activation(NamedTuple):
     """The activation: min(a, limit) * Sigmoid(alpha * ...) * (max(-limit, min(b, limit)) + beta).
 
     :param source: the result split in two halves, a and b
@@ -101,7 +101,7 @@ class MoEPattern(Rewrite):
         shape = g.shape_of(node.input[0])
         g.require(len(shape) == 3, "there are not three dimensions")
         product = g.before(source_of_reshapes(g, node.input[0]), "Mul")
-        first, gate, second, weights = _products(g, product, shape[1])
+        first, activation, second, weights = _products(g, product, shape[1])
         experts, length, width = first.sizes(g)
         same = second.sizes(g) == (experts, width, length // 2) and shape[2] == width
         g.require(same, "the weights do not have the shapes of experts")
@@ -122,9 +122,14 @@ class MoEPattern(Rewrite):
             g.op.Log(weights),
             axis=1,
         )
-        matrices = [*_matrices(g, first, gate.together), *_matrices(g, second, False)]
+        matrices = [*_matrices(g, first, activation.together), *_matrices(g, second, False)]
         inputs = [tokens, router, *matrices]
-        options = {"k": count, "activation_type": "swiglu", "swiglu_fusion": 1, **gate.options}
+        options = {
+            "k": count,
+            "activation_type": "swiglu",
+            "swiglu_fusion": 1,
+            **activation.options,
+        }
         operands = inputs if second.bias else inputs[:-1]
         result = NewNode("MoE", operands, options, MICROSOFT)
         total = g.op.ReduceSum(weights, axes=[1], keepdims=1)
@@ -132,7 +137,7 @@ class MoEPattern(Rewrite):
         return {node.output[0]: g.op.Where(never, tokens, g.op.Mul(result, total))}
 
 
-def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gate, Rows, str]:
+def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Activation, Rows, str]:
     """Both products of each expert, the activation in between, the weight of each expert for each
     token."""
     for name, column in g.either_order(node):
@@ -141,8 +146,8 @@ def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gat
         g.require(g.shape_of(column)[1:] == (1,), "a weight is not for a row")
         weights = source_of_reshapes(g, column, count)
         second = _linear(g, name)
-        gate = _gate(g, g.before(source_of_reshapes(g, second.rows), "Mul"))
-        return _linear(g, gate.source), gate, second, weights
+        activation = _activation(g, g.before(source_of_reshapes(g, second.rows), "Mul"))
+        return _linear(g, activation.source), activation, second, weights
     return g.refuse("no operand is given by experts")
 
 
@@ -182,7 +187,7 @@ def _rows(g: RewriteContext, name: str) -> Rows:
     return Rows(weight, moved, source_of_reshapes(g, indices), rows)
 
 
-def _gate(g: RewriteContext, node: NodeProto) -> Gate:
+def _activation(g: RewriteContext, node: NodeProto) -> Activation:
     """Reads the product of two halves, where an activation applies to one."""
     for name in node.input:
         silu = g.before_or_none(name, "Mul", _SILU)
@@ -201,7 +206,7 @@ def _gate(g: RewriteContext, node: NodeProto) -> Gate:
             g.require(finite and same, "the bounds are not those of the operator")
             options["swiglu_limit"] = high or 0.0
         source, together = _cut(g, half, other)
-        return Gate(source, together, options)
+        return Activation(source, together, options)
     return g.refuse("no SiLU before")
 
 

@@ -73,7 +73,7 @@ def constant(value: Any) -> ConstantTerm:
     return ConstantTerm(np.asarray(value))
 
 
-class Operators:
+class OperatorTerms:
     """`op.MatMul(x, y)` is the term of an operator applied to operands; keywords are attributes,
     arrays are constants.
 
@@ -100,7 +100,7 @@ class Operators:
 
 
 #: makes terms
-op = Operators()
+op = OperatorTerms()
 
 
 class WrittenAttribute:

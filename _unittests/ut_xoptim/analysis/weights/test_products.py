@@ -6,15 +6,15 @@ from typing import Any
 
 from ut_xoptim.analysis.small_graph import optimizer
 
-from xoptim.analysis.weights.products import Product, product
+from xoptim.analysis.weights.products import Factors, product
 from xoptim.declarative.matcher_checks import NumberCheck
 
 
-def product_of(g: Any, name: str) -> Product:
+def product_of(g: Any, name: str) -> Factors:
     return product(g, g.node_before(name))
 
 
-def has_scalar(found: Product, value: float) -> bool:
+def has_scalar(found: Factors, value: float) -> bool:
     return NumberCheck(value).multiplies(found)
 
 
