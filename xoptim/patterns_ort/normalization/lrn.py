@@ -19,16 +19,19 @@ def ort_lrn(g: RewriteContext, node: NodeProto) -> NewNode:
     """LRN(x) -> x / (bias + Conv(x * x)) ** beta, a convolution across the channels.
 
     1. beta is 0.75, 0.5 or 1: the power is made of square roots;
-    2. x is float and has four dimensions, the processor is CPU;
-    3. x has 256 elements at least, or a number of them that is not known;
-    4. alpha and bias are not negative, the window has an odd length.
+    2. x is float, the processor is CPU;
+    3. channels, rows and columns have known sizes: Conv refuses an empty image;
+    4. x has 256 elements at least, or the number of images is not known;
+    5. alpha and bias are not negative, the window has an odd length.
     """
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     x = node.input[0]
     g.require(g.type_of(x) == TensorProto.FLOAT, "x is not float")
-    g.require(g.rank_of(x) == 4, "x does not have four dimensions")
-    known = [d for d in g.shape_or_none(x) or () if isinstance(d, int)]
-    few = len(known) == 4 and math.prod(known) < _LEAST
+    batch, *image = g.shape_of(x)
+    g.require(len(image) == 3, "x does not have four dimensions")
+    sizes = [d for d in image if isinstance(d, int) and d > 0]
+    g.require(len(sizes) == 3, "the sizes are not known integers, they may be 0")
+    few = isinstance(batch, int) and batch * math.prod(sizes) < _LEAST
     g.require(not few, "it is slower on so few elements")
     defaults = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0, "size": 0}
     options = g.get_attributes_with_default(node, **defaults)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xoptim.testing import refusal_tests, rewrite_tests
 
-HEAD = "g (float[n, c, h, w] x) => (float[n, c, h, w] y)"
+HEAD = "g (float[n, 8, 4, 4] x) => (float[n, 8, 4, 4] y)"
 LRN = "LRN <size = 5, alpha = 0.5, beta = 0.75, bias = 2.0> (x)"
 
 
@@ -23,14 +23,14 @@ def written(size: int, alpha: float, bias: float, end: str, kept: str = HEAD) ->
     )
 
 
-FIXED = HEAD.replace("n, c, h, w", "2, 8, 4, 4")
+FIXED = HEAD.replace("n,", "2,")
 THREE_QUARTERS = "r = Sqrt(s) t = Sqrt(r) m = Mul(r, t) y = Div(x, m)"
 MODELS = {
     "OrtLRN": {
         "three quarters": (f"{HEAD} {{ y = {LRN} }}", written(5, 0.5, 2, THREE_QUARTERS)),
         "a window longer than the channels": (
-            f"{FIXED} {{ y = LRN <size = 11, alpha = 3.0, bias = 0.5> (x) }}",
-            written(11, 3, 0.5, THREE_QUARTERS, FIXED),
+            f"{FIXED} {{ y = LRN <size = 19, alpha = 3.0, bias = 0.5> (x) }}",
+            written(19, 3, 0.5, THREE_QUARTERS, FIXED),
         ),
         "a square root": (
             f"{HEAD} {{ y = {LRN} }}".replace("0.75", "0.5"),
@@ -53,13 +53,16 @@ REFUSED = {
         "double": (PLAIN.replace("float[", "double["), "x is not float"),
         "unknown rank": (
             "g (float[] v, int64[d] n) => (float[] y) { x = Reshape(v, n) y = " + LRN + " }",
-            "rank",
+            "the shape is not known",
         ),
-        "three dimensions": (PLAIN.replace(", w]", "]"), "x does not have four dimensions"),
+        "three dimensions": (PLAIN.replace(", 4]", "]"), "x does not have four dimensions"),
         "few elements": (
-            PLAIN.replace("n, c, h, w", "1, 8, 4, 4"),
+            PLAIN.replace("n,", "1,"),
             "it is slower on so few elements",
         ),
+        "unknown channels": (PLAIN.replace("n, 8", "n, c"), "the sizes are not known integers"),
+        "unknown rows": (PLAIN.replace("8, 4, 4", "8, h, 4"), "the sizes are not known integers"),
+        "no column": (PLAIN.replace("4, 4]", "4, 0]"), "the sizes are not known integers"),
         "another power": (PLAIN.replace("0.75", "0.6"), "the power is not made of square roots"),
         "a negative factor": (PLAIN.replace("0.5", "-0.5"), "alpha or bias is negative"),
         "a negative bias": (PLAIN.replace("2.0", "-2.0"), "alpha or bias is negative"),
