@@ -20,6 +20,7 @@ from ..nodes.tensors import Reader, tensor_array
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from ..operators.opsets import ir_version_for
+from ..runtimes.reference import reference_evaluator
 from ..runtimes.sessions import plain_session
 from ..tensors.bits import is_packed
 from ..tensors.checks import is_known_type
@@ -325,9 +326,7 @@ def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> l
 
 
 def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:
-    from onnx.reference import ReferenceEvaluator
-
-    return list(ReferenceEvaluator(model).run(None, inputs))
+    return list(reference_evaluator(model).run(None, inputs))
 
 
 def _runtimes(node: NodeProto, opsets: Mapping[str, int]) -> list[Callable[..., list[Any]]]:

@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto
 from xbuilder import GraphBuilder
 from xbuilder.dims import evaluate, symbols
 from xbuilder.dims.scope import as_written
+from xbuilder.runtimes.reference import reference_evaluator
 from xbuilder.runtimes.sessions import plain_session
 
 from .models import PatternTestError
@@ -77,9 +78,7 @@ def run_onnxruntime(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[
 
 def run_reference(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     """Outputs of a model under onnx's reference evaluator."""
-    from onnx.reference import ReferenceEvaluator
-
-    outputs = ReferenceEvaluator(model).run(None, dict(feeds))
+    outputs = reference_evaluator(model).run(None, dict(feeds))
     return list(outputs.values()) if isinstance(outputs, dict) else outputs
 
 

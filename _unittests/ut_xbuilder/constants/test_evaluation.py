@@ -254,6 +254,16 @@ def test_a_regular_expression_ends(pattern, opset):
     assert found is None if opset == 18 else found["y"].tolist() == [False]
 
 
+def test_every_channel_is_normalized():
+    """onnxruntime has no kernel of LRN for double."""
+    x = np.arange(1, 5, dtype=np.float32).reshape((1, 4, 1, 1))
+    sums = np.array([5, 14, 29, 25], dtype=np.float32).reshape(x.shape)
+    for value in (x, x.astype(np.float64)):
+        got = evaluate("LRN", [value], size=3, alpha=3.0, beta=1.0)
+        assert got.dtype == value.dtype
+        np.testing.assert_allclose(got, x / (1 + sums), rtol=1e-6)
+
+
 def test_an_operator_the_opset_does_not_have_is_left():
     node = oh.make_node("Gelu", ["x"], ["y"])
     assert evaluate_node(node, [np.ones(1, np.float32)], {"": 18}) is None

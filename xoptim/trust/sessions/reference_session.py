@@ -10,6 +10,7 @@ import numpy as np
 from onnx import ModelProto
 
 from xbuilder.errors import XoptimError
+from xbuilder.runtimes.reference import reference_evaluator
 
 from .runtime import Model, Session, VerificationError, container_of, short
 
@@ -18,9 +19,7 @@ class _Evaluator:
     """The reference evaluator, without its warnings on the values it computes."""
 
     def __init__(self, model: ModelProto):
-        from onnx.reference import ReferenceEvaluator
-
-        self._evaluator = ReferenceEvaluator(model)
+        self._evaluator = reference_evaluator(model)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """Runs the model."""

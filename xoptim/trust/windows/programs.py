@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
 from xbuilder.nodes.subgraphs import node_captures
+from xbuilder.runtimes.reference import reference_evaluator
 
 from .doubles import to_double
 
@@ -114,6 +115,4 @@ def _doubled(content: bytes) -> bytes:
 
 @functools.lru_cache(_KEPT)
 def _evaluator(content: bytes) -> Any:
-    from onnx.reference import ReferenceEvaluator
-
-    return ReferenceEvaluator(onnx.load_from_string(content))
+    return reference_evaluator(onnx.load_from_string(content))
