@@ -80,10 +80,10 @@ class OptionError(XoptimError, ValueError):
 
         >>> from xbuilder import OptimizationOptions
         >>> try:
-        ...     OptimizationOptions(patterns="defualt")
+        ...     OptimizationOptions(patterns="defaults")
         ... except OptionError as e:
         ...     print(str(e).split("?")[0])
-        Unknown pattern or set of patterns 'defualt'. Did you mean default
+        Unknown pattern or set of patterns 'defaults'. Did you mean default
     """
 
 

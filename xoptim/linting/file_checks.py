@@ -12,9 +12,9 @@ from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.nodes.functions import FunctionKey, function_key
 from xbuilder.nodes.subgraphs import captured_names, subgraphs_of
 
-from ..reports.model_diff import Weights
 from ..reports.model_summary import iterate_nodes
 from ..reports.node_matching import Token
+from ..reports.weight_contents import Weights
 from .findings import CheckedModel, Finding, check, name_of, weight_name
 
 #: a weight of fewer elements is not worth a remark

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
-from onnx.numpy_helper import from_array
 
-from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.files.model_container import ModelContainer
-from xbuilder.nodes.attributes import attributes_of, find_attribute, readable
+from xbuilder.nodes.attributes import attributes_of, readable
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.opsets import opsets_of
 
@@ -27,6 +23,7 @@ from .node_matching import (
     plain_attributes,
     token_of,
 )
+from .weight_contents import Weights, constant_of, described, weights_of
 
 #: the kinds of differences, in the order of a report
 KINDS = ("input", "output", "opset", "function", "node", "weight")
@@ -120,53 +117,6 @@ def diff_models(before: ModelContainer, after: ModelContainer) -> ModelDiff:
     return _Comparison(before, after).run()
 
 
-class Weights:
-    """Contents of the weights of a model, each read once for its token.
-
-    :param container: the model
-    """
-
-    def __init__(self, container: ModelContainer):
-        self._container = container
-        # the tensor is kept, so that its identity stays its own
-        self._tokens: dict[int, tuple[TensorProto, Token]] = {}
-
-    def token(self, tensor: TensorProto) -> Token:
-        """The type, shape and content of a weight, its name apart."""
-        if id(tensor) not in self._tokens:
-            digest = self._digest(tensor)
-            token = token_of(tensor.data_type, list(tensor.dims), digest)
-            self._tokens[id(tensor)] = tensor, token
-        return self._tokens[id(tensor)][1]
-
-    def _digest(self, tensor: TensorProto) -> bytes:
-        if tensor.data_type == TensorProto.STRING:
-            return hashlib.blake2b(repr(list(tensor.string_data)).encode()).digest()
-        content = np.ascontiguousarray(self._container.array(tensor))
-        return hashlib.blake2b(content.reshape(-1).view(np.uint8).data).digest()
-
-    def distance(self, tensor: TensorProto, other: Weights, to: TensorProto) -> str:
-        """The difference of two weights in words: of their types, or of their elements.
-
-        :param tensor: a weight of this model
-        :param other: the weights of another model
-        :param to: one of them
-        """
-        described = _described(tensor), _described(to)
-        if described[0] != described[1]:
-            return f"{described[0]} -> {described[1]}"
-        if tensor.data_type == TensorProto.STRING:
-            return "other texts"
-        a, b = self._container.array(tensor), other._container.array(to)
-        with np.errstate(all="ignore"):
-            gap = np.abs(a.astype(np.complex128) - b.astype(np.complex128))
-        return f"{np.count_nonzero(a != b)} of {a.size} elements, by {np.nanmax(gap):.3g} at most"
-
-
-def _described(tensor: TensorProto) -> str:
-    return f"{TensorProto.DataType.Name(tensor.data_type).lower()}{list(tensor.dims)}"
-
-
 @dataclass(frozen=True)
 class _Scope:
     """One graph or function of a model, as its side of the comparison.
@@ -186,7 +136,7 @@ class _Scope:
         :param graph: the graph or function
         :param tokens: tokens of its inputs
         """
-        weights = self.weight_tokens(_weights_of(graph))
+        weights = self.weight_tokens(weights_of(graph))
         return GraphSide(_computing(graph), {**self.outer, **weights, **tokens}, self.attributes)
 
     def attributes(self, node: NodeProto, tokens: Mapping[str, Token]) -> object:
@@ -195,7 +145,7 @@ class _Scope:
         return plain, [(name, self._body(graph, tokens)) for name, graph in subgraphs_of(node)]
 
     def _body(self, graph: GraphProto, tokens: Mapping[str, Token]) -> list[Token | None]:
-        own = self.weight_tokens(_weights_of(graph))
+        own = self.weight_tokens(weights_of(graph))
         own.update(positional_tokens(i.name for i in graph.input))
         contents = GraphSide(_computing(graph), {**tokens, **own}, self.attributes).contents
         return [contents.get(o.name) for o in graph.output]
@@ -205,33 +155,9 @@ class _Scope:
         return {name: token_of("weight", self.weights.token(w)) for name, w in weights.items()}
 
 
-def _weights_of(graph: GraphProto | FunctionProto) -> dict[str, TensorProto]:
-    """The weights of a graph by name: initializers and Constant nodes, dense or sparse."""
-    found: dict[str, TensorProto] = {}
-    if isinstance(graph, GraphProto):
-        found.update((w.name, w) for w in graph.initializer)
-        found.update((s.values.name, s.values) for s in graph.sparse_initializer)
-    for node in graph.node:
-        tensor = _constant_of(node)
-        if tensor is not None:
-            found[node.output[0]] = tensor
-    return found
-
-
-def _constant_of(node: NodeProto) -> TensorProto | None:
-    """The tensor of a Constant node, None for another operator."""
-    if operator_of(node) != "Constant":
-        return None
-    attribute = find_attribute(node, "value")
-    if attribute is not None and not attribute.ref_attr_name:
-        return attribute.t
-    value = constant_node_value(node)
-    return None if value is None else from_array(value)
-
-
 def _computing(graph: GraphProto | FunctionProto) -> list[NodeProto]:
     """The nodes of a graph that are not weights."""
-    return [node for node in graph.node if _constant_of(node) is None]
+    return [node for node in graph.node if constant_of(node) is None]
 
 
 def positional_tokens(names: Iterable[str]) -> dict[str, Token]:
@@ -347,7 +273,7 @@ class _Comparison:
         scopes: tuple[_Scope, _Scope],
     ) -> None:
         """Pairs the weights: same name and content, same content, same name."""
-        before, after = (_weights_of(g) for g in graphs)
+        before, after = (weights_of(g) for g in graphs)
         tokens = scopes[0].weight_tokens(before), scopes[1].weight_tokens(after)
         by_content: defaultdict[Token, list[str]] = defaultdict(list)
         for name, token in tokens[1].items():
@@ -358,22 +284,22 @@ class _Comparison:
             if tokens[1].get(name) == token:
                 self.diff.unchanged["weight"] += 1
             elif by_content[token]:
-                other, described = by_content[token].pop(0), _described(before[name])
-                self._add("weight", "renamed", where, name, other, described)
+                other = by_content[token].pop(0)
+                self._add("weight", "renamed", where, name, other, described(before[name]))
             else:
                 left.append(name)
         free = {name for names in by_content.values() for name in names}
         for name in left:
-            described = _described(before[name])
+            text = described(before[name])
             if name in free:
                 free.remove(name)
                 detail = self.weights[0].distance(before[name], self.weights[1], after[name])
-                self._add("weight", "changed", where, name, name, described, detail)
+                self._add("weight", "changed", where, name, name, text, detail)
             else:
-                self._add("weight", "removed", where, name, "", described)
+                self._add("weight", "removed", where, name, "", text)
         for name in after:
             if name in free:
-                self._add("weight", "added", where, "", name, _described(after[name]))
+                self._add("weight", "added", where, "", name, described(after[name]))
 
     def _nodes(
         self,

@@ -177,18 +177,16 @@ def measure_models(
         print(after.ratio)
     """
     _check_choices(models, series or {})
-    on_host = memory and processor == "CPU"
-    turns = _Turns(blocks, seconds, warmup, elapsed, on_host, threads, processor)
+    with_memory = memory and processor == "CPU"
+    turns = _Turns(blocks, seconds, warmup, elapsed, with_memory, threads, processor)
+    fixed = {**_fixed_sizes(models, inputs), **(sizes or {})}
+    titles = [names[i] if i < len(names) else _name(m, i) for i, m in enumerate(models)]
     found: list[ModelLatency] = []
     with ExitStack() as files:
         opener = Opener(files)
-        loaded = [
-            _load(opener, model, names[i] if i < len(names) else _name(model, i), i, turns)
-            for i, model in enumerate(models)
-        ]
+        loaded = [_load(opener, m, titles[i], i, turns) for i, m in enumerate(models)]
         for chosen in _combinations(series or {}, on_step):
-            wanted = {**_fixed_sizes(models, inputs), **(sizes or {}), **chosen}
-            feeds = accepted_inputs(models[0], inputs, wanted, seed)[0]
+            feeds = accepted_inputs(models[0], inputs, {**fixed, **chosen}, seed)[0]
             found.extend(turns.measured(loaded, feeds, chosen))
     return found
 
