@@ -21,8 +21,9 @@ table["kind"] = table["model"].str.split(".").str[0]
 # ++++++++++++++
 #
 # The script runs the test models of the rewrites before and after, on CUDA, and compares them with the CPU, without the
-# optimizations of onnxruntime. The first run found the defects of the second column. The rewrites now refuse these
-# cases, except the last two.
+# optimizations of onnxruntime. The runs found the defects of the second column. The rewrites now refuse these cases,
+# except the last two. Of 353 models that the CPU runs, 344 are right. Five fail on an empty input, three hold a
+# ``SoftmaxGrad_13`` and one a ``Gelu`` of a scalar, written for the CPU.
 #
 # .. list-table::
 #     :header-rows: 1
@@ -39,6 +40,8 @@ table["kind"] = table["model"].str.split(".").str[0]
 #       - it refuses a node that does not return the keys and values, and is slower than the products
 #     * - ``Attention``, with a mask or shared heads
 #       - it is slower than the products in float32
+#     * - ``MultiHeadAttention``, with a mask
+#       - without cuDNN, it fails when the number of queries is a multiple of 8 and the number of keys is not
 #     * - ``MatMul`` of a row of zeros and the values, which tells where values are not finite
 #       - it takes up to three times as long as a product and a sum, which are written instead
 #     * - ``FusedConv``
@@ -53,8 +56,7 @@ table["kind"] = table["model"].str.split(".").str[0]
 #
 # The ratio is the time of the optimized model divided by the time of the original. onnxruntime optimizes both, inputs
 # and outputs stay on the device. The large models have four layers of width 768, a batch of 8 and 128 words, with
-# random weights; those of the corpus are smaller. ``FusedConv`` and ``GroupQueryAttention`` were still written for CUDA
-# in these measures, which are the reason why they no longer are.
+# random weights; those of the corpus are smaller.
 
 SETS = ["default", "default+onnxruntime, CPU", "default+onnxruntime"]
 models = table[table["kind"] != "attention"].pivot_table("ratio", "model", "set")
@@ -75,7 +77,8 @@ fig.tight_layout()
 # Attention alone
 # +++++++++++++++
 #
-# One dot is an attention of ``bench_attention.py``: batch, queries and type vary.
+# One dot is an attention of ``bench_attention.py``: batch, queries and type vary. The dot is the lower quarter of five
+# blocks of runs, because in float16 cuDNN may build a plan when the runs of two sessions alternate.
 
 attentions = table[table["kind"] == "attention"].copy()
 attentions["type"] = attentions["model"].str.split(".").str[1]
@@ -84,7 +87,7 @@ cuda = attentions[attentions["set"] == "default+onnxruntime"]
 cases = sorted(cuda["case"].unique(), reverse=True)
 fig, ax = plt.subplots(figsize=(7, 4))
 for kind, part in cuda.groupby("type"):
-    ax.scatter(part["ratio"], [cases.index(c) for c in part["case"]], label=kind, alpha=0.7)
+    ax.scatter(part["low"], [cases.index(c) for c in part["case"]], label=kind, alpha=0.7)
 ax.axvline(1, color="gray", linestyle="--")
 ax.set_yticks(range(len(cases)), cases)
 ax.set(xlabel="time / time of the original", title="default+onnxruntime, CUDA")

@@ -15,8 +15,7 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.runtimes.sessions import providers_of
 
-#: runs on a GPU that are not measured: they load kernels or build plans, and take a thousand times
-#: longer. cuDNN builds plans again in the first runs that alternate with those of another session
+#: runs on a GPU that are not measured: they load kernels, and take a thousand times longer
 _WARM = 20
 #: a run to time: the session, on its inputs
 Run = Callable[[], object]
@@ -126,10 +125,11 @@ def compare_sessions(
         print(compare_sessions(before, after, {"x": x}, 9, 0.05).ratio)
     """
     runs = bound_run(first, feeds), bound_run(second, feeds)
-    if PROVIDERS["CUDA"] in first.get_providers() + second.get_providers():
-        for run in runs * _WARM:
-            run()
-    return compare_runs(*runs, blocks, seconds, clock)
+    on_gpu = PROVIDERS["CUDA"] in first.get_providers() + second.get_providers()
+    for run in runs * _WARM if on_gpu else ():
+        run()
+    # cuDNN may build a plan again after a run of another session
+    return compare_runs(*runs, blocks, seconds, clock, int(on_gpu))
 
 
 def compare_runs(
@@ -138,6 +138,7 @@ def compare_runs(
     blocks: int = 9,
     seconds: float = 0.05,
     clock: Callable[[], float] = time.process_time,
+    unmeasured: int = 0,
 ) -> Latency:
     """Runs two functions in turns and compares their time.
 
@@ -149,6 +150,7 @@ def compare_runs(
     :param blocks: number of blocks
     :param seconds: time a block takes for each function
     :param clock: returns the time, in seconds
+    :param unmeasured: number of runs that begin each turn of a function and are not measured
     """
     runs = (first, second)
     begin = clock()
@@ -158,19 +160,27 @@ def compare_runs(
     # a run shorter than the resolution of the clock is repeated
     repeated = max(1, int(2e-3 / once))
     turns = max(3, int(seconds / (once * repeated)))
-    found = [_block(runs, turns, repeated, i % 2 == 1, clock) for i in range(blocks)]
+    how = turns, repeated, unmeasured, clock
+    found = [_block(runs, i % 2 == 1, *how) for i in range(blocks)]
     ratios = [b / a if a else 1.0 for a, b in found]
     low, _, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
     return Latency(min(a for a, _ in found), median(ratios), low, high)
 
 
 def _block(
-    runs: Sequence[Run], turns: int, repeated: int, backwards: bool, clock: Callable[[], float]
+    runs: Sequence[Run],
+    backwards: bool,
+    turns: int,
+    repeated: int,
+    unmeasured: int,
+    clock: Callable[[], float],
 ) -> tuple[float, float]:
     """Shortest time of each function; one block out of two begins with the second one."""
     best = [float("inf")] * 2
     for _ in range(turns):
         for i in (1, 0) if backwards else (0, 1):
+            for _ in range(unmeasured):
+                runs[i]()
             begin = clock()
             for _ in range(repeated):
                 runs[i]()

@@ -88,12 +88,25 @@ def measure(processor: str) -> Iterator[dict[str, Any]]:
         )
         for batch, queries, keys in SIZES:
             row: dict[str, Any] = {"mask": masked, "batch": batch, "queries": queries, "keys": keys}
-            feeds = draw(masked, batch, queries, keys)
-            for name, session in (("products", products), ("attention", fused)):
-                row[name] = round(min(seconds_of(session, feeds, 60)) * 1e6, 1)
-            grown = [draw(masked, batch, queries, keys + i) for i in (1, 2, 3)]
-            new = median(seconds_of(fused, fed, 1)[0] for fed in grown)
-            yield row | {"new_length": round(new * 1e6, 1)}
+            try:
+                row |= timed(products, fused, masked, batch, queries, keys)
+            except Exception as e:
+                row["error"] = str(e).strip()[:200]
+            yield row
+
+
+def timed(
+    products: Any, fused: Any, masked: bool, batch: int, queries: int, keys: int
+) -> dict[str, float]:
+    """The times of one size, in microseconds."""
+    feeds = draw(masked, batch, queries, keys)
+    found = {
+        name: min(seconds_of(session, feeds, 60))
+        for name, session in (("products", products), ("attention", fused))
+    }
+    grown = [draw(masked, batch, queries, keys + i) for i in (1, 2, 3)]
+    found["new_length"] = median(seconds_of(fused, fed, 1)[0] for fed in grown)
+    return {name: round(value * 1e6, 1) for name, value in found.items()}
 
 
 def measured_by_kernel(processor: str) -> Iterator[dict[str, Any]]:
@@ -107,7 +120,9 @@ def measured_by_kernel(processor: str) -> Iterator[dict[str, Any]]:
         if cudnn == "0":
             variables[VARIABLE] = "0"
         command = [sys.executable, str(Path(__file__).resolve()), processor, "--rows"]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=variables, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
         for line in done.stdout.splitlines():
             yield {"cudnn": cudnn} | json.loads(line)
 

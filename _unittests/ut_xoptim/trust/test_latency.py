@@ -117,7 +117,7 @@ def test_runs_on_cuda_are_bound(monkeypatch):
 
 
 def test_first_runs_on_cuda_are_not_measured(monkeypatch):
-    """They load kernels and build plans, those of one session after those of the other."""
+    """They load kernels; a turn begins with a run that may build a plan."""
     made = SimpleNamespace(ortvalue_from_numpy=lambda value, device, number: (device, value.shape))
     monkeypatch.setattr(onnxruntime, "OrtValue", made)
     calls: list[str] = []
@@ -132,6 +132,9 @@ def test_first_runs_on_cuda_are_not_measured(monkeypatch):
 
     compare_sessions(first, second, {"x": np.zeros(2, np.float32)}, 1, 1.0, clock)
     assert before[0] == 40 and calls[:40] == ["first", "second"] * 20
+    # the clock is read twice around the runs that tell how long one is, then around each turn
+    assert calls[42:46] == ["first"] * 2 + ["second"] * 2
+    assert before[2:4] == [43, 44]
 
 
 @pytest.mark.parametrize("value", [np.array(["a"], object), [np.zeros(2)]])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.dims import Dim
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.attention import (
@@ -20,13 +21,14 @@ from ...analysis.attention.attention import (
     written,
 )
 from ...analysis.attention.attention_guards import with_nan_guard
+from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import register_pattern, rewrite
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ..kernels import require_kernel
 
-#: the length of the heads is a multiple of it
+#: the length of the heads is a multiple of it, and that of a mask on CUDA
 _LENGTHS = 8
 
 
@@ -43,6 +45,23 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
     return found.for_each_query(g, mask)
 
 
+def require_readable_mask(g: RewriteContext, steps: Dim | None, total: Dim) -> None:
+    """Refuses, for CUDA, a mask whose rows a kernel of MultiHeadAttention may not read.
+
+    Without cuDNN, onnxruntime chooses it when the number of queries is a multiple of 8, and it
+    fails when the number of keys is not (onnxruntime-gpu 1.31.1).
+
+    :param g: the rewrite
+    :param steps: number of queries, None if it is unknown
+    :param total: number of keys
+    """
+    avoided = isinstance(steps, int) and steps % _LENGTHS != 0
+    aligned = isinstance(total, int) and total % _LENGTHS == 0
+    square = steps is not None and proven_equal(g, (steps,), (total,))
+    is_read = avoided or aligned or square or not g.has_processor("CUDA")
+    g.require(is_read, "on CUDA, the kernel fails on masks of some lengths")
+
+
 @register_pattern(
     "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority="late", precision="rounding"
 )
@@ -56,9 +75,12 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
        with such a cache, or where the operator was not measured slower than what it replaces, or
        if `with_mask=True`;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
-    5. not one head that is a sequence: the operator would copy it, and be slower.
+    5. not one head that is a sequence: the operator would copy it, and be slower;
+    6. on CUDA, a mask has as many queries as keys, or a number of keys that is a multiple of 8, or
+       one of queries that is not: a kernel fails on the others.
 
-    On CUDA, onnxruntime refuses empty batches and sequences.
+    On CUDA, onnxruntime refuses empty batches and sequences, and new lengths may be slow in
+    float16, see :ref:`l-cuda-lengths`.
 
     :param with_mask: accepts a mask whatever was measured
     """
@@ -75,6 +97,8 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
         cache = _moved_cache(g, attention)
         if attention.mask and cache is None:
             self.require_open_gate(g)
+        if attention.mask:
+            require_readable_mask(g, attention.steps, attention.total)
         bias = added_mask(g, attention)
         options = {"num_heads": attention.queries.count, "scale": attention.scale}
         if cache is not None:

@@ -17,6 +17,7 @@ from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 from ..kernels import require_kernel
+from .attention import require_readable_mask
 
 _ROTARY = f"{MICROSOFT}::RotaryEmbedding"
 #: (batch, sequence, heads, queries of a head, length): queries of a head go before the heads
@@ -134,7 +135,8 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
        come after; there may be a mask, the same for every head;
     3. keys and values are joined with those of the steps before, the operator does it: without
        them, it takes 0.99 to 1.05 of the time of the products of ``GroupedAttention``;
-    4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
+    4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
+    5. on CUDA, the number of keys is a multiple of 8 or the number of rows of the mask is not.
     """
     attention = read_attention(g, call)
     require_kernel(g, "MultiHeadAttention", attention.result)
@@ -143,6 +145,9 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
     moved = all(h.is_moved or _turn(g, h) for h in (keys, values))
     g.require(moved and keys.length == values.length, "the heads are not moved before")
     shared = _read_queries(g, attention, keys.count)
+    if attention.mask:
+        rows = attention.steps * shared.times if isinstance(attention.steps, int) else None
+        require_readable_mask(g, rows, attention.total)
     inputs: list[Operand] = [shared.queries(g), keys.flat(g), values.flat(g)]
     inputs += [None, None, shared.mask(g), *cache.past]
     options = {"num_heads": keys.count, "scale": attention.scale}

@@ -114,6 +114,19 @@ FORMS = {
         "AttentionGQA", "v",
     ),
 }  # fmt: skip
+
+
+def with_fixed(proto: onnx.ModelProto, sizes: dict[str, int]) -> onnx.ModelProto:
+    """The model with some of its dimensions fixed."""
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(proto)
+    for value in (*fixed.graph.input, *fixed.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+    return fixed
+
+
 #: what inputs hold: the input the values come from or the queries, the number
 CONTENTS = {
     "numbers": ("", 0.0),
@@ -164,7 +177,8 @@ def test_same_result(form: str, content: str) -> None:
 def test_cuda(form: str, content: str) -> None:
     """A sum on CUDA, which needs no shape."""
     proto, pattern, values = FORMS[form]
-    feeds = [feeds_of(proto, content, values, {"b": 2, "s": 3, "t": 7})]
+    proto = with_fixed(proto, {"s": 3})
+    feeds = [feeds_of(proto, content, values, {"b": 2, "t": 7})]
     found = check_pattern(
         proto, None, PREPARED + pattern, feeds=feeds, atol=1e-5, rtol=1e-4, processor="CUDA"
     )

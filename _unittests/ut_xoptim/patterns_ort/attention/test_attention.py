@@ -340,3 +340,25 @@ def test_shared_heads_on_cuda(processor: str) -> None:
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
     operators = {n.op_type for n in builder.to_onnx().graph.node}
     assert "GroupQueryAttention" not in operators and "Softmax" in operators
+
+
+@pytest.mark.parametrize(
+    ("steps", "total", "is_read"),
+    [
+        ("s", "s", True), ("3", "t", True), ("8", "16", True), ("s", "24", True),
+        ("s", "t", False), ("8", "t", False), ("16", "12", False),
+    ],
+)  # fmt: skip
+def test_masks_on_cuda(steps: str, total: str, is_read: bool) -> None:
+    """A kernel of CUDA fails on a mask when the queries are a multiple of 8 and the keys are not."""
+    text = MASKED.replace(" t,", f" {total},").replace(" s,", f" {steps},")
+    text = text.replace(" t]", f" {total}]")
+    name = "MultiHeadAttention3D(with_mask=True)"
+    for processor in ("CUDA", "CPU,CUDA"):
+        options = OptimizationOptions(patterns=PREPARED + name, processor=processor)
+        builder = GraphBuilder(
+            model_from_text(text), infer_shapes_options=True, optimization_options=options
+        )
+        operators = {n.op_type for n in builder.to_onnx().graph.node}
+        assert ("MultiHeadAttention" in operators) is is_read
+    check_pattern(text, None, PREPARED + name, sizes={"b": 2, "s": 8, "t": 11}, atol=1e-5)

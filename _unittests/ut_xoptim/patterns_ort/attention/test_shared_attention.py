@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ut_xoptim.patterns_ort.attention.attention_texts import PREPARED, group
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import get_pattern
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, model_from_text
@@ -202,3 +202,20 @@ def test_double() -> None:
     """onnxruntime has no kernel for it."""
     proto = model_from_text(group(2, 3, 5).replace("float", "double"))
     assert "onnxruntime has no MultiHeadAttention for this type" in reasons_of(proto)
+
+
+@pytest.mark.parametrize(
+    ("steps", "past", "is_read"), [("s", 5, False), (4, 5, False), (4, 4, True), (1, 5, True)]
+)
+def test_masks_on_cuda(steps: int | str, past: int, is_read: bool) -> None:
+    """A kernel of CUDA fails on a mask when its rows are a multiple of 8 and the keys are not."""
+    proto = model(STEP, outputs=NEW)
+    for value in (*proto.graph.input, *proto.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            size = {"s": steps, "p": past}.get(dim.dim_param)
+            if isinstance(size, int):
+                dim.dim_value = size
+    options = OptimizationOptions(patterns=PREPARED + NAME, processor="CUDA")
+    builder = GraphBuilder(proto, infer_shapes_options=True, optimization_options=options)
+    operators = {n.op_type for n in builder.to_onnx().graph.node}
+    assert ("MultiHeadAttention" in operators) is is_read
