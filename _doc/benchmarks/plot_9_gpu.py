@@ -101,10 +101,10 @@ fig.tight_layout()
 # ++++++++++++++++++++++++++++++++++++++++
 #
 # In float16 and bfloat16, on a GPU of compute capability 9 or above, onnxruntime takes the attention kernel of cuDNN. It
-# is the fastest one, but cuDNN builds a plan for each batch and each length that the thread has not run yet. A text that
-# grows word by word pays for a plan at each word. The environment variable ``ORT_ENABLE_CUDNN_FLASH_ATTENTION=0``
-# chooses another kernel, which needs no plan. Set it before the session is created when the lengths of your inputs
-# change. A model whose shapes are fixed pays once, at its first run.
+# is the fastest one for long sequences, but cuDNN builds a plan for each batch and each length that the thread has not
+# run yet. A text that grows word by word pays for a plan at each word. The environment variable
+# ``ORT_ENABLE_CUDNN_FLASH_ATTENTION=0`` chooses another kernel, which needs no plan. Set it before the session is created
+# when the lengths of your inputs change. A model whose shapes are fixed pays once, at its first run.
 
 plans = pandas.read_csv(DATA / "gpu_plans.csv")
 plans = plans[~plans["mask"]]
@@ -132,15 +132,15 @@ ax.set_xticks(range(len(auto)), auto["size"])
 ax.set(
     xlabel="batch x queries x keys", ylabel="microseconds", title="float16, no mask, 12 heads of 64"
 )
-ax.legend(fontsize=8)
+ax.legend(fontsize=8, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
 fig.tight_layout()
 
 # %%
 # Each rewrite
 # ++++++++++++
 #
-# ``xoptim tune --processor CUDA`` optimizes a model with and without a rewrite and runs both in turns. A dot is a model.
-# The means of the rewrites that have a speed gate are in ``xoptim/data/gates.csv``.
+# ``xoptim tune --processor CUDA`` optimizes a model with and without a rewrite and runs both in turns. A dot is a
+# model. The means of the rewrites that have a speed gate are in ``xoptim/data/gates.csv``.
 
 gains = pandas.read_csv(DATA / "gpu_patterns.csv")
 names = sorted(gains["pattern"].unique(), reverse=True)
