@@ -100,11 +100,11 @@ fig.tight_layout()
 # Attention in float16 when lengths change
 # ++++++++++++++++++++++++++++++++++++++++
 #
-# In float16 and bfloat16, on a GPU of compute capability 9 or above, onnxruntime takes the attention kernel of cuDNN. It
-# is the fastest one for long sequences, but cuDNN builds a plan for each batch and each length that the thread has not
-# run yet. A text that grows word by word pays for a plan at each word. The environment variable
-# ``ORT_ENABLE_CUDNN_FLASH_ATTENTION=0`` chooses another kernel, which needs no plan. Set it before the session is created
-# when the lengths of your inputs change. A model whose shapes are fixed pays once, at its first run.
+# In float16 and bfloat16, on a GPU of compute capability 9 or above, onnxruntime takes the attention kernel of cuDNN.
+# It is the fastest one for long sequences, but cuDNN builds a plan for each batch and each length that the thread has
+# not run yet. A text that grows word by word pays for a plan at each word. The environment variable
+# ``ORT_ENABLE_CUDNN_FLASH_ATTENTION=0`` chooses another kernel, which needs no plan. Set it before the session is
+# created when the lengths of your inputs change. A model whose shapes are fixed pays once, at its first run.
 
 plans = pandas.read_csv(DATA / "gpu_plans.csv")
 plans = plans[~plans["mask"]]
