@@ -194,7 +194,7 @@ def measure_models(
 def _fixed_sizes(models: Sequence[Model], inputs: Any) -> dict[str, int]:
     """The sizes that only some of the models fix, none if the user gives the inputs."""
     first, *others = map(structure_of, models)
-    return {} if inputs else sizes_fixed_by(first, others)
+    return {} if any(inputs or ()) else sizes_fixed_by(first, others)
 
 
 def _check_choices(models: Sequence[Model], series: Mapping[str, Sequence[int]]) -> None:

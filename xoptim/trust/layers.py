@@ -21,7 +21,12 @@ from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 from ..toolkit.features.provenance import REWRITES, SOURCES
 from .inputs.coverage import Body, bodies_of
 from .inputs.draws import Draws, draw_inputs, sizes_of
-from .inputs.random_inputs import candidate_sizes, random_inputs, required_inputs
+from .inputs.random_inputs import (
+    candidate_sizes,
+    random_inputs,
+    required_inputs,
+    sizes_fixed_by,
+)
 from .noise import DoubleRunner, optimized_results
 from .outputs import OutputDifference, compare_outputs
 from .sessions.node_runner import NodeError, NodeRunner, reads
@@ -131,7 +136,8 @@ def compare_layers(
     :param before: the reference: a model, its bytes, or its path: weights in other files stay there
     :param after: the model to compare
     :param inputs: inputs by name, or several sets of them; those that are missing are drawn
-    :param sizes: sizes for the dimensions the first model leaves open
+    :param sizes: sizes for the dimensions the first model leaves open, by default those that the
+        second one fixes
     :param rtol: relative tolerance
     :param providers: execution providers, CPU by default
     :param seed: seed of the random inputs
@@ -152,6 +158,8 @@ def compare_layers(
     runners = NodeRunner(first, providers), NodeRunner(second, providers)
     criterion = Criterion(rtol, atol)
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
+    if not any(given):
+        sizes = {**sizes_fixed_by(first.proto, [second.proto]), **(sizes or {})}
     draws = Draws([])
     if bodies_of(first.proto):
         with ExitStack() as files:

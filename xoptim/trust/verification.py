@@ -136,7 +136,8 @@ def verify_models(
         report = verify_models("model.onnx", optimized, sizes={"batch": 4})
         report.raise_if_different()
     """
-    fixed = {} if inputs else sizes_fixed_by(structure_of(before), [structure_of(after)])
+    given = any(inputs or ())
+    fixed = {} if given else sizes_fixed_by(structure_of(before), [structure_of(after)])
     wanted = {**fixed, **(sizes or {})}
     with ExitStack() as files:
         opener = Opener(files, providers, isolated)

@@ -58,6 +58,7 @@ def test_a_size_that_one_model_fixes():
     for pair in ((first, second), (second, first)):
         assert [m.sizes for m in xoptim.measure(*pair, **how)] == [{"x": [3, 3]}] * 2
     assert xoptim.verify(first, first).sizes != {"n": 3}
+    assert xoptim.measure(first, second, inputs=[{}], **how)[0].sizes == {"x": [3, 3]}
     constant = onnx.parser.parse_model(SLOW.replace("[n, n]", "[3, 3]"))
     assert xoptim.verify(first, constant).sizes == {"n": 3}
     with pytest.raises(VerificationError, match="model 2 cannot be measured"):

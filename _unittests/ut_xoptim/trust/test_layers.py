@@ -239,3 +239,15 @@ def test_other_sizes_are_tried():
     assert compare_layers(model, model).sizes["n"] in (1, 4)
     with pytest.raises(VerificationError, match="in the first model"):
         compare_layers(model, model, sizes={"n": 3})
+
+
+def test_a_size_that_the_second_model_fixes():
+    """Both run on it, unless other inputs are given."""
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[n, 3] x) => (float[n, 3] y) { y = Neg(x) }"""
+    first = onnx.parser.parse_model(text)
+    second = onnx.parser.parse_model(text.replace("[n, 3]", "[5, 3]"))
+    report = compare_layers(first, second)
+    assert report.ok and report.sizes["n"] == 5 and report.rows[0].shape == (5, 3)
+    x = np.ones((2, 3), np.float32)
+    assert compare_layers(first, first, inputs={"x": x}).rows[0].shape == (2, 3)
