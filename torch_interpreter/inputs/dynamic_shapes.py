@@ -12,19 +12,31 @@ from itertools import chain, count
 from typing import Any
 
 import torch
+from torch._guards import detect_fake_mode
 
 Dim = torch.export.Dim
 _HINTS = (Dim.AUTO, Dim.DYNAMIC, Dim.STATIC)
 
 
 def make_undefined_dimension(index: int = 0) -> Any:
-    """A dynamic dimension whose name does not matter, ``Dim("DYN<index>")``.
+    """A dynamic dimension whose name does not matter.
+
+    :param index: its number, two numbers are two dimensions
+    :return: ``Dim("DYN<index>")``, for ``dynamic_shapes``; an integer that torch knows nothing of,
+        in the function that gives the shapes of a custom operator (``register_fake``)
 
     ::
 
         dynamic_shapes = {"x": {0: make_undefined_dimension(0)}}
+
+        @torch.library.register_fake("mylib::positive")
+        def positive(x):
+            return x.new_empty((make_undefined_dimension(), x.shape[1]))
     """
-    return Dim(f"DYN{index}")
+    if detect_fake_mode() is None:
+        return Dim(f"DYN{index}")
+    # torch does not know how many elements are not null
+    return torch.nonzero(torch.ones(index + 1)).shape[0]
 
 
 def spec_items(spec: Any, rank: int) -> list[tuple[int, Any]]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import Fct1, Fct2, assert_same, check_export, run_ort
 
-from torch_interpreter import ExportError, ExportOptions, make_undefined_dimension, to_onnx
+from torch_interpreter import (
+    Dispatcher,
+    ExportError,
+    ExportOptions,
+    make_undefined_dimension,
+    to_onnx,
+)
 from torch_interpreter.inputs.dynamic_shapes import (
     DimensionNamer,
     needs_size_oblivious,
@@ -177,6 +184,43 @@ def test_unbacked_dimension():
 def test_make_undefined_dimension():
     assert make_undefined_dimension(3).__name__ == "DYN3"
     assert shapes(torch.cos, (X,), ({0: make_undefined_dimension(0)},))[0] == [["DYN0", 6]]
+
+
+def test_make_undefined_dimension_of_a_custom_operator():
+    """The number of rows of the result depends on the data."""
+
+    def positive(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[x[:, 0] > 0], y[y > 0]
+
+    def converter(g, sts, outputs, x, y):
+        column = g.op.Slice(x, np.array([0]), np.array([1]), np.array([1]))
+        above = g.op.Greater(g.op.Reshape(column, np.array([-1])), np.array(0, np.float32))
+        g.op.Compress(x, above, axis=0, outputs=outputs[:1])
+        some = g.op.Greater(y, np.array(0, np.float32))
+        g.op.Compress(y, some, axis=0, outputs=outputs[1:])
+        return outputs
+
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            a, b = torch.ops.undefined_dimension.positive(x, y)
+            return a * 2, b + 1
+
+    operator = torch.library.custom_op("undefined_dimension::positive", positive, mutates_args=())
+
+    @operator.register_fake
+    def _(x, y):
+        first, second = make_undefined_dimension(0), make_undefined_dimension(1)
+        assert isinstance(first, int | torch.SymInt)
+        return x.new_empty((first, x.shape[1])), y.new_empty((second,))
+
+    dispatcher = Dispatcher({"undefined_dimension::positive": converter})
+    shapes = {0: "n"}, {0: "m"}
+    onx = to_onnx(Model(), (X, X[0]), dynamic_shapes=shapes, dispatcher=dispatcher)
+    first, second = map(dims, onx.graph.output)
+    assert first[1:] == [6] and len({first[0], second[0], "n", "m"}) == 4
+    x, y = torch.randn(9, 6), torch.randn(11)
+    for got, expected in zip(run_ort(onx, (x, y)), Model()(x, y), strict=True):
+        np.testing.assert_array_equal(got, expected.numpy())
 
 
 def test_user_name():

@@ -212,6 +212,20 @@ class Magnitudes:
             return None
         return _computable(shape[-1] * found[0] * found[1] + sum(found[2:]))
 
+    def fused_matmul(self, node: NodeProto) -> Found:
+        """A product of matrices, which may be transposed, times a number."""
+        known = {"alpha": 1.0, **dict.fromkeys(("transA", "transBatchA", "transBatchB"), 0)}
+        given = self._g.get_attributes_with_default(node, **known)
+        shape, found = self._g.shape_or_none(node.input[0]), self.all(node.input)
+        if given["transBatchA"] or given["transBatchB"] or not found or len(shape or ()) < 2:
+            return None
+        length = shape[-2 if given["transA"] else -1] if shape else None
+        # onnxruntime does not write the result of a product of no element
+        if not isinstance(length, int) or length < 1:
+            return None
+        product = _computable(length * found[0] * found[1])
+        return None if product is None else _computable(product * abs(given["alpha"]))
+
 
 def _largest_constant(g: RewriteContext, name: str) -> float:
     """The largest absolute value of a constant of floats; nan, which bounds nothing, if it holds
@@ -248,6 +262,7 @@ _MAIN: dict[str, _Rule] = {
 }
 _RULES: dict[tuple[str, str], _Rule] = {
     **{("", op_type): rule for op_type, rule in _MAIN.items()},
+    (MICROSOFT, "FusedMatMul"): Magnitudes.fused_matmul,
     (MICROSOFT, "RotaryEmbedding"): Magnitudes.turned,
     (INTERMEDIATE, COS_SIN_CACHE): Magnitudes.angle,
     (INTERMEDIATE, HALF_ROTARY): Magnitudes.turned,

@@ -54,6 +54,13 @@ FORMS = {
         model(HEADS + DIVIDED + SEEN + END), model(HEADS + DIVIDED + SEEN_AFTER + END),
     ),
 }  # fmt: skip
+FUSED = "n = com.microsoft.FusedMatMul<alpha = 0.35, transB = 1>(qt, kt) "
+TRANSPOSED = (
+    "qx = Transpose<perm = [0, 1, 3, 2]>(qt) "
+    "n = com.microsoft.FusedMatMul<alpha = -0.35, transA = 1, transB = 1>(qx, kt) "
+)
+for form, scores in {"fused": FUSED, "both are transposed": TRANSPOSED}.items():
+    FORMS[form] = model(HEADS + scores + SEEN + END), model(HEADS + scores + SEEN_AFTER + END)
 #: what replaces a score is -1e9, lower than twice the scores
 NUMBERED = {
     form: (model((BEFORE + before + END).replace("low", "far")), FORMS[form][1])
@@ -140,6 +147,22 @@ REFUSED = {
 def test_refuses(case: str) -> None:
     body, reason, more = REFUSED[case]
     check_no_match(model(BEFORE + body + END, more=more), NAME, reason)
+
+
+#: the product overflows, whatever multiplies it after; a transposed batch mixes the sequences
+FUSED_REFUSED = {
+    "a number that is too large": (FUSED.replace("0.35", "1e31"), FINITE),
+    "a product that is too large": ("qb = Mul(qt, big) " + FUSED.replace("qt", "qb"), FINITE),
+    "a transposed batch": (
+        FUSED.replace("transB = 1", "transBatchA = 1, transBatchB = 1"), "the shape is not known",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FUSED_REFUSED)
+def test_refuses_a_fused_product(case: str) -> None:
+    scores, reason = FUSED_REFUSED[case]
+    check_no_match(model(HEADS + scores + SEEN + END), NAME, reason)
 
 
 def test_sequence_that_is_not_normalized() -> None:
