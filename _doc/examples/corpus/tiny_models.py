@@ -18,163 +18,11 @@ import transformers
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 
-WIDTH, HEADS, LAYERS, WORDS = 32, 4, 1, 99
-#: what is made small wherever a configuration has it
-SIZES = {
-    **dict.fromkeys(
-        ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "emb_dim", "embedding_size",
-         "word_embed_proj_dim", "hidden_dim", "projection_dim", "decoder_hidden_size",
-         "encoder_hidden_size", "attention_hidden_size", "lru_width", "emb_size"), WIDTH),
-    **dict.fromkeys(
-        ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads",
-         "decoder_attention_heads", "attention_heads", "decoder_num_attention_heads",
-         "encoder_num_attention_heads", "linear_num_value_heads", "mamba_n_heads",
-         "mamba_num_heads", "lightning_nh", "lightning_nkv", "n_mamba_heads"), HEADS),
-    **dict.fromkeys(
-        ("num_key_value_heads", "num_kv_heads", "n_head_kv", "linear_num_key_heads",
-         "decoder_num_key_value_heads", "encoder_num_key_value_heads", "mamba_n_groups",
-         "multi_query_group_num"), 2),
-    **dict.fromkeys(
-        ("head_dim", "d_kv", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-         "attention_head_dim", "attention_head_size", "linear_key_head_dim", "mamba_head_dim",
-         "linear_value_head_dim", "kv_channels", "global_head_dim", "rope_head_dim",
-         "index_head_dim", "lightning_head_dim"), 8),
-    "mamba_d_head": 16,
-    **dict.fromkeys(
-        ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers",
-         "decoder_layers", "num_decoder_layers", "num_encoder_layers", "num_blocks",
-         "decoder_num_hidden_layers", "encoder_num_hidden_layers"), LAYERS),
-    **dict.fromkeys(
-        ("intermediate_size", "ffn_dim", "d_ff", "n_inner", "encoder_ffn_dim", "d_inner",
-         "decoder_ffn_dim", "moe_intermediate_size", "shared_expert_intermediate_size", "mlp_dim",
-         "expert_ffn_hidden_size", "ffn_hidden_size", "moe_shared_expert_intermediate_size",
-         "shared_intermediate_size", "block_ffn_dim", "decoder_intermediate_size",
-         "encoder_intermediate_size", "block_dim", "block_ff_dim", "intermediate_size_mlp",
-         "dense_intermediate_size", "mamba_expand_size"), 64),
-    **dict.fromkeys(
-        ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
-         "num_routed_experts"), 4),
-    **dict.fromkeys(
-        ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "n_group", "top_k",
-         "num_selected_experts"), 2),
-    **dict.fromkeys(("topk_group", "first_k_dense_replace", "num_nextn_predict_layers"), 1),
-    **dict.fromkeys(("q_lora_rank", "kv_lora_rank", "o_lora_rank"), 16),
-    **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), WORDS),
-    **dict.fromkeys(("state_size", "mamba_d_state", "ssm_state_size", "mamba_state_dim"), 8),
-    **dict.fromkeys(("chunk_size", "mamba_chunk_size", "block_size"), 8),
-    **dict.fromkeys(("time_step_rank", "mamba_dt_rank"), 4),
-    **dict.fromkeys(
-        ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx", "seq_length",
-         "max_target_positions", "max_seq_len"), 128),
-    "max_source_positions": 32, "num_mel_bins": 16, "image_size": 32, "patch_size": 8,
-    "sliding_window": 64, "rotary_dim": 8, "hidden_size_per_layer_input": 8, "index_topk": 16,
-    "index_n_heads": 2, "mamba_expand": 2, "expand": 2, "n_groups": 1, "num_kv_shared_layers": 0,
-    "attention_window": 16, "local_attention": 16, "num_codebooks": 2,
-}  # fmt: skip
+from .tiny_inputs import CALLS, words
+from .tiny_sizes import BASES, HEADS, OWN, SIZES, WORDS
+
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-SWIN = {"embed_dim": 24, "depths": [1, 1], "num_heads": [2, 4], "patch_size": 4, "window_size": 4}
-QUERIES = {"decoder_layers": 2, "num_queries": 8}
-ROPE = {"rope_type": "default", "rope_theta": 10000.0}
-#: a backbone that needs no other package
-CONVOLUTIONS = {
-    "use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False,
-    "backbone_config": {"model_type": "resnet", "embedding_size": 16, "depths": [1, 1, 1, 1],
-                        "hidden_sizes": [16, 32, 32, 32], "out_features": ["stage4"]},
-}  # fmt: skip
-#: what a family needs more: sizes that depend on each other, or a shape of configuration of its own
-OWN: dict[str, dict[str, Any]] = {
-    "bamba": {"num_hidden_layers": 2, "attn_layer_indices": [1]},
-    "bailing_hybrid": {"num_key_value_heads": HEADS},
-    "blt": {"patcher_config": {"num_hidden_layers": 1}, "patch_in_forward": False,
-            "use_cache": False},
-    "cohere_compass_text": {"layer_types": ["full_attention"],
-                            "rope_parameters": {"full_attention": ROPE}},
-    "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}},
-    "deepseek_v2": {"topk_group": 1, "n_group": 1, "num_experts_per_tok": 2},
-    "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
-    "dots3_note": {"num_key_value_heads": HEADS, "adapter_in_dim": WIDTH},
-    "dots3_note_text": {"num_key_value_heads": HEADS},
-    "esm": {"vocab_size": WORDS, "mask_token_id": 3, "pad_token_id": 1},
-    "esmc": {"num_key_value_heads": HEADS},
-    "falcon_h1": {"mamba_d_ssm": 64},
-    "fun_asr_nano": {"adaptor_config": {"intermediate_size": WIDTH // 4}},
-    "gemma4_assistant": {"text_config": {"hidden_size_per_layer_input": 0}},
-    "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]]},
-    "granitemoehybrid": {"num_hidden_layers": 2,
-                         "layer_types": ["linear_attention", "full_attention"]},
-    "hunyuan_v1_dense": {"head_dim": 8},
-    "hunyuan_v1_moe": {"head_dim": 8, "num_experts": 2, "moe_topk": 1},
-    "jamba": {"num_hidden_layers": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
-              "expert_layer_period": 2, "expert_layer_offset": 1},
-    "kimi_linear": {"num_key_value_heads": HEADS},
-    "kyutai_speech_to_text": {"audio_pad_token_id": 90, "codebook_vocab_size": 20,
-                              "codec_config": {"upsample_groups": 8}},
-    "lfm2_moe": {"num_hidden_layers": 2, "num_dense_layers": 1,
-                 "layer_types": ["conv", "full_attention"]},
-    "longcat_flash": {"num_key_value_heads": HEADS},
-    "mamba2": {"head_dim": 16},
-    "ministral": {"head_dim": 8},
-    "moonshine": {"encoder_num_key_value_heads": HEADS, "decoder_num_key_value_heads": HEADS},
-    "moonshine_streaming": {"num_key_value_heads": HEADS,
-                            "encoder_config": {"num_key_value_heads": HEADS,
-                                               "sliding_windows": [[16, 4]]}},
-    "nemotron": {"num_key_value_heads": 2},
-    "nemo_speechlm": {"audio_config": {"diarization_config": {
-        "head_config": {"audio_hidden_size": WIDTH}}}},
-    "mask2former": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
-                                        "image_size": 64}},
-    "maskformer": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
-                                       "image_size": 64}},
-    "neomme": {"rope_parameters": {"full_attention": {**ROPE, "partial_rotary_factor": 0.5}}},
-    "qwen4_exp_text": {"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 8,
-                       "indexer_budget": 16, "indexer_compress_ratio": 2},
-    "recurrent_gemma": {"num_hidden_layers": 3},
-    "reformer": {"is_decoder": False, "axial_pos_shape": (8, 16), "axial_pos_embds_dim": (8, 24),
-                 "attn_layers": ["local", "lsh"], "num_hashes": 1, "feed_forward_size": 64},
-    "rf_detr": {"num_queries": 8},
-    "rt_detr": QUERIES,
-    "rt_detr_v2": QUERIES,
-    "cpmant": {"use_cache": False},
-    "d_fine": QUERIES,
-    "deimv2": QUERIES,
-    "pp_doclayout_v2": QUERIES,
-    "pp_doclayout_v3": QUERIES,
-    "pp_doclayout_v4": QUERIES,
-    "roc_bert": {"pronunciation_vocab_size": WORDS, "shape_vocab_size": WORDS},
-    "swin": SWIN,
-    "donut-swin": SWIN,
-    "swinv2": SWIN,
-    "convnext": {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
-    "convnextv2": {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
-    "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.3, "hidden_dim": 320},
-    "levit": {"patch_size": 16, "image_size": 64},
-    "mobilevitv2": {"patch_size": 2, "image_size": 64},
-    "depth_anything": {"reassemble_hidden_size": WIDTH},
-    "prompt_depth_anything": {"reassemble_hidden_size": WIDTH},
-    "glm4v_text": {"rope_parameters": {**ROPE, "mrope_section": [2, 1, 1]}},
-    "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5,
-                                           "mrope_section": [2, 0, 0]}},
-    "detr": CONVOLUTIONS,
-    "conditional_detr": CONVOLUTIONS,
-    "dab-detr": CONVOLUTIONS,
-    "deformable_detr": {**CONVOLUTIONS, "num_feature_levels": 1},
-    "table-transformer": CONVOLUTIONS,
-    "shieldgemma2": {"yes_token_index": 5, "no_token_index": 7},
-    "siglip2": {"vision_config": {"num_patches": 16}},
-    "swin2sr": {**SWIN, "num_heads": [2, 2], "patch_size": 1},
-    "wav2vec2-bert": {"vocab_size": WORDS},
-    "wav2vec2-conformer": {"vocab_size": WORDS},
-    "rwkv": {"num_hidden_layers": 2},
-    "xlstm": {"hidden_size": 128, "num_hidden_layers": 1, "num_blocks": 1},
-    "xmod": {"default_language": "en_XX"},
-    "zamba": {"num_hidden_layers": 3,
-              "layers_block_type": ["linear_attention", "hybrid", "hybrid"],
-              "attention_head_dim": 16, "attention_hidden_size": 64},
-    "zamba2": {"num_hidden_layers": 2, "layers_block_type": ["linear_attention", "hybrid"],
-               "attention_head_dim": 16, "attention_hidden_size": 64},
-    "zaya": {"num_experts_per_tok": 1},
-}  # fmt: skip
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "sep_token_id",
           "cls_token_id", "mask_token_id", "unk_token_id", "sos_token_id", "image_token_id",
           "video_token_id", "audio_token_id", "image_token_index",
@@ -261,7 +109,7 @@ def _tiny_part(config: Any) -> dict[str, Any]:
     if stages and "num_hidden_layers" in values and not hasattr(config, "depths"):
         values["num_hidden_layers"] = len(stages)
         stages = [f"stage{i + 1}" for i in range(len(stages))]
-    for name in ("out_indices", "transformers_version"):
+    for name in ("out_indices", "per_layer_config", "transformers_version"):
         values.pop(name, None)
     return {**values, "out_features": stages} if stages else values
 
@@ -297,8 +145,8 @@ def tiny_config(family: str) -> Any:
 
     :param family: its ``model_type``
     """
-    cls = CONFIG_MAPPING[family]
-    return cls(**merged(tiny_values(cls()), OWN.get(family, {})))
+    cls, own = CONFIG_MAPPING[family], OWN.get(family, {})
+    return cls(**merged(tiny_values(cls(**BASES.get(family, {}))), own))
 
 
 def merged(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
@@ -346,12 +194,11 @@ def _part_for(cls: type, config: Any) -> Any:
 
 def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str, Any]]:
     """How a model of a kind is called: arguments for a batch and a length, dynamic dimensions."""
+    if config.model_type in CALLS:
+        return CALLS[config.model_type]
     first = getattr(model, "main_input_name", "input_ids")
     parameters = inspect.signature(model.forward).parameters
     text = {0: "batch", 1: "seq"}
-
-    def words(batch: int, length: int) -> torch.Tensor:
-        return torch.randint(3, WORDS // 2, (batch, length))
 
     is_video = "pixel_values_videos" in parameters and "input_ids" not in parameters
     if first == "pixel_values" or is_video:
