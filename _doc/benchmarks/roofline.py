@@ -69,7 +69,7 @@ def fastest(run: Callable[[], object], seconds: float) -> float:
 
 @dataclass
 class Machine:
-    """What one core does at most.
+    """The peak of one core.
 
     :param operations: additions and multiplications a second, in float32
     :param speeds: bytes read or written a second by a copy, for each number of bytes
@@ -142,7 +142,7 @@ class Share:
 
     @property
     def over(self) -> float:
-        """What they take above their bound."""
+        """The time they take above their bound."""
         return max(0.0, self.ms - self.products - self.traffic)
 
 
@@ -203,7 +203,7 @@ def shares_of(
     runs: int,
     machine: Machine,
 ) -> dict[str, Share]:
-    """What each operator takes, and what it takes at least. The fastest run of a node counts.
+    """The time each operator takes, and its bound. The fastest run of a node counts.
 
     :param events: see :func:`events_of`
     :param graph: what onnxruntime runs

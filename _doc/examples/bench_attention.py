@@ -105,7 +105,7 @@ def _attention(mask: str, shared: bool) -> str:
 
 
 def session(model: onnx.ModelProto, patterns: str) -> onnxruntime.InferenceSession:
-    """What onnxruntime runs once the patterns did their work."""
+    """The model that onnxruntime runs after the patterns."""
     options = OptimizationOptions(patterns=patterns)
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
     settings = onnxruntime.SessionOptions()

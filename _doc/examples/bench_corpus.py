@@ -46,7 +46,7 @@ Measure: TypeAlias = Callable[[Callable[[], object]], float]
 
 
 def row_of(measure: Measure, patterns: str, path: str, target: str = "") -> dict[str, Any]:
-    """What a run costs, or what comes out of the first one, which loads what is used for the first
+    """The cost of a run, or the result of the first one, which loads what is used for the first
     time.
 
     :param measure: what a run costs
@@ -249,7 +249,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def summary(table: pandas.DataFrame, unit: str) -> str:
-    """What both checkouts cost over the corpus."""
+    """The cost of both checkouts over the corpus."""
     ratio = table[unit].sum() / table[f"{unit} other"].sum()
     mean = math.exp(table["ratio"].map(math.log).mean())
     same = f"{table['same graph'].sum()} same graphs of {len(table)}"

@@ -63,7 +63,7 @@ def loaded(path: str) -> onnx.ModelProto:
 
 
 def row_of(path: str, selection: str) -> Row:
-    """What comes out of a model."""
+    """The graph that comes out of a model."""
     model = loaded(path)
     if selection != "given":
         patterns, _, processor = selection.partition("@")
@@ -110,7 +110,7 @@ def record(args: argparse.Namespace, models: dict[str, Path]) -> Rows:
 
 
 def read(path: Path) -> Rows:
-    """What :func:`record` wrote."""
+    """The rows that :func:`record` wrote."""
     rows: Rows = json.loads(path.read_text())
     return rows
 
@@ -136,7 +136,7 @@ def status_of(before: Row, after: Row) -> str:
 
 
 def difference_of(before: Row, after: Row) -> str:
-    """What the operators of two rows do not share, or why one failed."""
+    """The operators that two rows do not share, or why one failed."""
     if "error" in before or "error" in after:
         return str(after.get("error", before.get("error"))).splitlines()[-1][:100]
     counts = Counter(after["operators"])

@@ -77,7 +77,7 @@ class PatternGains(SphinxDirective):
 
 
 class PhaseTable(SphinxDirective):
-    """What each phase is for, with its patterns."""
+    """The purpose of each phase, with its patterns."""
 
     has_content = False
 
@@ -160,7 +160,7 @@ def _section(
 
 
 def _data(row: dict[str, Any], models: int, gains: list[dict[str, str]]) -> nodes.raw:
-    """What the fields filter and sort by."""
+    """The keys that the fields filter and sort by."""
     ratios = [float(gain["ratio"]) for gain in gains if gain["ratio"]]
     values = {
         "operator": " ".join(row["roots"]),

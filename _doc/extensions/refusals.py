@@ -40,7 +40,7 @@ def _names(function: FunctionType) -> dict[str, Any]:
 
 
 def _given(tree: ast.AST) -> dict[str, list[ast.AST]]:
-    """What a function assigns to each of its names."""
+    """The expressions that a function assigns to each of its names."""
     found: dict[str, list[ast.AST]] = {}
     kinds = (ast.Constant, ast.JoinedStr, ast.IfExp)
     for node in ast.walk(tree):

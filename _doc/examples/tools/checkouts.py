@@ -56,7 +56,7 @@ class Worker:
             self.process.communicate()
 
     def ask(self, *request: str) -> dict[str, Any]:
-        """What the process answers; key `error` if it failed."""
+        """The answer of the process; key `error` if it failed."""
         if self.process is None:
             self.process = subprocess.Popen(
                 self.command, env=self.environment, cwd=self.root, text=True,

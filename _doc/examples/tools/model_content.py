@@ -57,7 +57,7 @@ def count_nodes(model: onnx.ModelProto) -> int:
 
 
 def fingerprint(model: onnx.ModelProto) -> str:
-    """What two models have in common when only names and the order of the nodes differ.
+    """The content two models have in common when only names and the order of the nodes differ.
 
     :param model: a model whose graphs are sorted
     """

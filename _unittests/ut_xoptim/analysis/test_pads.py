@@ -1,4 +1,4 @@
-"""What a Pad adds."""
+"""The elements that a Pad adds."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_query_of_a_text(text: str, query: Query) -> None:
 
 
 def one_by_one(text: str) -> list[tuple[type, int]]:
-    """What a selection means, read from left to right: `+` adds what is not there, parameters
+    """The meaning of a selection, read from left to right: `+` adds what is not there, parameters
     replace, `-` takes away, `&` keeps. What is left is in the order patterns run."""
     classes = all_patterns()
     rows: dict[type, PatternOptimization] = {}

@@ -1,4 +1,4 @@
-"""What is measured the fastest is kept, the original if nothing is."""
+"""The fastest model is kept, the original if none is faster."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class BoundSession:
 
 
 def test_runs_on_cuda_are_bound(monkeypatch):
-    """What is timed is the model, not the copies of its inputs."""
+    """The time is that of the model, without the copies of its inputs."""
     made = SimpleNamespace(ortvalue_from_numpy=lambda value, device, number: (device, value.shape))
     monkeypatch.setattr(onnxruntime, "OrtValue", made)
     session = BoundSession(["CUDAExecutionProvider", "CPUExecutionProvider"])

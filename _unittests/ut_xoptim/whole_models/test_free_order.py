@@ -21,7 +21,7 @@ from xbuilder.errors import InvalidModelError
 from xoptim import get_pattern_list
 from xoptim.catalogue import order, selection
 from xoptim.engine import dispatch
-from xoptim.testing import canonical_graph
+from xoptim.testing import canonical_graph, model_from_text
 
 ROOT = Path(__file__).resolve().parents[3]
 #: the models of wheels, the ones of onnx
@@ -129,6 +129,17 @@ def test_chains(name: str, shuffle: Callable[[int], None]) -> None:
 def test_random_models(seed: int, shuffle: Callable[[int], None]) -> None:
     made = RandomModel(seed, 25)
     check_free(made.branching_model() if seed % 2 else made.model(), shuffle, seeds=range(4))
+
+
+def test_moves_around_a_reshape(shuffle: Callable[[int], None]) -> None:
+    """The bias of the windows of Swin, as torch.onnx.export writes it: the first Transpose moves
+    nothing."""
+    text = """g (float[49, 4] x) => (float[1, 4, 7, 7] y)
+        <int64[3] s = {7, 7, -1}, int64[1] a = {0}> {
+            i = Transpose<perm = [0, 1]>(x) r = Reshape(i, s)
+            t = Transpose<perm = [2, 0, 1]>(r) y = Unsqueeze(t, a)
+        }"""
+    check_free(model_from_text(text), shuffle, 2)
 
 
 def test_light_model(shuffle: Callable[[int], None]) -> None:

@@ -1,4 +1,4 @@
-"""What patterns write runs at every opset."""
+"""The nodes that patterns write run at every opset."""
 
 from __future__ import annotations
 

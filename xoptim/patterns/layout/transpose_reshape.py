@@ -90,7 +90,8 @@ def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, In
     return False, compose(inverse([axis for k in order for axis in groups[k][1]]), q)
 
 
-@rewrite("default", root="Transpose", after="Reshape", priority="first", min_opset=5, sole_use=True)
+@rewrite("default", root="Transpose", after="Reshape", priority="first", min_opset=5, sole_use=True,
+         before="Identity")  # fmt: skip
 def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode | Refusal:
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 
@@ -98,6 +99,8 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
        it merges with the first one: Reshape(Transpose(x, p[q']), s').
     2. p does: it goes after it: Transpose(Reshape(x, s'), p'[q]).
     3. Both Transpose cancel: one Reshape is left.
+    4. p moves nothing and Identity would remove it: q goes before the Reshape all the same, which
+       then merges with what follows (the bias of windows, in Swin).
 
     Shapes are static, without null dimension.
     """

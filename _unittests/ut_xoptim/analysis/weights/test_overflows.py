@@ -143,7 +143,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_same_numbers(case):
-    """What follows tells an infinite number, or a null one, from the result."""
+    """The next nodes tell an infinite number, or a null one, from the result."""
     kind, op, a, b, x = case
     model, dtype = scaled(kind, op, a, b)
     options = OptimizationOptions(patterns="default+onnxruntime")

@@ -42,6 +42,6 @@ def test_values(value, other):
 
 
 def test_other_objects_have_none():
-    """What cannot be compared is never up to date."""
+    """A digest that cannot be compared is never up to date."""
     assert digest_of_values({"patterns": [object()]}) == ""
     assert digest_of_values(np.array([object()])) == ""

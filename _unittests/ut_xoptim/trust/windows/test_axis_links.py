@@ -116,7 +116,7 @@ def test_cut_inputs_run(inputs: str, nodes: str, expected: str) -> None:
 
 
 def test_unknown_forms() -> None:
-    """What is not known keeps every axis: attributes before opset 7, an unknown or wrong rank."""
+    """An unknown axis keeps all of them: attributes before opset 7, an unknown or wrong rank."""
     nodes = model_from_text(
         "g (float[8, 9] x, float[8] s) => (y) { y = Add<axis = 0, broadcast = 1>(x, s) }", opset=6
     ).graph.node
