@@ -40,6 +40,7 @@ import onnxruntime
 import pandas
 import torch
 import transformers
+from corpus.family_causes import cause_in_words
 from corpus.tiny_models import TinyModel, families, tiny_model
 from tools.table_rows import Rows, read_table, row_within, write_table
 
@@ -213,7 +214,7 @@ def row_of(family: str, kind: str, exporter: str) -> dict[str, Any]:
         row["status"] = "right"
     except Exception as e:  # an exporter may fail in any way
         row["status"] = step
-        row["cause"] = cause_of(e)
+        row["cause"] = cause_in_words(family, cause_of(e))
     return row
 
 

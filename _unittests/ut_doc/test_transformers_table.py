@@ -109,6 +109,21 @@ def test_an_exporter_that_fails(bench: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert unknown["status"] == "torch runs the model"
 
 
+def test_a_cause_in_words(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said for the error it explains, and for a family that transformers has."""
+    causes = importlib.import_module("corpus.family_causes")
+    assert set(causes.CAUSES) <= set(bench.families())
+
+    def fails(*args: Any) -> None:
+        raise ValueError("tracing inferred a static shape of 8")
+
+    monkeypatch.setitem(bench.EXPORTERS, "ours", fails)
+    words = {f: bench.row_of(f, "causal", "ours")["cause"] for f in ("rwkv", "llama")}
+    error = "ValueError: tracing inferred a static shape of 8"
+    assert words["rwkv"] == f"a loop of Python on the length makes it a constant ({error})"
+    assert words["llama"] == error
+
+
 def test_the_table_is_completed(bench: Any, tmp_path: Path) -> None:
     rows = {("b", "ours"): {"family": "b", "exporter": "ours", "status": "right", "nodes": 3}}
     path = tmp_path / "table.csv"

@@ -49,8 +49,10 @@ class ExampleTrial:
         self._weights = weights
         self._inputs = inputs
         self._count = count
-        self._random = any(map(_is_random, module.graph.nodes))
+        #: whether the graph draws random numbers: only shapes are compared then
+        self.is_random = any(map(_is_random, module.graph.nodes))
         self._usable: bool | None = None
+        self._failing: dict[frozenset[tuple[str, int]], bool] = {}
 
     def is_right(self) -> bool:
         """Whether the graph gives the results of the model on its arguments."""
@@ -73,7 +75,10 @@ class ExampleTrial:
             return False
         if elements_at(self._inputs, self._leaves, sizes) > _TOO_MANY:
             return True
-        return self.fails_on(at_sizes(self._inputs, self._leaves, sizes))
+        key = frozenset(sizes.items())
+        if key not in self._failing:
+            self._failing[key] = self.fails_on(at_sizes(self._inputs, self._leaves, sizes))
+        return self._failing[key]
 
     def fails_without(
         self, constants: Collection[tuple[int, int]], asked: Collection[tuple[int, int]]
@@ -136,7 +141,7 @@ class ExampleTrial:
             got = self._results(leaves)
         except Exception:  # the graph has the sizes of the export
             return False
-        if self._random:
+        if self.is_random:
             return [getattr(e, "shape", None) for e in expected if e is not None] == [
                 getattr(g, "shape", None) for g in got if g is not None
             ]

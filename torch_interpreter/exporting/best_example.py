@@ -1,4 +1,4 @@
-"""Exports with the arguments, or with larger ones when torch treats their sizes apart."""
+"""Exports with the arguments, or with others when torch treats their sizes apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from xbuilder.support.user_warnings import warn_user
 from ..checking.other_sizes import at_sizes
 from ..checking.trials import ExampleTrial
 from ..common.errors import ExportError, first_line
-from ..inputs.dynamic_shapes import dynamic_sizes, is_symbol
+from ..inputs.dimension_conditions import assumptions
+from ..inputs.dynamic_shapes import DimensionNamer, dynamic_sizes, is_symbol
 from ..inputs.examples import Example, larger_examples
 from ..patches.fake_tensors import has_no_data
 from ..patches.texts import made_texts
@@ -21,6 +22,8 @@ from .torch_program import TorchProgram
 
 #: what the dimensions are multiplied by, when one that is computed from them is 0 or 1
 _FACTORS = (2, 3, 4, 8)
+#: how many sizes at which a graph is wrong are tried as those of the export
+_BRANCHES = 2
 pytree = torch.utils._pytree
 Export = Callable[[tuple[Any, ...], dict[str, Any]], TorchProgram]
 
@@ -33,7 +36,8 @@ def export_example(
     specs: Sequence[Any],
     verbose: int,
 ) -> TorchProgram:
-    """Exports with the arguments, or with larger ones if a dynamic dimension is 0 or 1 in them.
+    """Exports with the arguments, with larger ones if a dynamic dimension is 0 or 1 in them, with
+    other sizes if the graph is wrong at these.
 
     A graph made with other arguments is kept if it gives the results of the model on those of the
     user.
@@ -79,10 +83,23 @@ class _Model(NamedTuple):
                 break
         program = program or self.with_trial(self.export(self.args, self.kwargs))
         larger, trial = _larger_results(program, best.leaves), program.trial
-        if larger is None or trial is None:
-            return program
-        if trial.fails_on(larger.leaves) or trial.has_other_shapes(larger.leaves):
-            return self.tried(larger) or program
+        if (
+            larger is not None
+            and trial is not None
+            and (trial.fails_on(larger.leaves) or trial.has_other_shapes(larger.leaves))
+        ):
+            program, best = self.tried(larger) or program, larger
+        return self.more_general(program, specs, best.leaves)
+
+    def more_general(
+        self, program: TorchProgram, specs: Sequence[Any], leaves: Sequence[Any]
+    ) -> TorchProgram:
+        """Exports with sizes at which a graph is wrong, and keeps the result if it is right there
+        and on the arguments: of the branches of ``if padding > 0``, one is right for all sizes."""
+        for sizes in _wrong_sizes(program, specs)[:_BRANCHES]:
+            other = self.tried(Example(at_sizes(program.inputs, leaves, sizes), dict(sizes)))
+            if other is not None and not _wrong_sizes(other, specs):
+                return other
         return program
 
     def tried(self, example: Example) -> TorchProgram | None:
@@ -113,6 +130,26 @@ class _Model(NamedTuple):
             len(program.outputs),
         )
         return program
+
+
+def _wrong_sizes(program: TorchProgram, specs: Sequence[Any]) -> list[Mapping[str, int]]:
+    """Sizes at which a graph is wrong because of a decision in Python, by symbol of torch; none if
+    the values of its results cannot be compared."""
+    named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
+    found: list[Mapping[str, int]] = []
+    trial = program.trial
+    if trial is None or trial.is_random or not trial.is_right():
+        return found
+
+    def fails_at(sizes: Mapping[str, int]) -> bool:
+        fails = trial.fails_at(sizes)
+        found.extend([sizes] if fails else [])
+        return fails
+
+    namer = DimensionNamer()
+    namer.name_inputs(named, specs)
+    assumptions(named, specs, program.module, namer, fails_at)
+    return found
 
 
 def _larger_results(program: TorchProgram, leaves: Sequence[Any]) -> Example | None:

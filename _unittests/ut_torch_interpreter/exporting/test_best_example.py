@@ -90,6 +90,33 @@ def test_rewrites_do_not_rely_on_a_computed_dimension_of_one():
         assert_same([model(x)], run_ort(onx, [x]), 0)
 
 
+class Blocks(torch.nn.Module):
+    """Pads the length to whole blocks of 8, and cuts the result only when it was padded."""
+
+    def forward(self, x):
+        n = x.shape[1]
+        padding = (8 - n % 8) % 8
+        blocks = F.pad(x, (0, padding)).reshape(x.shape[0], -1, 8)
+        y = (blocks - blocks.amax(2, keepdim=True)).reshape(x.shape[0], -1)
+        return y[:, :n] if padding > 0 else y
+
+
+@pytest.mark.parametrize("length", [8, 16, 5])
+def test_a_length_that_needs_no_padding(length):
+    """The branch that cuts is right for all lengths, the other one for multiples of 8."""
+    others = [(torch.randn(3, n),) for n in (3, 8, 11, 16, 24, 1)]
+    check_export(Blocks(), (torch.randn(2, length),), ({0: "b", 1: "n"},), others)
+
+
+def test_branches_that_are_both_needed(capsys):
+    """None of the branches is right for all sizes: the one of the arguments is kept."""
+    model = Fct1(lambda x: x * 2 if x.shape[1] % 8 == 0 else x + 1)
+    for length, text in ((8, "n % 8 == 0"), (9, "not n=8")):
+        with pytest.warns(UserWarning, match=f"right for .*{text}"):
+            check_export(model, (torch.randn(2, length),), ({0: "b", 1: "n"},), verbose=1)
+        assert "wrong on the arguments when exported with" in capsys.readouterr().out
+
+
 def test_the_state_of_the_model_does_not_change():
     model = Counter()
     to_onnx(model, (torch.ones(1, 2),), dynamic_shapes=({0: "b"},))

@@ -29,7 +29,7 @@ class Most(torch.nn.Module):
 class Blocks(torch.nn.Module):
     def forward(self, x):
         missing = -x.shape[1] % 4
-        x = F.pad(x, (0, missing)) if x.shape[1] % 4 else x
+        x = F.pad(x, (0, missing)) if x.shape[1] % 4 else 2 * x
         return x.reshape(x.shape[0], -1, 4).sum(2)
 
 
@@ -80,13 +80,13 @@ def test_torch_compile_looks_at_the_sizes_itself():
 
 
 class Pairs(torch.nn.Module):
-    """An odd number of columns loses the last one, unless it was there when it was exported."""
+    """An odd number of columns has a last one, which is 0; an even number is doubled."""
 
     def forward(self, x):
         y = F.avg_pool1d(x[:, None, :], 2)[:, 0]
         y = y.repeat_interleave(2, dim=1)
         missing = x.shape[1] - y.shape[1]
-        return F.pad(y, (0, missing)) if missing > 0 else y
+        return F.pad(y, (0, missing)) if missing > 0 else 2 * y
 
 
 def test_a_condition_that_is_no_remainder():

@@ -1,0 +1,50 @@
+"""
+Why some families of transformers fail
+======================================
+
+What their code does, in words, for the table that ``bench_transformers.py`` writes: the error of an
+exporter names a symbol of torch, not a reason.
+"""
+
+from __future__ import annotations
+
+_LOOP = "a loop of Python on {} makes it a constant"
+_TIES = "the best of equal scores are taken, in an order that torch does not define"
+_GLOBAL = "it is decided from the mask, in Python, whether a token has a global attention"
+_STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
+
+#: family -> a part of the error, why it happens
+CAUSES = {
+    "canine": (_STATIC, _LOOP.format("the chunks of the length")),
+    "cpmant": (_STATIC, _LOOP.format("the length")),
+    "encodec": (_UNDECIDED, "the padding is computed from the length in tensors, then tested"),
+    "funnel": (_STATIC, _LOOP.format("the length")),
+    "led": (_UNDECIDED, _GLOBAL),
+    "longformer": (_UNDECIDED, _GLOBAL),
+    "paligemma": ("error", "torch alone attends to all the tokens, and only to the past when the "
+                  "causal mask is written, as it is in a graph"),
+    "pp_doclayout_v3": ("error", _TIES),
+    "pp_doclayout_v4": ("error", _TIES),
+    "recurrent_gemma": (_STATIC, _LOOP.format("the length")),
+    "rt_detr": ("error", _TIES),
+    "rt_detr_v2": ("error", _TIES),
+    "rwkv": (_STATIC, _LOOP.format("the length")),
+    "vilt": (_UNDECIDED, "the patches are drawn at random, as many as the mask says"),
+    "vit_mae": ("error", "the patches that are hidden are drawn at random at each call"),
+    "vits": ("shape", "the durations, so the length of the sound, are drawn at random"),
+}  # fmt: skip
+
+
+def cause_in_words(family: str, error: str) -> str:
+    """Why an export fails, followed by its error; the error alone if that is not known.
+
+    :param family: a ``model_type``
+    :param error: the error
+
+    >>> cause_in_words("rwkv", "ValueError: inferred a static shape of 8")
+    'a loop of Python on the length makes it a constant (ValueError: inferred a static shape of 8)'
+    >>> cause_in_words("rwkv", "MemoryError: ")
+    'MemoryError: '
+    """
+    part, words = CAUSES.get(family, ("", ""))
+    return f"{words} ({error})" if words and part in error else error
