@@ -154,8 +154,7 @@ def measure_models(
 
     :param models: the models, their bytes or their files; the first one is the reference
     :param inputs: see :func:`xoptim.trust.verification.verify_models`; the first set is timed
-    :param sizes: sizes for the dimensions the first model leaves open, by default those that
-        another model fixes
+    :param sizes: sizes for the open dimensions of the first model, else those another one fixes
     :param series: several sizes for some of these dimensions: every combination is measured
     :param threads: number of threads of onnxruntime
     :param blocks: number of comparisons of two models
