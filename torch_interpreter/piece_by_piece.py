@@ -173,7 +173,7 @@ def _converted(piece: Piece, options: Mapping[str, Any]) -> onnx.ModelProto:
 
 
 def _reason(error: Exception) -> str:
-    """What torch says when the export fails, the first line of any other error."""
+    """The message of torch when the export fails, the first line of any other error."""
     cause = error.__cause__
     return first_line(
         cause if isinstance(error, ExportError) and isinstance(cause, Exception) else error
