@@ -150,7 +150,7 @@ class _Operator:
         return tuple(values) if len(self.types) > 1 else values[0]
 
     def forward(self) -> Callable[..., Any]:
-        """The function that replaces the forward of the module: it calls the operator."""
+        """A replacement for the forward of the module, which calls the operator."""
 
         @functools.wraps(self.original)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -197,7 +197,7 @@ def _sum(left: Length, right: Length, inputs: Sequence[torch.Tensor]) -> Any:
 
 
 def _length(sizes: tuple[int, ...], known: Mapping[tuple[int, ...], Length]) -> Length | None:
-    """A function of the inputs that gives the sizes a dimension has in each call.
+    """A function that gives the sizes a dimension has in each call.
 
     :param sizes: the sizes
     :param known: what gives other sizes

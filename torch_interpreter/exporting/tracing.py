@@ -85,7 +85,7 @@ class CustomTracer(torch.fx.Tracer):
         return super().is_leaf_module(m, module_qualified_name)
 
     def create_arg(self, a: Any) -> Any:
-        """The argument of the graph for an argument of a call.
+        """The value that stands for an argument of a call in the graph.
 
         :param a: the argument; ``int`` and its like are types of tensors
         """

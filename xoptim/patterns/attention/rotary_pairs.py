@@ -6,10 +6,10 @@ from onnx import NodeProto
 
 from xbuilder.dims import Shape, mul
 
-from ...analysis.arguments import other_input
+from ...analysis.arguments import optional_input, other_input
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
-from ...analysis.axes import axes_of, axis_of, cuts_of
-from ...analysis.constants import scalar_index
+from ...analysis.axes import axes_of, axis_of, cut_axes, cuts_of
+from ...analysis.constants import int_values, scalar_index
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
@@ -26,7 +26,7 @@ _LAST = ((-1,), (4,))
 def function_half_rotary_embedding(g: RewriteContext, negative: NodeProto) -> dict[str, NewResult]:
     """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
 
-    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4;
+    1. x1, x2 = Split(x), or two Slice, are the halves of the last axis of x, of rank 4;
     2. x * cos + Stack(-x1, x0) * sin -> InterleavedRotaryEmbedding(x, cos, sin): x0 and x1 are
        every other element of the last axis of x, of rank 4, whose length is known: Slice of step
        2, or the columns of Reshape(x, (..., length / 2, 2)). Stack is Concat of one more
@@ -114,7 +114,9 @@ def _parts(
 
 def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
     """`(x, 0)` or `(x, 1)` when a result is a half of x."""
-    split = g.producer_or_none(name, "Split")
+    split = g.producer_or_none(name, "Split", "Slice")
+    if split is not None and split.op_type == "Slice":
+        return _sliced_half(g, split)
     if split is None or len(split.output) != 2:
         return None
     if g.rank_or_none(split.input[0]) != 4 or axis_of(g, split, 4) != 3:
@@ -124,6 +126,26 @@ def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
         return None
     g.look_at(split)
     return split.input[0], list(split.output).index(name)
+
+
+def _sliced_half(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
+    """Same as :func:`_half`, for a Slice of an axis whose length is not known: when it is, another
+    rewrite writes a Split."""
+    shape, part = g.shape_or_none(node.input[0]), g.shape_or_none(node.output[0])
+    if shape is None or part is None or len(shape) != 4 or cut_axes(g, node, 4) != (3,):
+        return None
+    if isinstance(shape[3], int):
+        return None
+    start, step = g.value_as_shape(node.input[1]), optional_input(node, 4)
+    equal = dims_are_equal(g)
+    if (step and int_values(g, step) != (1,)) or not equal(mul(2, part[3]), shape[3]):
+        return None
+    if not isinstance(start, tuple) or len(start) != 1:
+        return None
+    if start != (0,) and not equal(start[0], part[3]):
+        return None
+    g.look_at(node)
+    return str(node.input[0]), int(start != (0,))
 
 
 def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:

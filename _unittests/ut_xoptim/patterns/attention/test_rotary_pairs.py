@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
+from ut_xbuilder.graph_checks import op_types, run_onnxruntime
 from ut_xoptim.prepared import prepared_tests
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, model_from_text, refusal_tests
 
@@ -297,3 +300,69 @@ REFUSED = {
     },
 }  # fmt: skip
 test_refuses = refusal_tests(REFUSED)
+
+
+FLOAT = onnx.TensorProto.FLOAT
+
+
+def sliced(
+    start: str = "half", end: str = "half", step: int = 1, length: str = "2*e", axis: int = 3
+) -> GraphBuilder:
+    """x * cos + Concat(-x[..., half:], x[..., :half]) * sin, where half is the length of f."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("X", FLOAT, ("a", 3, "c", length))
+    g.make_tensor_input("f", FLOAT, (1, 1, "c", "e"))
+    angles = g.op.Concat("f", "f", axis=3)
+    names = {
+        "half": g.op.Shape("f", start=3, end=4),
+        "one": np.array([1], dtype=np.int64),
+        "zero": np.array([0], dtype=np.int64),
+        "end": np.array([2**62], dtype=np.int64),
+    }
+    last = [np.array([axis], dtype=np.int64), np.array([step], dtype=np.int64)]
+    first = g.op.Slice("X", names["zero"], names[end], *last)
+    second = g.op.Slice("X", names[start], names["end"], *last)
+    turned = g.op.Concat(g.op.Neg(second), first, axis=3)
+    left = g.op.Mul("X", g.op.Cos(angles))
+    g.op.Add(left, g.op.Mul(turned, g.op.Sin(angles)), outputs=["Y"])
+    g.make_tensor_output("Y", FLOAT, (None, None, None, None))
+    return g
+
+
+def optimized(made: GraphBuilder) -> onnx.ModelProto:
+    options = OptimizationOptions(patterns="default+onnxruntime")
+    plain = made.to_onnx(optimize=False)
+    options.trust_shapes = True
+    return GraphBuilder(plain, optimization_options=options).to_onnx()
+
+
+@pytest.mark.parametrize("length", ["2*e", "e*2"])
+@pytest.mark.parametrize("sizes", [(2, 5, 4), (1, 1, 1), (3, 1, 8)])
+def test_halves_are_slices(length, sizes):
+    made = sliced(length=length)
+    plain, found = made.to_onnx(optimize=False), optimized(made)
+    assert op_types(found).count("RotaryEmbedding") == 1 and "Slice" not in op_types(found)
+    batch, count, half = sizes
+    rng = np.random.default_rng(0)
+    feeds = {
+        "X": rng.standard_normal((batch, 3, count, 2 * half)).astype(np.float32),
+        "f": rng.standard_normal((1, 1, count, half)).astype(np.float32),
+    }
+    (expected,), (got,) = run_onnxruntime(plain, feeds), run_onnxruntime(found, feeds)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"length": "n"},
+        {"start": "one"},
+        {"end": "one"},
+        {"start": "zero", "end": "end"},
+        {"step": 2},
+        {"axis": 2},
+    ],
+    ids=["any length", "another start", "another end", "everything", "a step", "another axis"],
+)
+def test_slices_that_are_no_halves(kwargs):
+    assert "RotaryEmbedding" not in op_types(optimized(sliced(**kwargs)))
