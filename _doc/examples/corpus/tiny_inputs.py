@@ -142,6 +142,10 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         _sentence_and_image("decoder_input_ids"),
         {"decoder_input_ids": TEXT},
     ),
+    "vit_mae": (
+        lambda b, n: {"pixel_values": torch.randn(b, 3, 32, 32), "noise": torch.rand(b, 16)},
+        {"pixel_values": BATCH, "noise": BATCH},
+    ),
     "voxtral_realtime": (
         lambda b, n: {
             "input_ids": words(b, n),

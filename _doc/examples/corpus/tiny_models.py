@@ -19,7 +19,7 @@ from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 
 from .tiny_inputs import CALLS, words
-from .tiny_sizes import BASES, HEADS, OWN, SIZES, WORDS
+from .tiny_sizes import BASES, CONTRASTS, HEADS, OWN, SIZES, WORDS
 
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -174,6 +174,9 @@ def tiny_model(family: str) -> TinyModel:
     cls = getattr(transformers, name)
     model = cls(_part_for(cls, config)).eval().requires_grad_(False)
     _without_constants(model)
+    for weight in model.parameters():
+        if weight.ndim == 4 and family in CONTRASTS:
+            weight *= CONTRASTS[family]
     return TinyModel(model, *_call(model, kind, config))
 
 
