@@ -181,6 +181,8 @@ class _Reducer:
         self.kept: list[int] = []
         self.outputs: list[str] = []
         self.kind = ""
+        #: nodes and outputs of the models that do not show the difference
+        self._vain: set[tuple[tuple[int, ...], tuple[str, ...]]] = set()
 
     def _run_all(self, inputs: Mapping[str, Any]) -> dict[str, OrtResult]:
         """Every result of the main graph."""
@@ -299,9 +301,11 @@ class _Reducer:
     def _try(self, kept: Sequence[int], outputs: Sequence[str]) -> bool:
         """Keeps a smaller model if it shows the difference."""
         made = {name for i in kept for name in self.nodes[i].output}
-        if self.tries >= self.max_tries or not made.issuperset(outputs):
+        model = tuple(kept), tuple(outputs)
+        if self.tries >= self.max_tries or model in self._vain or not made.issuperset(outputs):
             return False
         if self._kind(kept, outputs) != self.kind:
+            self._vain.add(model)
             return False
         self.kept, self.outputs = list(kept), list(outputs)
         return True
