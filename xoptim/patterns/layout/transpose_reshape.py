@@ -91,7 +91,7 @@ def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, In
 
 
 @rewrite("default", root="Transpose", after="Reshape", priority="first", min_opset=5, sole_use=True,
-         before="Identity")  # fmt: skip
+         before=("Identity", "TransposeTranspose"))  # fmt: skip
 def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode | Refusal:
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 
