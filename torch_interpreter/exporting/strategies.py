@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ from ..patches.recurrent import keep_recurrent_layers
 from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
+from .known_buffers import decide_with_buffers
+from .selected_rows import loop_on_all_rows
 from .tracing import check_traced, trace_module
 
 _DRAFT = "torch.export.draft_export(model, args) lists all the problems at once."
@@ -215,7 +218,11 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
                 ),
             )
 
-        return export() if options.strict else keep_python_numbers(export, mod)
+        if options.strict:
+            return export()
+        numbered = partial(keep_python_numbers, export, mod)
+        decided = partial(decide_with_buffers, numbered, mod, (args, kwargs))
+        return loop_on_all_rows(decided, mod, (args, kwargs))
 
 
 def _export_jit(request: _Request) -> torch.export.ExportedProgram:

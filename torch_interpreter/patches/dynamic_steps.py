@@ -169,6 +169,14 @@ def _of_pictures(original: Callable[..., Any], x: torch.Tensor, *args: Any, **op
     return _UNTYPED.max_pool2d(x.unsqueeze(-2), **sizes, ceil_mode=ceil_mode).squeeze(-2)
 
 
+def _drawn(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Makes ``randn`` or ``rand`` take any sizes with a generator, which no graph has."""
+    sizes = torch.utils._pytree.tree_leaves((args, options.get("size")))
+    if any(isinstance(s, torch.SymInt) for s in sizes):
+        options.pop("generator", None)
+    return original(*args, **options)
+
+
 def _single(value: Any) -> Any:
     return value[0] if isinstance(value, list | tuple) else value
 
@@ -185,6 +193,8 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "triu_indices", partial(_indices, False)),
     (torch.nn.functional, "one_hot", _classes),
     (torch, "kron", _kronecker),
+    (torch, "rand", _drawn),
+    (torch, "randn", _drawn),
     (torch, "max_pool1d", _of_pictures),
 )
 

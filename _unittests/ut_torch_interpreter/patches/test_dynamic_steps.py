@@ -110,6 +110,16 @@ def test_kronecker_product_of_any_sizes():
     check_export(model, args, ({0: "a"}, {0: "b"}), [other])
 
 
+@pytest.mark.parametrize("name", ["randn", "rand"])
+@pytest.mark.parametrize("generator", [None, torch.Generator()])
+def test_a_draw_of_any_size_with_a_generator(name, generator):
+    def model(x):
+        draw = getattr(torch, name)
+        return x + 0 * draw(x.shape, generator=generator), draw(2, x.shape[1])[:, :0]
+
+    check_export(model, (torch.randn(2, 3),), ({0: "a", 1: "b"},), [(torch.randn(4, 5),)])
+
+
 POOLS = {
     "default stride": lambda x: F.max_pool1d(x, 3),
     "everything": lambda x: F.max_pool1d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=True),
