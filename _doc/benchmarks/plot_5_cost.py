@@ -100,7 +100,7 @@ plt.tight_layout()
 # speed it would give. A compiled build would be kept from a speed of 1.5, and none is.
 #
 # Cython compiles modules as they are. With the most used ones compiled (the store, facts, records, matching, inference),
-# an optimization takes a tenth more time than in Python 3.11.
+# an optimization takes more time than in Python 3.11, which specializes its own code.
 #
 # Two threads compute the blocks of a large weight. The files are the same with one thread and with four.
 #

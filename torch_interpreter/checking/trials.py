@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 
 from ..inputs.examples import resized
 from ..inputs.inputs import ModelInput
@@ -19,6 +20,10 @@ _TOLERANCE = 1e-3
 _NO_MEMORY, _TOO_MANY = 1 << 40, 1 << 26
 pytree = torch.utils._pytree
 Evaluate = Callable[[Any, int], int]
+#: arguments of operators that draw nothing where these are false
+_TRAINING = frozenset({"train", "training"})
+#: arguments of operators that draw nothing where these are 0
+_PROBABILITIES = frozenset({"p", "dropout", "dropout_p"})
 
 
 class ExampleTrial:
@@ -216,6 +221,16 @@ class _Unchecked(torch.fx.Interpreter):
 
 
 def _is_random(node: torch.fx.Node) -> bool:
-    """Whether a node draws random numbers."""
+    """Whether a node draws random numbers: attention and dropout do not out of training."""
     tags: Sequence[Any] = getattr(node.target, "tags", ())
-    return torch.Tag.nondeterministic_seeded in tags
+    if torch.Tag.nondeterministic_seeded not in tags or not isinstance(node.target, OpOverload):
+        return False
+    given = dict(zip((a.name for a in node.target._schema.arguments), node.args, strict=False))
+    given |= node.kwargs
+    for argument in node.target._schema.arguments:
+        value = given.get(argument.name, argument.default_value)
+        if argument.name in _TRAINING and value is False:
+            return False
+        if argument.name in _PROBABILITIES and value == 0:
+            return False
+    return True

@@ -60,6 +60,26 @@ def test_random_numbers_are_not_compared():
     assert tried.is_right() and not tried.fails_at({n: 6}) and tried.fails_at({n: 4})
 
 
+def test_attention_and_dropout_draw_nothing_out_of_training():
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def model(x):
+        y = attention(x[None], x[None], x[None])[0]
+        y = torch.nn.functional.dropout(y, 0.5, training=False)
+        return y * 2 if x.shape[1] > 4 else y
+
+    tried, n = trial(model)
+    assert not tried.is_random and tried.is_right()
+    assert not tried.fails_at({n: 6}) and tried.fails_at({n: 4})
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_attention_that_drops_weights_is_random(p):
+    attention = torch.nn.functional.scaled_dot_product_attention
+    tried, _ = trial(lambda x: attention(x[None], x[None], x[None], dropout_p=p))
+    assert tried.is_random is (p > 0)
+
+
 def test_a_model_that_cannot_be_compared():
     class Once(torch.nn.Module):
         def forward(self, x):
