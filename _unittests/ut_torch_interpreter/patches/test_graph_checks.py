@@ -6,6 +6,8 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export
 
+from torch_interpreter.common.errors import ConversionError
+
 X = torch.randn(3, 8)
 DYNAMIC = ({0: "b", 1: "n"},)
 
@@ -20,10 +22,17 @@ def test_a_function_of_a_size():
     [
         (lambda x: x.shape[1] / 2 == 4, r"\(n / 2\) == 4 \(not n=9\)"),
         (lambda x: x.shape[1] / x.shape[0] > 2, r"2 < \(n / b\) \(not b=4\)"),
-        (lambda x: (x.shape[1] << 1) & 3 == 0, "not n=9"),
     ],
-    ids=["equal", "ratio", "bits"],
+    ids=["equal", "ratio"],
 )
-def test_a_branch_on_a_function_of_sizes(chosen, text):
-    with pytest.warns(UserWarning, match=text):
+def test_a_branch_on_a_float_of_sizes(chosen, text):
+    with pytest.raises(ConversionError, match=text):
         check_export(lambda x: x * 2 if chosen(x) else x * 3, (X,), DYNAMIC)
+
+
+def test_a_branch_on_the_bits_of_a_size():
+    def model(x):
+        return x * 2 if (x.shape[1] << 1) & 3 == 0 else x * 3
+
+    with pytest.warns(UserWarning, match="not n=9"):
+        check_export(model, (X,), DYNAMIC)
