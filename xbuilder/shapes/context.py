@@ -43,16 +43,14 @@ class ShapeContext:
     :param opset: version of its domain
     :param sources: where facts, constants and attributes are read
 
-    Example::
+    ::
 
-        >>> from xbuilder import register_shape_function
-        >>> from xbuilder.facts.facts import ResultFacts
-        >>> def twice(ctx):
-        ...     # the first dimension doubles
-        ...     n, *others = ctx.facts(0).shape
-        ...     return [ResultFacts(ctx.facts(0).type, (2 * n, *others))]
-        >>> register_shape_function("docs.example", "Twice", twice)
-        'Twice'
+        def twice(ctx):
+            # the first dimension doubles
+            n, *others = ctx.facts(0).shape
+            return [ResultFacts(ctx.facts(0).type, (2 * n, *others))]
+
+        register_shape_function("Twice", twice, domain="my.domain")
     """
 
     __slots__ = ("_attributes", "_node", "_sources", "inputs", "n_inputs", "opset")
