@@ -106,8 +106,8 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     fails_at = None if program.trial is None else program.trial.fails_at
     places = program.assumed.places
     found = assumptions(named, specs, program.module, namer, fails_at, places)
-    is_tried = program.trial is not None and program.trial.is_right()
-    if refused := next((a for a in found if a.is_refused and is_tried), None):
+    refused = next((a for a in found if a.is_refused), None)
+    if refused and program.trial is not None and program.trial.is_right():
         raise ConversionError(
             f"The model would only be right for {refused.text}: a decision in Python depends on it"
             f"{_places([refused.place])}. Bound the dimension, with torch.export.Dim(name, "
