@@ -18,7 +18,7 @@ from xbuilder.runtimes.sessions import plain_session
 from ..sessions.ort_values import OrtResult, to_python, to_result
 from .doubles import as_wide, is_float
 from .programs import Program, doubled, evaluator_of
-from .sessions import CannotRunError, shared_sessions
+from .sessions import CannotRunError, first_line, shared_sessions
 from .window import FED_BYTES
 
 #: names of the ways to run a window
@@ -175,11 +175,6 @@ def check_elements(feeds: Values) -> None:
     total = sum(v.size for v in feeds.values() if isinstance(v, np.ndarray))
     if total > _REFERENCE_ELEMENTS:
         raise CannotRunError("too large for the reference evaluator")
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error, which may be followed by pages."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
 
 
 class _Reference:

@@ -136,7 +136,7 @@ class Sessions:
             more = number if session.has_more else None
             requests.append((session.key, more, {**inputs, **session.constants}))
         replies = self._ask("run", *requests)
-        return [value if done else CannotRunError(_first_line(value)) for done, value in replies]
+        return [value if done else CannotRunError(first_line(value)) for done, value in replies]
 
     def close(self, number: int) -> None:
         """Frees a session. Its large constants are freed when the next one opens."""
@@ -181,12 +181,13 @@ class Sessions:
             self.end()  # a reply is on its way
             raise
         if not done:
-            raise CannotRunError(_first_line(value))
+            raise CannotRunError(first_line(value))
         return value
 
 
-def _first_line(message: Any) -> str:
-    return str(message).splitlines()[0][:300]
+def first_line(error: object) -> str:
+    """The first line of an error or of its message, which may be followed by pages."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
 
 
 @functools.lru_cache(maxsize=1)
