@@ -231,7 +231,7 @@ def decoder_inputs(steps: int) -> Inputs:
 def cache_inputs(length: int, heads: int = 2) -> Inputs:
     past, dims = past_of(length, heads, "past")
     mask = torch.ones(BATCH, length + 3, dtype=torch.int64)
-    shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "total"}, *dims)
+    shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "past+seq"}, *dims)
     return (ids_of(3), mask, *past), shapes, ()
 
 
