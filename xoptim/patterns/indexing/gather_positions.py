@@ -11,7 +11,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import Dim, Shape, is_static, prove_ge
 
-from ...analysis.arguments import int_attribute, other_input
+from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values, scalar_dim, scalar_index
 from ...analysis.shapes import dims_are_equal, proven_equal
@@ -21,6 +21,8 @@ from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
+#: operators that may put the elements of a tensor in a column
+_COLUMNS = ("Flatten", "Reshape")
 #: reason of a refusal
 OUTSIDE = "a position may be out of bounds, where the original reads no element"
 
@@ -107,19 +109,17 @@ def _count(g: RewriteContext, vector: str) -> Operand:
     return g.op.Unsqueeze(run.input[1], axes=[0])
 
 
-@rewrite("default", root="Gather", after="Flatten", min_opset=13)
+@rewrite("default", root="Gather", after=_COLUMNS, min_opset=13)
 def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Gather(Flatten(x, axis=2), r * n + p) -> Unsqueeze(Gather(x, r)), x has rows of n elements.
 
     r and p are vectors, each along its own axis, the axis of r is before the other one; r is 0, 1,
-    2, ..., p is 0, 1, ..., n-1. If r is as long as x has rows, they are all read. A Reshape to the
-    shape of the indices is removed.
+    2, ..., p is 0, 1, ..., n-1. If r is as long as x has rows, they are all read. The column may be
+    Reshape(x, (-1, 1)). A Reshape to the shape of the indices is removed.
     """
-    flat = g.before(node, "Flatten")
-    x, indices = flat.input[0], node.input[1]
+    x, indices = _column(g, node), node.input[1]
     shape, rank = g.shape_of(x), g.rank_of(indices)
-    column = len(shape) == 2 and int_attribute(flat, "axis", 1) == 2
-    g.require(column and axis_of(g, node, 2) == 0, "the elements of a matrix are not in a column")
+    g.require(len(shape) == 2, "the elements are not those of a matrix")
     add = g.before(node, "Add", index=1)
     scaled = [n for n in g.before_each(add, "Mul") if n is not None]
     g.require(len(scaled) == 1, "no index of a row is multiplied")
@@ -144,18 +144,25 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     return {node.output[0]: g.op.Unsqueeze(read, axes=[*axes, rank])}
 
 
-@rewrite("default", root="Gather", after="Flatten", min_opset=13, priority="later")
+@rewrite("default", root="Gather", after=_COLUMNS, min_opset=13, priority="later")
 def gather_column(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Reshape(Gather(Flatten(x), i), (-1,)), shape of i) -> Gather(Reshape(x, (-1,)), i).
 
-    Flatten turns x into a column, whose rows have one element.
+    Flatten, or Reshape, turns x into a column, whose rows have one element.
     """
-    flat, indices = g.before(node, "Flatten"), node.input[1]
-    column = g.shape_of(flat.output[0])[1] == 1 and axis_of(g, node, 2) == 0
-    g.require(column, "the elements are not in a column")
+    x, indices = _column(g, node), node.input[1]
     end = _reshaped(g, node, g.shape_of(indices))
     g.require(end, "the result does not get the shape of the indices")
-    return {end: g.op.Gather(g.op.Reshape(flat.input[0], [-1]), indices)}
+    return {end: g.op.Gather(g.op.Reshape(x, [-1]), indices)}
+
+
+def _column(g: RewriteContext, node: NodeProto) -> str:
+    """The tensor whose elements a Gather reads one by one, from a matrix of one column."""
+    flat = g.before(node, *_COLUMNS)
+    shape = g.shape_of(flat.output[0])
+    column = len(shape) == 2 and shape[1] == 1 and axis_of(g, node, 2) == 0
+    g.require(column, "the elements are not in a column")
+    return str(flat.input[0])
 
 
 def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:

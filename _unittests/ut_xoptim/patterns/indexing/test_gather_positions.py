@@ -69,7 +69,7 @@ def flat(
     sizes = [len(a.split(",")) for a in axes]
     return f"""g (bool[B, T] x, int64[S] q) => ({result} y)
     <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, int64[1] s = {{0}},
-     int64[1] v = {{-1}}, int64[{sizes[0]}] ra = {{{axes[0]}}},
+     int64[1] v = {{-1}}, int64[2] w = {{-1, 1}}, int64[{sizes[0]}] ra = {{{axes[0]}}},
      int64[{sizes[1]}] pa = {{{axes[1]}}}> {{
         bs = Shape<start = 0, end = 1>(x)
         b = Squeeze(bs, s)
@@ -94,6 +94,8 @@ def fixed(text: str, dim: str = "T") -> str:
     return re.sub(rf"(?<=[\[ ]){dim}(?=[],])", "5", text)
 
 
+#: what puts the elements in a column, and another way to do it
+TO_COLUMN = "Flatten<axis = 2>(x)", "Reshape(x, w)"
 RESHAPED = "h = Gather(f, i) k = Reshape(h, v) y = Reshape(k, n)"
 
 
@@ -105,7 +107,7 @@ def column(
 ) -> str:
     """Elements of a matrix, read in a column."""
     return f"""g (bool[a, b] x, int64[c, d] i) => (bool[c, d] y{outputs}) <
-        int64[1] r = {{-1}}, int64[1] j = {{0}}, int64[2] half = {{2, -1}}> {{
+        int64[1] r = {{-1}}, int64[1] j = {{0}}, int64[2] half = {{2, -1}}, int64[2] w = {{-1, 1}}> {{
         f = {flat}
         g = {read}
         v = Reshape(g, r)
@@ -135,6 +137,14 @@ MODELS = {
         ),
     },
     "GatherColumn": {
+        "a Reshape to a column": (
+            column(flat="Reshape(x, w)"),
+            """g (bool[a, b] x, int64[c, d] i) => (bool[c, d] y) <int64[1] r = {-1}> {
+                v = Reshape(x, r)
+                y = Gather(v, i)
+            }""",
+            {"feeds": COLUMN},
+        ),
         "two axes": (
             column(),
             """g (bool[a, b] x, int64[c, d] i) => (bool[c, d] y) <int64[1] r = {-1}> {
@@ -145,6 +155,13 @@ MODELS = {
         ),
     },
     "GatherFlatPositions": {
+        "a Reshape to a column": (
+            flat(end=RESHAPED, result="bool[B, 1, 1, T]").replace(*TO_COLUMN),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, T] y) <int64[2] a = {1, 2}> {
+                y = Unsqueeze(x, a)
+            }""",
+            feeds((2, 5, 1), (3, 1, 1), (1, 4, 1), (0, 2, 1)),
+        ),
         "every element": (
             flat(),
             """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, T, 1] y) <int64[3] a = {1, 2, 4}> {
@@ -357,15 +374,19 @@ REFUSED = {
     "GatherFlatPositions": {
         "a row": (
             flat(column=0, result="bool[B, 1, 1, T, e]"),
-            "the elements of a matrix are not in a column",
+            "the elements are not in a column",
         ),
         "another axis": (
             flat(end="y = Gather<axis = 1>(f, i)", result="bool[c, d, e, h, k]"),
-            "the elements of a matrix are not in a column",
+            "the elements are not in a column",
+        ),
+        "the elements of three dimensions": (
+            flat().replace(*TO_COLUMN).replace("bool[B, T] x", "bool[B, T, 3] x"),
+            "the elements are not those of a matrix",
         ),
         "three dimensions": (
             flat(result="bool[B, 1, 1, T, 3]").replace("bool[B, T] x", "bool[B, T, 3] x"),
-            "the elements of a matrix are not in a column",
+            "the elements are not in a column",
         ),
         "as many positions as elements, in another order": (
             flat(positions="Identity(q)").replace("int64[S] q", "int64[T] q"),
