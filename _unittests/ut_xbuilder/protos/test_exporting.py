@@ -259,7 +259,7 @@ def with_size(shape, name="n", kind=TensorProto.INT64) -> ModelProto:
 
 @pytest.mark.parametrize("shape", [(), (1,)])
 def test_a_file_says_which_input_is_a_dimension(shape):
-    """What a model does with this input is still known once it was a file."""
+    """The use of an input is still known once the model was a file."""
     g = GraphBuilder(18)
     g.make_tensor_input("n", TensorProto.INT64, shape, is_dimension=True)
     g.make_tensor_input("x", TensorProto.FLOAT, ("n", 3))

@@ -98,7 +98,7 @@ def test_an_attribute_equal_to_its_default_is_no_difference():
 
 
 def test_a_weight_with_the_name_of_a_result():
-    """What gives an input is told where both have one name."""
+    """The producer of an input is told where both have one name."""
     before = "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { c = Neg(w) y = Add(x, c) }"
     after = "g (float[4] x) => (float[4] y) <float[4] c = {5,2,3,4}> { y = Add(x, c) }"
     details = [r.detail for r in diff(before, after).rows if r.kind == "node" and r.detail]
