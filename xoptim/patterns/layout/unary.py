@@ -23,7 +23,7 @@ _ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
     "default",
     root=_ROOTS,
     after=MOVES,
-    behind=("TransposeTranspose", "ReshapeReshape"),
+    behind=("Identity", "TransposeTranspose", "ReshapeReshape"),
     priority="first",
     sole_use=True,
     aliases="SwitchReshapeActivation",

@@ -29,6 +29,7 @@ _BEFORE = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
     "default",
     root=("Flatten", "Reshape"),
     after=_BEFORE,
+    behind="Identity",
     priority="first",
     min_opset=5,
     aliases=(
