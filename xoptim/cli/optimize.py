@@ -65,8 +65,9 @@ def level(verbose: int) -> int:
 )
 @click.option(
     "--output-dir",
-    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
-    help="A folder: every argument is a model, the optimized ones are written there.",
+    type=click.Path(file_okay=False, writable=True, path_type=Path),
+    help="A folder, made if there is none: every argument is a model, the optimized ones are "
+    "written there.",
 )
 @click.option(
     "--force", is_flag=True, help="OUTPUT may replace a model that has other inputs or outputs."
@@ -221,7 +222,10 @@ def run_each(
     alone["profile_output"] = "--profile-output"
     refuse_on_command_line(ctx, alone, "is for one model, not for --output-dir")
     models = [request.model, *(InputModel().convert(path, None, ctx) for path in others)]
-    targets = [OutputFile(model=True).convert(folder / m.name, None, ctx) for m in models]
+    targets = [folder / m.name for m in models]
+    if request.optimization.late_checks:
+        folder.mkdir(parents=True, exist_ok=True)
+        targets = [OutputFile(model=True).convert(path, None, ctx) for path in targets]
     check_different(targets)
     failed: dict[str, str] = {}
     rows = []

@@ -42,9 +42,8 @@ from .intermediate_functions import inline_back
 from .matching import Claims, match_pattern
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import (
-    GrowthDetector,
-    OscillationDetector,
     UseDetector,
+    endless_detectors,
     raise_if_endless,
     report_no_fixed_point,
 )
@@ -140,7 +139,7 @@ class GraphBuilderPatternOptimization(Engine):
         self._runner = RewriterRunner(self, self.worklist)
         self.statistics = Statistics()
         self.users = tuple(with_validation(features) if verifies else features)
-        self.features: list[Feature] = [self.statistics, OscillationDetector(), GrowthDetector()]
+        self.features: list[Feature] = [self.statistics, *endless_detectors()]
         if verbose:
             self.features.append(Verbose(verbose))
         if verifies:

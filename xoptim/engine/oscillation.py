@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xbuilder.graph.graph import Graph
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.support.user_warnings import warn_user
 
 from .endless import EndlessError
@@ -22,6 +24,112 @@ _SMALL = 64
 GROWTH = 16
 #: largest allowed number of additional nodes
 FREE_NODES = 10_000
+#: equal windows, each in what the one before wrote, after which rewrites are endless, and when the
+#: graph is already twice as large as it was, and this number of nodes
+REPEATS, FEWER_REPEATS, FREE_DOUBLE = 6, 3, 1000
+#: largest number of ancestors of an application that are compared with it
+_ANCESTORS = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Generation:
+    """An application all of whose nodes were written by earlier ones.
+
+    :param pattern: name of its pattern
+    :param parent: the application that wrote these nodes, the one with the fewest ancestors
+    :param depth: its number of ancestors
+    :param size: number of nodes that it and its ancestors added
+    :param window: hash of the nodes it removed and of what is known of their inputs
+    :param place: hash of the same nodes with the names of their inputs and results
+    """
+
+    pattern: str
+    parent: _Generation | None = None
+    depth: int = 0
+    size: int = 0
+    window: int = 0
+    place: int = 0
+
+    def ancestors(self) -> Iterator[_Generation]:
+        """The last ancestors, the nearest first."""
+        found = self.parent
+        for _ in range(_ANCESTORS):
+            if found is None:
+                return
+            yield found
+            found = found.parent
+
+
+class GenerationDetector(Observer):
+    """Stops when rewrites apply to what they wrote, over and over, and make the graph larger.
+
+    An application belongs to a generation if earlier applications wrote every node it removes, and
+    if it reads no other result than these nodes do. The rewrites are endless if the windows of
+    several generations are equal: their nodes, attributes, small constants, types, shapes and
+    numbers of readers. A rewrite that consumes nodes of the model, or moves along them, is never
+    one of them, because each of these starts again from no ancestor.
+
+    Cost: O(edges of the applications), nothing for the size of the graph.
+    """
+
+    def __init__(self) -> None:
+        self._born: dict[NodeRecord, _Generation] = {}
+        self._large = 0
+        self.repeats = 0
+        self.culprits: list[str] = []
+        #: whether a place of the graph is as it was before
+        self.came_back = False
+
+    def begin(self, engine: Engine) -> None:
+        """Forgets the applications, measures the graph."""
+        self._born.clear()
+        self._large = 2 * len(engine.store) + FREE_DOUBLE
+        self.culprits, self.came_back = [], False
+
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
+        """Finds the generation of an application."""
+        if done.refusal or not done.added:
+            return
+        made = _Generation(done.match.pattern.name)
+        written = [self._born.pop(record, None) for record in done.removed]
+        parents = [generation for generation in written if generation is not None]
+        if parents and len(parents) == len(written) and _reads_nothing_new(engine, done):
+            made.parent = parent = min(parents, key=lambda g: g.depth)
+            made.depth = parent.depth + 1
+            made.size = parent.size + len(done.added) - len(done.removed)
+            made.window, made.place = _window_hashes(engine, done)
+            self._compare(made, FEWER_REPEATS if len(engine.store) > self._large else REPEATS)
+        for record in done.added:
+            self._born[record] = made
+
+    def _compare(self, made: _Generation, enough: int) -> None:
+        """Compares an application with its ancestors."""
+        repeats, size, names = 1, made.size, {made.pattern}
+        for old in made.ancestors():
+            names.add(old.pattern)
+            if old.place == made.place and old.size == made.size:
+                self.came_back = True
+            if old.window == made.window and old.size < size:
+                repeats, size = repeats + 1, old.size
+                if repeats == enough:
+                    self.repeats, self.culprits = repeats, sorted(names)
+                    return
+
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
+        """The reason to stop if rewrites are endless, with their names.
+
+        :param graph: the graph after an iteration
+        :param applications: the applications of the iteration
+        """
+        return self.message() if self.culprits else ""
+
+    def message(self) -> str:
+        """The message for the user."""
+        return (
+            f"patterns {', '.join(self.culprits)} make the graph larger, and apply again to what "
+            f"they wrote, {self.repeats} times in the same way: they never end, remove them from "
+            "the selection"
+        )
 
 
 class OscillationDetector(Observer):
@@ -30,9 +138,13 @@ class OscillationDetector(Observer):
     A signature does not depend on generated names: a node is described by its type, its attributes
     and its inputs, down to inputs of the graph and constants. Cost: nothing while the graph gets
     smaller, O(N) an iteration after.
+
+    :param generations: the signatures are compared as soon as it sees a place that is as it was
+        before, and later without it
     """
 
-    def __init__(self) -> None:
+    def __init__(self, generations: GenerationDetector | None = None) -> None:
+        self._generations = generations
         self._smallest: int | None = None
         self._stalled = 0
         self._seen: dict[int, int] = {}
@@ -58,7 +170,8 @@ class OscillationDetector(Observer):
             self._names.clear()
             return ""
         self._stalled += 1
-        if self._stalled < PATIENCE:
+        came_back = self._generations is not None and self._generations.came_back
+        if self._stalled < PATIENCE and not came_back:
             return ""
         self._names.append({a.match.pattern.name for a in applications if not a.refusal})
         signature = graph_signature(graph)
@@ -122,15 +235,21 @@ class GrowthDetector(Observer):
         )
 
 
+def endless_detectors() -> list[Observer]:
+    """Detectors of each kind of endless optimization."""
+    generations = GenerationDetector()
+    return [generations, OscillationDetector(generations), GrowthDetector()]
+
+
 def raise_if_endless(stops: Callable[..., str], reason: str) -> None:
-    """Raises an exception if the detector that stops the optimization is a GrowthDetector.
+    """Raises an exception if the detector that stops the optimization saw a graph that grows.
 
     :param stops: the method of the detector
     :param reason: the reason it gives
     :raises EndlessError: it is
     """
     detector = getattr(stops, "__self__", None)
-    if isinstance(detector, GrowthDetector):
+    if isinstance(detector, (GenerationDetector, GrowthDetector)):
         raise EndlessError(reason, detector.culprits)
 
 
@@ -182,15 +301,53 @@ class UseDetector(Observer):
         )
 
 
-def _leaf(graph: Graph, name: str) -> int:
-    """Signature of a result without producer: an input, an outer result, an initializer."""
+def _reads_nothing_new(engine: Engine, done: Application) -> bool:
+    """Whether the written nodes read what the removed ones read, or constants."""
+    known = {name for record in done.removed for name in (*record.reads(), *record.outputs)}
+    known.update(name for record in done.added for name in record.outputs)
+    read = {name for record in done.added for name in record.reads()} - known
+    return all(engine.graph.constants.is_constant(name) for name in read)
+
+
+def _window_hashes(engine: Engine, done: Application) -> tuple[int, int]:
+    """Hashes of the nodes an application removed: with what is known of their inputs, of their
+    results and of the readers of these, then with the names of those that other nodes share."""
+    graph, ranks = engine.graph, dict[str, int]()
+    nodes = [
+        (
+            record.key,
+            tuple(sorted(a.SerializeToString(deterministic=True) for a in attributes)),
+            tuple(ranks.setdefault(name, len(ranks)) for name in names),
+        )
+        for record in done.removed
+        for attributes in [record.current().attribute]
+        for names in [(*record.inputs, *record.captured, *record.outputs)]
+    ]
+    made = {name: facts for name, facts, *_ in done.known}
+    kept = [name for name in ranks if name not in made or name in graph.store.producers]
+    window = [
+        repr(made[name]) if name in made else (_leaf(graph, name, ""), repr(graph.facts[name]))
+        for name in ranks
+        if name
+    ]
+    readers = [len(graph.store.readers(name)) for name in made]
+    return hash((*nodes, *window, *readers)), hash((*nodes, *kept))
+
+
+def _leaf(graph: Graph, name: str, otherwise: str | None = None) -> int:
+    """Signature of a result without producer: an input, an outer result, an initializer.
+
+    :param otherwise: stands for the name of what is not a constant
+    """
+    known = name in graph.constants.initializers
+    unnamed = hash(name if known or otherwise is None else otherwise)
     shape = graph.facts[name].shape
-    if name not in graph.constants.initializers or shape is None:
-        return hash(name)
+    if not known or shape is None:
+        return unnamed
     small = prod(d for d in shape if isinstance(d, int)) <= _SMALL
     value = graph.constants.value(name) if small else None
     if value is None:
-        return hash(name)
+        return unnamed
     return hash((str(value.dtype), value.shape, repr(value.tolist())))
 
 

@@ -10,7 +10,7 @@ from ut_xoptim.toy_patterns import Grow, NegNeg
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xbuilder.store.graph_store import NodeRecord
-from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
+from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization, rewrite
 from xoptim.engine.oscillation import (
     FREE_NODES,
     GROWTH,
@@ -143,14 +143,18 @@ def test_each_run_starts_again() -> None:
 
 
 def test_growth_stops_the_engine() -> None:
-    class Explode(Grow):
-        """Twice as many nodes at each iteration."""
+    """Its windows are never equal, the size of the graph shows that it does not end."""
 
-    g = GraphBuilder(model_from_text("agraph (float[a] X) => (float[a] Y) { Y = Abs(X) }"))
-    optimizer = GraphBuilderPatternOptimization(g, [Explode()])
+    @rewrite(root="Elu")
+    def explode(g, node):
+        alpha = node.attribute[0].f + 1
+        return g.op.Elu(g.op.Elu(node.input[0], alpha=alpha), alpha=alpha)
+
+    g = builder("Y = Elu<alpha = 1.0>(X)")
+    optimizer = GraphBuilderPatternOptimization(g, [explode()])
     with pytest.raises(PatternError, match="the graph had 1 nodes and has more than 10016 after"):
         optimizer.optimize()
-    assert [r.op_type for r in g.store.nodes] == ["Abs"]
+    assert [r.op_type for r in g.store.nodes] == ["Elu"]
 
 
 def test_used_too_many_times() -> None:

@@ -54,8 +54,10 @@ def test_the_input_may_be_the_output(two):
 
 
 def test_batch(two, tmp_path):
-    out = tmp_path / "out"
-    out.mkdir()
+    """The folder is made."""
+    out = tmp_path / "new" / "out"
+    run(*sorted(two.glob("*.onnx")), "--output-dir", out, "--dry-run")
+    assert not out.parent.exists()
     run(*sorted(two.glob("*.onnx")), "--output-dir", out)
     assert files(out) == {"a.onnx", "b.onnx"} and ops(out / "b.onnx") == ["Log"]
 
