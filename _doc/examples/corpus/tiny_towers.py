@@ -10,6 +10,7 @@ positions, windows, weights of an interpolation, is computed before the model is
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -18,16 +19,9 @@ from unittest.mock import patch
 
 import torch
 
-#: function of transformers.vision_utils -> the arguments that replace its results
-PRECOMPUTED = {
-    "get_vision_attention_seqlens": ("cu_seqlens",),
-    "get_vision_cu_seqlens": ("cu_seqlens",),
-    "get_vision_position_ids": ("position_ids",),
-    "get_vision_nearest_position_ids": ("nearest_position_ids",),
-    "get_vision_window_index": ("window_index", "cu_window_seqlens"),
-    "get_vision_interpolation_indices_and_weights": ("interp_indices", "interp_weights"),
-}
 ROWS = 4
+#: how the patches of 8 pixels are given, when they are not flat
+SHAPES = {"kimi_k25_vision": (-1, 3, 8, 8), "inkling2_vision": (-1, 16, 16, 3)}
 
 
 def pictures_of_any_size(
@@ -43,11 +37,16 @@ def pictures_of_any_size(
     patches = next(name for name in names if name in parameters)
     grid = next(name for name in parameters if name.endswith("grid_thw"))
     depth = getattr(config, "temporal_patch_size", getattr(config, "patch_temporal", 1))
-    width = 3 * depth * config.patch_size**2
+    side = config.patch_size
+    shape = SHAPES.get(config.model_type, (-1, 3 * depth * side**2))
 
     def inputs(batch: int, length: int) -> dict[str, torch.Tensor]:
-        sizes = torch.tensor([[1, ROWS, 2 * length]])
-        given = {patches: torch.randn(2 * ROWS * length, width), grid: sizes}
+        unit = 2 if grid == "image_grid_thw" else 1  # patches, or what is merged into a token
+        sizes = torch.tensor([[1, ROWS // unit, 2 * length // unit]])
+        given = {
+            patches: torch.randn(2 * ROWS * length, 3 * depth * side**2).reshape(shape),
+            grid: sizes,
+        }
         if "merge_sizes" in parameters:
             given["merge_sizes"] = torch.tensor([2])
         with _recorded(type(model)) as found, torch.no_grad():
@@ -57,25 +56,44 @@ def pictures_of_any_size(
     return inputs, {patches: {0: "patches"}}
 
 
+class _Names(dict[str, Any]):
+    """Named arguments that remember which ones are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def pop(self, key: str, default: Any = None) -> Any:  # type: ignore[override]
+        """The default, as nothing was computed before."""
+        self.asked.append(key)
+        return default
+
+
 @contextlib.contextmanager
 def _recorded(cls: type) -> Iterator[dict[str, torch.Tensor]]:
-    """The results of ``transformers.vision_utils`` while a model of a class runs."""
+    """The tensors that the ``get_vision_`` functions return while a model of a class runs, under
+    the names of the arguments they would be read from."""
     found: dict[str, torch.Tensor] = {}
     module = sys.modules[cls.__module__]
 
-    def recorder(function: Callable[..., Any], keys: tuple[str, ...]) -> Callable[..., Any]:
+    def recorder(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def record(*args: Any, **kwargs: Any) -> Any:
-            results = function(*args, **kwargs)
+            names = _Names()
+            results = function(*args, **{**kwargs, "kwargs": names})
             values = results if isinstance(results, tuple) else (results,)
-            found.update(zip(keys, values, strict=False))
+            if len(names.asked) == len(values):
+                pairs = zip(names.asked, values, strict=True)
+                found.update({n: v for n, v in pairs if isinstance(v, torch.Tensor)})
             return results
 
         return record
 
     with contextlib.ExitStack() as stack:
-        for name, keys in PRECOMPUTED.items():
-            if hasattr(module, name):
-                function = recorder(getattr(module, name), keys)
-                stack.enter_context(patch.object(module, name, function))
+        for name, function in list(vars(module).items()):
+            if (
+                name.startswith("get_vision_")
+                and "kwargs" in inspect.signature(function).parameters
+            ):
+                stack.enter_context(patch.object(module, name, recorder(function)))
         yield found
