@@ -11,22 +11,30 @@ from __future__ import annotations
 _LOOP = "a loop of Python on {} makes it a constant"
 _TIES = "the best of equal scores are taken, in an order that torch does not define"
 _GLOBAL = "it is decided from the mask, in Python, whether a token has a global attention"
+_DURATIONS = "the durations it predicts are tested in Python"
+_SIZES = "the size of a picture is read from a tensor and decides in Python"
 _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
 
 #: family -> a part of the error, why it happens
 CAUSES = {
     "canine": (_STATIC, _LOOP.format("the chunks of the length")),
+    "cosmos3_edge_vision": (_UNDECIDED, _SIZES),
     "cpmant": (_STATIC, _LOOP.format("the length")),
     "encodec": (_UNDECIDED, "the padding is computed from the length in tensors, then tested"),
-    "fastspeech2_conformer": (_UNDECIDED, "the durations it predicts are tested in Python"),
+    "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
+    "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
+    "exaone4_5_vision": (_UNDECIDED, _SIZES),
     "funnel": (_STATIC, _LOOP.format("the length")),
     "led": (_UNDECIDED, _GLOBAL),
     "longformer": (_UNDECIDED, _GLOBAL),
+    "muse_glimmer_vision": (_UNDECIDED, _SIZES),
+    "muse_spark_vision": (_UNDECIDED, _SIZES),
     "paligemma": ("error", "torch alone attends to all the tokens, and only to the past when the "
                   "causal mask is written, as it is in a graph"),
     "pixtral": (_STATIC, _LOOP.format("the pictures of a batch")),
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
+    "qwen2_5_vl_vision": (_UNDECIDED, _SIZES),
     "qwen4_exp_text": (_UNDECIDED, "a loop of Python counts what each token attends to"),
     "recurrent_gemma": (_STATIC, _LOOP.format("the length")),
     "reformer": (_STATIC, _LOOP.format("the batch")),
@@ -34,10 +42,16 @@ CAUSES = {
     "rt_detr_v2": ("error", _TIES),
     "rwkv": (_STATIC, _LOOP.format("the length")),
     "univnet": ("error", "the noise that becomes a sound is drawn at random at each call"),
+    "video_llama_3_vision": (_UNDECIDED, _SIZES),
     "vilt": (_UNDECIDED, "the patches are drawn at random, as many as the mask says"),
     "vit_mae": ("error", "the patches that are hidden are drawn at random at each call"),
     "vits": ("shape", "the durations, so the length of the sound, are drawn at random"),
 }  # fmt: skip
+#: what an error says of any family -> why
+KINDS = {
+    "_forward_unimplemented": "the model has no forward, its parts have one each",
+    "'inference_session'": "the model reads a session of Python that grows, not tensors",
+}
 
 
 def cause_in_words(family: str, error: str) -> str:
@@ -48,8 +62,11 @@ def cause_in_words(family: str, error: str) -> str:
 
     >>> cause_in_words("rwkv", "ValueError: inferred a static shape of 8")
     'a loop of Python on the length makes it a constant (ValueError: inferred a static shape of 8)'
+    >>> cause_in_words("bark", "TypeError: _forward_unimplemented()")
+    'the model has no forward, its parts have one each (TypeError: _forward_unimplemented())'
     >>> cause_in_words("rwkv", "MemoryError: ")
     'MemoryError: '
     """
-    part, words = CAUSES.get(family, ("", ""))
+    kinds = ((part, words) for part, words in KINDS.items() if part in error)
+    part, words = CAUSES.get(family, next(kinds, ("", "")))
     return f"{words} ({error})" if words and part in error else error

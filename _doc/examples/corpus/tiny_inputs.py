@@ -17,6 +17,8 @@ from .tiny_sizes import WIDTH, WORDS
 Arguments = Callable[[int, int], dict[str, torch.Tensor]]
 TEXT = {0: "batch", 1: "seq"}
 BATCH = {0: "batch"}
+#: the token a picture replaces, how many of them
+PLACE, PLACES = 90, 4
 
 
 def words(batch: int, length: int) -> torch.Tensor:
@@ -67,6 +69,52 @@ def _trajectory(batch: int, length: int) -> dict[str, torch.Tensor]:
     }
 
 
+def _images(*sizes: int) -> Arguments:
+    """Pictures, or several for each element of a batch."""
+    return lambda b, n: {"pixel_values": torch.randn(b, *sizes)}
+
+
+def _captioned(*sizes: int, name: str = "pixel_values") -> Arguments:
+    """Pictures or videos and tokens."""
+    return lambda b, n: {"input_ids": words(b, n), name: torch.randn(b, *sizes)}
+
+
+def _audio(name: str, *sizes: int, mask: str = "") -> Arguments:
+    """Numbers of some sizes for each element of a batch, with a mask of their first dimension."""
+    return lambda b, n: {
+        name: torch.randn(b, *sizes),
+        **({mask: torch.ones(b, sizes[0], dtype=torch.bool)} if mask else {}),
+    }
+
+
+def _around(*sizes: int, **others: int) -> Arguments:
+    """A picture, and tokens after those it is put in; other tokens under their names."""
+    return lambda b, n: {
+        "pixel_values": torch.randn(b, *sizes),
+        "input_ids": torch.cat([torch.full((b, PLACES), PLACE), words(b, n)], 1),
+        **{name: words(b, length) for name, length in others.items()},
+    }
+
+
+def _forecast(batch: int, length: int) -> dict[str, torch.Tensor]:
+    """The past of a series, its padding and its frequency."""
+    return {
+        "past_values": torch.randn(batch, 64),
+        "past_values_padding": torch.zeros(batch, 64),
+        "freq": torch.zeros(batch, 1).long(),
+    }
+
+
+def _positions(batch: int, side: int) -> torch.Tensor:
+    """The coordinates of the patches of square pictures."""
+    axis = torch.arange(side)
+    return (
+        torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1)
+        .reshape(1, -1, 2)
+        .repeat(batch, 1, 1)
+    )
+
+
 def _spectrogram(*sizes: int) -> Arguments:
     return lambda b, n: {"input_values": torch.randn(b, *sizes)}
 
@@ -83,9 +131,150 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         },
         {"query_embeds": TEXT},
     ),
+    "blip-2": (_around(3, 32, 32), {"input_ids": TEXT}),
     "bros": (
         lambda b, n: {"input_ids": words(b, n), "bbox": torch.rand(b, n, 8)},
         {"input_ids": TEXT, "bbox": TEXT},
+    ),
+    "clap": (_captioned(1, 256, 16, name="input_features"), {"input_ids": TEXT}),
+    "clvp": (_captioned(80, 20, name="input_features"), {"input_ids": TEXT}),
+    "depth_pro": (_images(3, 128, 128), {"pixel_values": BATCH}),
+    "efficientloftr": (_images(2, 3, 64, 64), {"pixel_values": BATCH}),
+    "embedding_gemma2": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
+    "fun_asr_nano_encoder": (
+        _audio("input_features", 24, 112, mask="input_features_mask"),
+        {"input_features": BATCH},
+    ),
+    "gemma3n_audio": (_audio("audio_mel", 64, 16, mask="audio_mel_mask"), {"audio_mel": BATCH}),
+    "gemma4_audio": (
+        _audio("input_features", 64, 128, mask="attention_mask"),
+        {"input_features": BATCH},
+    ),
+    "gemma4_vision": (
+        lambda b, n: {
+            "pixel_values": torch.rand(b, 36, 3 * 8 * 8),
+            "pixel_position_ids": _positions(b, 6),
+        },
+        {"pixel_values": BATCH, "pixel_position_ids": BATCH},
+    ),
+    "granite_docling_vision": (_images(3, 32, 32), {"pixel_values": BATCH}),
+    "granite_speech5_encoder": (_audio("input_features", 64, 64), {"input_features": BATCH}),
+    "grounding-dino": (_captioned(3, 64, 64), {"input_ids": TEXT}),
+    "idefics": (
+        lambda b, n: {
+            "input_ids": words(b, n),
+            "pixel_values": torch.randn(b, 1, 3, 32, 32),
+            "image_attention_mask": torch.ones(b, n, 1).long(),
+        },
+        {"input_ids": TEXT, "image_attention_mask": TEXT},
+    ),
+    "idefics3_vision": (_images(3, 32, 32), {"pixel_values": BATCH}),
+    "layoutlmv3": (
+        lambda b, n: {
+            "input_ids": words(b, n),
+            "bbox": boxes(b, n),
+            "pixel_values": torch.randn(b, 3, 32, 32),
+        },
+        {"input_ids": TEXT, "bbox": TEXT},
+    ),
+    "lightglue": (_images(2, 3, 64, 64), {"pixel_values": BATCH}),
+    "mimi_decoder": (
+        lambda b, n: {"latents": torch.randn(b, WIDTH, n)},
+        {"latents": {0: "batch", 2: "frames"}},
+    ),
+    "mm-grounding-dino": (_captioned(3, 64, 64), {"input_ids": TEXT}),
+    "nemotron3_5_transcribe_word_timestamp": (
+        lambda b, n: {"inputs_embeds": torch.randn(b, n, WIDTH)},
+        {"inputs_embeds": TEXT},
+    ),
+    "muse_glimmer_assistant": (
+        lambda b, n: {
+            "noise_embeds": torch.randn(b, n, WIDTH),
+            "context_hidden_states": torch.randn(b, 6, 4 * WIDTH),
+        },
+        {"noise_embeds": TEXT},
+    ),
+    "neucodec": (
+        lambda b, n: {
+            "input_values": torch.randn(b, 1, 3200),
+            "input_features": torch.randn(b, 10, 160),
+        },
+        {"input_values": BATCH, "input_features": BATCH},
+    ),
+    "patchtsmixer": (lambda b, n: {"past_values": torch.randn(b, 32, 1)}, {"past_values": BATCH}),
+    "pe_audio": (
+        lambda b, n: {"input_ids": words(b, n), "input_values": torch.randn(b, 1, 4000)},
+        {"input_ids": TEXT},
+    ),
+    "pi0": (
+        lambda b, n: {
+            "state": torch.randn(b, WIDTH),
+            "noise": torch.randn(b, 8, WIDTH),
+            "timestep": torch.rand(b),
+            "input_ids": torch.cat([torch.full((b, 16), PLACE), words(b, n)], 1),
+            "pixel_values": torch.randn(b, 1, 3, 32, 32),
+            "pixel_attention_mask": torch.ones(b, 1, dtype=torch.bool),
+        },
+        {"input_ids": TEXT},
+    ),
+    "pocket_tts_audio_tokenizer_decoder": (
+        lambda b, n: {"latents": torch.randn(b, WIDTH, n)},
+        {"latents": {0: "batch", 2: "frames"}},
+    ),
+    "pp_formulanet": (_sentence_and_image("decoder_input_ids"), {"decoder_input_ids": TEXT}),
+    "pp_ocrv5_mobile_rec": (_images(3, 96, 96), {"pixel_values": BATCH}),
+    "pp_ocrv5_server_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
+    "pp_ocrv6_small_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
+    "pp_ocrv6_tiny_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
+    "qwen3_asr_encoder": (
+        lambda b, n: {
+            "input_features": torch.randn(b, 16, 64),
+            "input_features_mask": torch.ones(b, 64).long(),
+        },
+        {"input_features": BATCH, "input_features_mask": BATCH},
+    ),
+    "sam2": (_images(3, 64, 64), {"pixel_values": BATCH}),
+    "sam2_hiera_det_model": (_images(3, 64, 64), {"pixel_values": BATCH}),
+    "sam2_vision_model": (_images(3, 64, 64), {"pixel_values": BATCH}),
+    "sam3": (_captioned(3, 32, 32), {"input_ids": TEXT}),
+    "sam3_lite_text": (_captioned(3, 32, 32), {"input_ids": TEXT}),
+    "sam3_lite_text_text_model": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
+    "seggpt": (
+        lambda b, n: {
+            "pixel_values": torch.randn(b, 3, 32, 32),
+            "prompt_pixel_values": torch.randn(b, 3, 32, 32),
+            "prompt_masks": torch.randn(b, 3, 32, 32),
+        },
+        {},
+    ),
+    "smolvlm_vision": (_images(3, 32, 32), {"pixel_values": BATCH}),
+    "t5gemma2_encoder": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
+    "timesfm": (_forecast, {}),
+    "timesfm2_5": (lambda b, n: {"past_values": torch.randn(b, 64)}, {"past_values": BATCH}),
+    "tvp": (_captioned(2, 3, 128, 128), {"input_ids": TEXT}),
+    "uvdoc": (_images(3, 128, 128), {"pixel_values": BATCH}),
+    "vibevoice_acoustic_tokenizer_decoder": (
+        lambda b, n: {"hidden_states": torch.randn(b, WIDTH, n)},
+        {"hidden_states": {0: "batch", 2: "frames"}},
+    ),
+    "vibevoice_acoustic_tokenizer_encoder": (
+        lambda b, n: {"hidden_states": torch.randn(b, 1, 40 * n)},
+        {"hidden_states": {0: "batch", 2: "samples"}},
+    ),
+    "videoprism": (
+        _captioned(2, 3, 32, 32, name="pixel_values_videos"),
+        {"input_ids": TEXT},
+    ),
+    "voxtral_realtime_encoder": (
+        lambda b, n: {"input_features": torch.randn(b, 16, 64)},
+        {"input_features": BATCH},
+    ),
+    "xcodec2": (
+        lambda b, n: {
+            "input_values": torch.randn(b, 1, 3200),
+            "input_features": torch.randn(b, 10, 160),
+        },
+        {"input_values": BATCH, "input_features": BATCH},
     ),
     "decision_transformer": (_trajectory, {}),
     "dia": (
@@ -100,6 +289,7 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         {"input_features": BATCH},
     ),
     "informer": (_series, {}),
+    "instructblip": (_around(3, 32, 32, qformer_input_ids=5), {"input_ids": TEXT}),
     "kosmos-2": (
         lambda b, n: {
             "pixel_values": torch.randn(b, 3, 32, 32),

@@ -20,6 +20,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_M
 
 from .tiny_inputs import CALLS, words
 from .tiny_sizes import BASES, CONTRASTS, HEADS, OWN, SIZES, WORDS
+from .tiny_towers import pictures_of_any_size
 
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -28,9 +29,13 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
           "video_token_id", "audio_token_id", "image_token_index",
           "forced_eos_token_id")  # fmt: skip
 #: what reads a spectrogram time after time, before a decoder
-TIME_FIRST = ("canary", "cohere_asr", "speech_to_text")
+TIME_FIRST = ("canary", "cohere_asr", "speech_to_text", "nemotron3_5_asr",
+              "nemotron_asr_streaming", "parakeet_rnnt", "parakeet_tdt")  # fmt: skip
 #: what reads a sound with a dimension for its channels
-WITH_CHANNEL = ("dac", "encodec", "omniasr_ctc")
+WITH_CHANNEL = ("dac", "encodec", "mimi", "mimi_encoder", "omniasr_audio", "omniasr_ctc",
+                "pe_audio_encoder", "pocket_tts_audio_tokenizer",
+                "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer",
+                "wavtokenizer", "wavtokenizer_encoder", "xcodec")  # fmt: skip
 #: what gives no mask by itself while it is exported
 MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins
@@ -203,6 +208,8 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
     parameters = inspect.signature(model.forward).parameters
     text = {0: "batch", 1: "seq"}
 
+    if kind == "other" and {"grid_thw", "image_grid_thw"} & set(parameters):
+        return pictures_of_any_size(model, config, parameters)
     is_video = "pixel_values_videos" in parameters and "input_ids" not in parameters
     if first == "pixel_values" or is_video:
         return _images(config, parameters)
@@ -215,7 +222,7 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
     if first == "input_values" or (first == "inputs" and "input_values" in parameters):
         return _sounds(config, parameters, words)
     if first == "input_features":
-        return _features(config, parameters, words)
+        return _features(model, config, parameters)
     if kind == "encoder-decoder" and "decoder_input_ids" in parameters:
         return _pairs(words, config.model_type in MASKED)
     if kind == "encoder" and "attention_mask" in parameters:
@@ -269,7 +276,7 @@ def _images(config: Any, parameters: Any) -> tuple[Any, dict[str, Any]]:
     channels = getattr(inner, "num_channels", 3)
     frames = getattr(inner, "num_frames", getattr(inner, "frames_per_clip", None))
     name = "pixel_values" if "pixel_values" in parameters else "pixel_values_videos"
-    if config.model_type == "siglip2":
+    if config.model_type in ("siglip2", "siglip2_vision_model"):
         return _patches(inner)
     is_video = frames is not None or config.model_type == "videomt"
     shape = (*([frames or 2] if is_video else []), channels, height, width)
@@ -290,21 +297,30 @@ def _patches(config: Any) -> tuple[Any, dict[str, Any]]:
     )
 
 
-def _features(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, Any]]:
-    """Spectrograms, and words if a decoder reads some."""
+def _features(model: torch.nn.Module, config: Any, parameters: Any) -> tuple[Any, dict[str, Any]]:
+    """Spectrograms and their mask, and words if a decoder reads some; a first convolution over time
+    reads the bins of a spectrogram first."""
     names = ("num_mel_bins", "feat_extract_dim", "input_feat_per_channel",
              "feature_projection_input_dim")  # fmt: skip
-    bins = next((getattr(config, name) for name in names if hasattr(config, name)), 16)
+    parts = (config, getattr(config, "encoder_config", None))
+    bins = next((getattr(part, n) for part in parts for n in names if hasattr(part, n)), 16)
     length = 2 * getattr(config, "max_source_positions", 32)
-    dims: dict[str, Any] = {"input_features": {0: "batch"}}
-    if "decoder_input_ids" not in parameters:
-        return lambda b, n: {"input_features": torch.randn(b, length, bins)}, dims
-    dims["decoder_input_ids"] = {0: "batch", 1: "seq"}
-    sizes = (length, bins) if config.model_type in TIME_FIRST else (bins, length)
+    decoded = ["decoder_input_ids"] if "decoder_input_ids" in parameters else []
+    masks = ["input_features_mask"] if "input_features_mask" in parameters else []
+    bins_first = decoded and config.model_type not in TIME_FIRST
+    if bins_first or isinstance(getattr(model, "conv1", None), torch.nn.Conv1d):
+        sizes = (bins, length)
+    else:
+        sizes = (length, bins)
     return (
         lambda b, n: {
             "input_features": torch.randn(b, *sizes),
-            "decoder_input_ids": words(b, n),
+            **{name: torch.ones(b, length).long() for name in masks},
+            **{name: words(b, n) for name in decoded},
         },
-        dims,
+        {
+            "input_features": {0: "batch"},
+            **{name: {0: "batch"} for name in masks},
+            **{name: {0: "batch", 1: "seq"} for name in decoded},
+        },
     )
