@@ -152,6 +152,8 @@ def evaluator(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> Callable[[
     known: dict[Any, int | None] = {}
 
     def evaluate(dim: Any, default: int) -> int:
+        if isinstance(dim, int):
+            return dim
         expr = dim.node.expr if isinstance(dim, torch.SymInt) else dim
         if expr not in known:
             found = _evaluate(dim, sizes, -1)

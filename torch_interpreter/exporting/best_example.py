@@ -95,10 +95,13 @@ class _Model(NamedTuple):
         self, program: TorchProgram, specs: Sequence[Any], leaves: Sequence[Any]
     ) -> TorchProgram:
         """Exports with sizes at which a graph is wrong, and keeps the result if it is right there
-        and on the arguments: of the branches of ``if padding > 0``, one is right for all sizes."""
+        and on the arguments: of the branches of ``if padding > 0``, one is right for all sizes.
+        Its shapes are right too: ``x[:, :10]`` has not always 10 columns."""
         for sizes in _wrong_sizes(program, specs)[:_BRANCHES]:
             other = self.tried(Example(at_sizes(program.inputs, leaves, sizes), dict(sizes)))
-            if other is not None and not _wrong_sizes(other, specs):
+            if other is None or other.trial is None or _wrong_sizes(other, specs):
+                continue
+            if not other.trial.has_other_shapes(pytree.tree_leaves((self.args, self.kwargs))):
                 return other
         return program
 

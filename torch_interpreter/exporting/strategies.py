@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from ..common.errors import ExportError, ValidationError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
 from ..patches.assignments import assign_at_expressions
-from ..patches.assumed_sizes import assumed_sizes
+from ..patches.assumed_sizes import AssumedSizes, assumed_sizes
 from ..patches.content_checks import skip_content_checks
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
@@ -35,47 +35,10 @@ from ..patches.recurrent import keep_recurrent_layers
 from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
+from .failure_message import argument_leaves, failure_message
 from .known_buffers import decide_with_buffers
 from .selected_rows import loop_on_all_rows
 from .tracing import check_traced, trace_module
-
-_DRAFT = "torch.export.draft_export(model, args) lists all the problems at once."
-_ADVICE = (
-    "What to try: ExportOptions(strategy='fallback') tries several strategies; "
-    f"strategy='strict' goes through dynamo; {_DRAFT}"
-)
-_SPECIALISED = (
-    "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
-    "for it, or leave it static."
-)
-#: largest number of lines that make a dimension a constant in a message
-_LINES = 4
-_HINTS = (
-    (
-        ("data-dependent", "DataDependent", "GuardOnDataDependent"),
-        "A python decision depends on the content of a tensor: use torch.cond, torch.where or "
-        "torch._check to state what is true.",
-    ),
-    (
-        (
-            "Constraints violated",
-            "specialized",
-            "inferred a static shape",
-            "not valid for all",
-            "ConstraintViolation",
-        ),
-        _SPECIALISED,
-    ),
-    (
-        ("Unsupported input type <class 'numpy.",),
-        "Arguments are torch tensors: torch.from_numpy(array).",
-    ),
-    (
-        ("For combine_mode='pointwise'",),
-        "torch runs it on a GPU only: combine_mode='generic' does the same on any device.",
-    ),
-    (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
-)
 
 
 def export_program(
@@ -102,14 +65,14 @@ def export_program(
     """
     request = _Request(mod, args, dict(kwargs), dynamic_shapes, specs or [])
     failures: list[tuple[ExportOptions, Exception]] = []
-    constants: dict[str, None] = {}
+    constants: list[AssumedSizes] = []
     for candidate in options.candidates():
         try:
             with assumed_sizes() as assumed:
                 program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))
-            constants.update(dict.fromkeys(assumed.texts()))
+            constants.append(assumed)
             if verbose:
                 print(f"[to_onnx] strategy {candidate.label} failed: {first_line(e)}")
             continue
@@ -119,27 +82,8 @@ def export_program(
             return _finish(program, candidate, is_supported, verbose)
         except ExportError as e:
             failures.append((candidate, e))
-    raise ExportError(_failure_message(failures, list(constants))) from failures[-1][1]
-
-
-def _hints(errors: Iterable[Exception]) -> list[str]:
-    """The hints that apply to some errors, each once."""
-    texts = [f"{type(e).__name__}: {e}" for e in errors]
-    return [hint for keys, hint in _HINTS if any(k in t for k in keys for t in texts)]
-
-
-def _failure_message(failures: list[tuple[ExportOptions, Exception]], constants: list[str]) -> str:
-    hints = _hints(e for _, e in failures)
-    if _SPECIALISED in hints:
-        hints = [*constants[:_LINES], *hints]
-    if len(failures) > 1:
-        rows = [f"  {o.label}: {first_line(e)}" for o, e in failures]
-        advice = [*hints, f"What to try: {_DRAFT}"]
-        return "\n".join(["torch.export failed with every strategy:", *rows, *advice])
-    options, e = failures[0]
-    text = f"{type(e).__name__}: {e}"
-    message = "\n".join([text, *hints, _ADVICE])
-    return f"torch.export failed (strategy {options.label}).\n{message}"
+    leaves = argument_leaves(mod, args, kwargs, request.specs)
+    raise ExportError(failure_message(failures, constants, leaves)) from failures[-1][1]
 
 
 class _Request(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..common.traces import last_place
 from .counterexamples import (
     Counterexample,
     DynamicSize,
@@ -262,7 +263,8 @@ def _squeezes(
             expr = node.args[0].meta["val"].shape[axis].node.expr
             if least.get(expr, 2) < 2:
                 sizes = [{expr.name: _USUAL if removed else 1}] if expr.is_Symbol else None
-                yield Assumption(f"{namer.text(expr)} {'==' if removed else '!='} 1", sizes)
+                text = f"{namer.text(expr)} {'==' if removed else '!='} 1"
+                yield Assumption(text, sizes, last_place(node.meta.get("stack_trace") or ""))
 
 
 def _remainder(expr: Any, namer: DimensionNamer) -> str:

@@ -31,6 +31,8 @@ _CONVERTED = (torch.SymInt, torch.SymFloat, torch.SymBool, torch.Tensor)
 #: methods through which Python asks for one of its numbers
 _ASKED = ("__int__", "__index__", "__float__")
 _MISSING = object()
+#: packages whose globals stay as they are
+_NEVER = frozenset({"builtins", "torch", "torch_interpreter"})
 
 
 class _Again(BaseException):
@@ -160,6 +162,11 @@ def _start_again(caller: FrameType) -> None:
         raise _Again(names)
 
 
+def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as the method that numpy calls on a number it does not know."""
+    return lambda a: function(a)
+
+
 def _or_without_and(a: Any, b: Any) -> Any:
     """a ^ b, the operator torch refuses in a graph."""
     return (a | b) - (a & b)
@@ -185,6 +192,17 @@ _INTEGERS: dict[str, Callable[..., Any]] = {
     "bit_length": lambda a: _UNTYPED.sym_int(_UNTYPED._sym_log2(_UNTYPED.sym_max(abs(a), 0.5))) + 1,
 }
 
+#: functions of numpy, which call a method of the same name on such a number -> the one of ``math``
+_ARRAY_FUNCTIONS = {
+    **{name: name for name in ("sqrt", "exp", "log", "log2", "log10", "fabs")},
+    **{name: name for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan")},
+}
+_OF_NUMPY: dict[str, Callable[..., Any]] = {
+    **{name: _of_arrays(_FUNCTIONS[known]) for name, known in _ARRAY_FUNCTIONS.items()},
+    "rint": lambda a: _UNTYPED.sym_float(round(a)),
+}
+
 
 @contextlib.contextmanager
 def _watching() -> Iterator[None]:
@@ -194,7 +212,8 @@ def _watching() -> Iterator[None]:
             is_tensor = owner is torch.Tensor
             asked = {n: _watched(getattr(owner, n), is_tensor) for n in _ASKED if hasattr(owner, n)}
             stack.enter_context(patched(owner, asked))
-        stack.enter_context(patched(torch.SymInt, _INTEGERS))
+        stack.enter_context(patched(torch.SymInt, {**_OF_NUMPY, **_INTEGERS}))
+        stack.enter_context(patched(torch.SymFloat, _OF_NUMPY))
         changed = {name: _REPLACED[getattr(math, name)] for name in _FUNCTIONS}
         stack.enter_context(patched(math, changed))
         yield
@@ -237,11 +256,12 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
 
 def _globals_of(mod: torch.nn.Module) -> list[dict[str, Any]]:
     """The globals of the script, and of the files of the packages that define the classes of a
-    model or the functions it holds, but torch."""
+    model or the functions it holds, but torch and the functions of Python, which a class that is
+    written by ``exec`` seems to belong to."""
     held = (v for m in mod.modules() for v in (type(m), *vars(m).values()))
     files = {"__main__", *(v.__module__ for v in held if isinstance(v, type | FunctionType))}
     # what torch.fx generates has no module
-    packages = {name.partition(".")[0] for name in files if name} - {"torch", "torch_interpreter"}
+    packages = {name.partition(".")[0] for name in files if name} - _NEVER
     known = [m for name, m in sys.modules.items() if name.partition(".")[0] in packages]
     return [vars(m) for m in known if isinstance(m, ModuleType)]
 

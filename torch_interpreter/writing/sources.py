@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,10 +9,7 @@ import torch
 from xbuilder import GraphBuilder
 from xbuilder.nodes.sources import NodeSource, source_of, write_source
 
-#: frames of torch and of the code it generates
-_NOT_USERS = os.path.dirname(torch.__file__) + os.sep, "<eval_with_key>"
-#: lines of code kept for each node, the last ones
-_MOST_LINES = 3
+from ..common.traces import user_lines
 
 
 def node_source(
@@ -62,22 +57,6 @@ def _operator(target: Any) -> str:
     """The name of an operator, as torch.onnx writes it if torch defines it."""
     known = isinstance(target, torch._ops.OperatorBase | torch._ops.OpOverloadPacket | str)
     return f"{target}" if known else getattr(target, "__name__", f"{target}")
-
-
-@lru_cache(maxsize=256)
-def user_lines(trace: str) -> str:
-    """The last lines of a traceback that are not in torch, in the same form.
-
-    :param trace: a traceback as torch records it
-    """
-    frames: list[list[str]] = []
-    for line in trace.splitlines():
-        if line.strip().startswith('File "'):
-            frames.append([])
-        if frames and line.strip():
-            frames[-1].append(line.rstrip())
-    users = [f for f in frames if not f[0].strip()[len('File "') :].startswith(_NOT_USERS)]
-    return "\n".join(line for frame in users[-_MOST_LINES:] for line in frame).strip()
 
 
 def write_sources(g: GraphBuilder, size: int, source: NodeSource) -> None:

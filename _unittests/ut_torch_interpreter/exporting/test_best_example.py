@@ -117,6 +117,14 @@ def test_branches_that_are_both_needed(capsys):
         assert "wrong on the arguments when exported with" in capsys.readouterr().out
 
 
+def test_a_branch_with_other_shapes():
+    """``x[:, :10]`` has the values of the model at all lengths, not the 10 columns it declares."""
+    model = Fct1(lambda x: x[:, : x.shape[1] if x.shape[1] < 10 else 10])
+    with pytest.warns(UserWarning, match="right for n <= 9: "):
+        onx = check_export(model, (torch.randn(2, 8),), ({0: "b", 1: "n"},))
+    assert [d.dim_param for d in onx.graph.output[0].type.tensor_type.shape.dim] == ["b", "n"]
+
+
 def test_the_state_of_the_model_does_not_change():
     model = Counter()
     to_onnx(model, (torch.ones(1, 2),), dynamic_shapes=({0: "b"},))

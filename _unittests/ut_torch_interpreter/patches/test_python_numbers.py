@@ -7,6 +7,7 @@ import math
 import warnings
 from math import sqrt
 
+import numpy as np
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, run_ort
@@ -44,6 +45,13 @@ NUMBERS = {
     "multiple of 4": lambda x: x.shape[1] & ~3,
     "quotient and remainder": lambda x: sum(divmod(x.shape[1], 3)),
     "number of bits": lambda x: x.shape[1].bit_length(),
+    "root of numpy": lambda x: np.sqrt(x.shape[1]),
+    "root of numpy of a ratio": lambda x: int(np.ceil(np.sqrt(x.shape[1] / 3))),
+    "logarithm of numpy": lambda x: int(np.floor(np.log2(x.shape[1]))),
+    "exponential of numpy": lambda x: np.exp(-x.shape[1] / 8),
+    "arctangent of numpy": lambda x: np.arctan(x.shape[1]),
+    "nearest of numpy": lambda x: int(np.rint(x.shape[1] * 0.7)),
+    "nearest of numpy of a size": lambda x: np.rint(x.shape[1]),
 }
 
 
@@ -59,6 +67,14 @@ def test_the_next_power_of_two():
         return torch.nn.functional.pad(x, (0, size - x.shape[1]))
 
     check_export(padded, (X,), DYNAMIC, OTHERS)
+
+
+def test_a_class_without_module():
+    """A class that is written by exec seems to belong to the functions of Python."""
+    names = {"torch": torch}
+    exec("class Model(torch.nn.Module):\n    def forward(self, x):\n        return x * 2", names)
+    assert names["Model"].__module__ == "builtins"
+    check_export(names["Model"](), (X,), DYNAMIC, OTHERS)
 
 
 def test_int_and_float_are_still_types():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export, op_types
+
+from torch_interpreter import to_onnx
 
 X, LONGER = torch.randn(3, 6, 4), torch.randn(2, 9, 4)
 DYNAMIC = ({0: "batch", 1: "time"},)
@@ -94,3 +98,25 @@ def test_the_functions_of_torch_come_back():
     check_export(torch.nn.LSTM(4, 5), (X,))
     assert torch._VF.lstm == before == torch._C._VariableFunctions.lstm
     assert "lstm" not in vars(torch._VF)
+
+
+def test_the_list_of_weights_is_no_warning():
+    model = torch.nn.Sequential(torch.nn.GRU(4, 5, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_onnx(model, (X,), dynamic_shapes=({0: "time", 1: "batch"},))
+
+
+def test_another_attribute_is_a_warning():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = torch.nn.GRU(4, 5)
+            self.last = torch.zeros(())
+
+        def forward(self, x):
+            self.last = x.sum()
+            return self.rnn(x)[0]
+
+    with pytest.warns(UserWarning, match=r"self\.last, .* were assigned during export"):
+        to_onnx(Model(), (X,))

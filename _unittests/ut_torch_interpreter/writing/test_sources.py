@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
 from onnx import NodeProto
 from ut_torch_interpreter.export_checks import Mlp
 
 from torch_interpreter import ExportOptions, to_onnx
-from torch_interpreter.writing.sources import user_lines
 from xbuilder import GraphBuilder
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.sources import SCOPES, fused_labels, source_of
@@ -153,11 +150,3 @@ def test_slices_fused_into_a_split_are_listed():
     labels = fused_labels(split)
     assert len(labels) > 1 and all(": aten.slice.Tensor" in label for label in labels)
     assert {p.key for p in split.metadata_props} >= {SCOPES}
-
-
-def test_lines_of_the_user():
-    torch_file = os.path.join(os.path.dirname(torch.__file__), "nn", "functional.py")
-    frames = [f'  File "m{i}.py", line {i}, in forward\n    x = f(x)\n' for i in range(5)]
-    inside = f'  File "{torch_file}", line 3, in relu\n    return torch.relu(x)\n'
-    assert user_lines("".join([*frames, inside])) == "".join(frames[2:]).strip()
-    assert user_lines("") == "" and user_lines(inside) == ""

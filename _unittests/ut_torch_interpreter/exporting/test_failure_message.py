@@ -1,0 +1,80 @@
+"""The error of a failed export names the dimension, the argument and the line of the user."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import Fct1, Fct2
+
+from torch_interpreter import ExportError, to_onnx
+
+X = torch.randn(3, 8)
+
+
+def message(model, args, shapes, **options) -> str:
+    with pytest.raises(ExportError) as raised:
+        to_onnx(model, args, dynamic_shapes=shapes, **options)
+    return str(raised.value)
+
+
+def place(function) -> str:
+    return f"{__file__}:{function.__code__.co_firstlineno}, in <"
+
+
+@pytest.mark.parametrize(
+    "dim, text",
+    [
+        ("n", "'n' (1 of x)"),
+        (torch.export.Dim("n"), "'n' (1 of x)"),
+        (torch.export.Dim.DYNAMIC, "1 of x"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("strategy", ["nostrict", "fallback"])
+def test_the_dimension_of_the_user(dim, text, strategy):
+    columns = lambda x: sum(x[:, i] for i in range(x.shape[1]))  # noqa: E731
+    found = message(Fct1(columns), (X,), ({0: "b", 1: dim},), export_options=strategy)
+    assert f"Dimension {text} became 8 at {place(columns)}" in found
+
+
+def test_nested_arguments():
+    class Model(torch.nn.Module):
+        def forward(self, x, parts):
+            return parts["a"][0] + torch.ones(3, 2)
+
+    shapes = {"parts": {"a": [{0: "rows"}]}}
+    found = message(Model(), (X, {"a": [torch.ones(3, 2)]}), shapes)
+    assert "Dimension 'rows' (0 of parts['a'][0]) became 3 at " in found
+
+
+def test_an_argument_that_is_static():
+    """The dimension of an argument is tied to one of another argument, which is static."""
+    found = message(Fct2(lambda x, y: torch.cat([x, y], 1)), (X, X), ({0: "b"}, None))
+    assert "Dimension 'b' (0 of x) became 3 at " in found
+    assert "\ny has no dynamic dimension and one of these sizes: give theirs in " in found
+    others = message(Fct2(lambda x, y: x + torch.ones(3, 8) + y), (X, X[0]), ({0: "b"}, None))
+    assert "has no dynamic dimension" not in others
+
+
+RAISED = {
+    "key of a dictionary": (lambda x: x * {8: 2.0}.get(x.shape[1], 1.0), "no key of a dictionary"),
+    "element of a set": (lambda x: x * (x.shape[1] in {8, 9}), "no element of a set"),
+    "array": (lambda x: x + torch.from_numpy(np.arange(x.shape[1])), "same function of torch"),
+    "no such method": (lambda x: x.no_such_method(), "has no attribute 'no_such_method'"),
+}
+
+
+@pytest.mark.parametrize(
+    "name, strategy",
+    [*((name, "nostrict") for name in sorted(RAISED)), ("no such method", "fallback")],
+)
+def test_the_line_that_raises(name, strategy):
+    function, text = RAISED[name]
+    found = message(Fct1(function), (X,), ({0: "b", 1: "n"},), export_options=strategy)
+    assert f"\nIt was raised at {place(function)}" in found and text in found
+
+
+def test_a_message_that_has_the_line():
+    found = message(Fct1(lambda x: x if x.sum() > 0 else -x), (X,), None)
+    assert "It was raised at" not in found and __file__ in found
