@@ -8,8 +8,8 @@ from onnx import NodeProto
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
-from ..axes import axes_of
-from ..constants import Ints
+from ..axes import axes_of, axis_of
+from ..constants import Ints, int_values
 from ..permutations import perm_of
 from ..shapes import proven_equal
 
@@ -38,15 +38,18 @@ def transposed(g: RewriteContext, name: str, perm: Ints) -> str | None:
 
 
 def repeated(g: RewriteContext, name: str) -> str | None:
-    """The heads that Unsqueeze(axis 2), Expand, Reshape repeat for consecutive queries; a Squeeze
-    stands for the Reshape if there is one head.
+    """The heads that Unsqueeze(axis 2), Expand, Reshape repeat for consecutive queries, or one
+    Gather; a Squeeze stands for the Reshape if there is one head.
 
     `(batch, heads, sequence, length)` becomes `(batch, heads * n, sequence, length)`, both numbers
     of heads are known. None for any other result.
 
-    :param g: the rewrite, which visits the three nodes
+    :param g: the rewrite, which visits these nodes
     :param name: the result
     """
+    gather = g.producer_or_none(name, "Gather")
+    if gather is not None:
+        return _gathered(g, gather)
     chain: list[NodeProto] = []
     for op_types in (("Reshape", "Squeeze"), ("Expand",), ("Unsqueeze",)):
         node = g.producer_or_none(chain[-1].input[0] if chain else name, *op_types)
@@ -70,6 +73,21 @@ def repeated(g: RewriteContext, name: str) -> str | None:
         return None
     g.look_at(*chain)
     return str(source)
+
+
+def _gathered(g: RewriteContext, node: NodeProto) -> str | None:
+    """The heads a Gather reads as many times, one after the other."""
+    shape, rows = g.shape_or_none(node.input[0]), int_values(g, node.input[1])
+    if not rows or shape is None or len(shape) != 4 or axis_of(g, node, 4) != 1:
+        return None
+    count = shape[1]
+    if not isinstance(count, int) or count < 1 or len(rows) % count:
+        return None
+    times = len(rows) // count
+    if rows != tuple(i // times for i in range(len(rows))):
+        return None
+    g.look_at(node)
+    return str(node.input[0])
 
 
 @dataclass(frozen=True, slots=True)

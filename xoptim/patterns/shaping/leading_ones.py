@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from onnx import NodeProto
 
+from xbuilder.dims import Shape
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 
@@ -32,12 +33,14 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
        a Squeeze, which is removed.
     3. Unsqueeze also adds other axes, which are kept. A Squeeze must then be removed, or a shorter
        Unsqueeze, which adds the last of these axes, must exist already.
+    4. A new axis after dimensions 1 only is a leading one: cos[1, s, d] to cos[1, 1, s, d].
 
     Nothing else reads the results with fewer dimensions. A term added to the operand of a Softmax
     keeps its dimensions: it is the mask of an attention, which operators read with four dimensions.
     """
     axes = g.known(moved_axes(g, node) or None, "the axes are not known")
-    count = next((i for i, axis in enumerate(axes) if i != axis), len(axes))
+    count = _leading(g.shape_or_none(node.output[0]), axes)
+    axes = (*range(count), *axes[count:])
     if not count:
         return g.no("no new axis is the first one")
     x, made = g.inputs(node)[0], None
@@ -51,6 +54,17 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
     lighter.follow()
     g.require(made is not None or lighter.gain, "no node goes away")
     return lighter.ends
+
+
+def _leading(shape: Shape | None, axes: Ints) -> int:
+    """Number of new axes before the first dimension that is not 1."""
+    found = 0
+    for axis in range(axes[-1] + 1):
+        if axis in axes:
+            found += 1
+        elif shape is None or shape[axis] != 1:
+            break
+    return found
 
 
 def _unsqueezed(g: RewriteContext, x: str, axes: Ints) -> str | None:

@@ -39,6 +39,9 @@ SHARED = """g (float[b, 4, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 6] v, bo
     (float[b, 4, s, 6] y) <int64[1] two = {2}, int64[5] spread = {1, 1, 2, 1, 1},
     int64[4] to8 = {0, 4, -1, 8}, int64[4] to6 = {0, 4, -1, 6}, int64[5] triple = {1, 1, 3, 1, 1}> { BODY }"""
 BOTH = REPEAT.format("k", 8) + REPEAT.format("v", 6)
+GATHERED = """rows = Constant<value_ints = [0, 0, 1, 1]>() turns = Constant<value_ints = [0, 1, 0, 1]>()
+    rk = Gather<axis = -3>(k, rows) rv = Gather<axis = 1>(v, rows)
+    y = Attention<scale = 0.25>(q, rk, rv, mask)"""
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     NAME: (model(), WRITTEN),
@@ -128,6 +131,15 @@ def test_shared_heads(sizes: dict[str, int]) -> None:
     feeds["mask"][0, :, 0] = False
     check_pattern(
         before, after, "AttentionSharedHeads", opset=23, feeds=[feeds], atol=1e-6, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_gathered_heads(sizes: dict[str, int]) -> None:
+    """A Gather repeats the heads, as ExpandReshapeGather writes it."""
+    before, after = SHARED.replace("BODY", GATHERED), MODELS["AttentionSharedHeads"][1]
+    check_pattern(
+        before, after, "AttentionSharedHeads", opset=23, sizes=sizes, atol=1e-6, rtol=1e-6
     )
 
 
@@ -226,6 +238,10 @@ REPEATED = {
             + "y = Attention(q, rk, rv, mask)")
         .replace("4, -1", "6, -1").replace("2, t, 8]", "3, t, 8]").replace("[b, 4,", "[b, 12,"),
         "do not have as many heads",
+    ),
+    "keys gathered in another order": (
+        SHARED.replace("BODY", GATHERED.replace("rows)", "turns)", 1)),
+        "a head is not repeated",
     ),
     "a cache": (
         SHARED.replace("BODY", BOTH + "y = Attention(q, rk, rv, , pk, pv)").replace(") =>", CACHE),

@@ -130,6 +130,18 @@ MODELS = {
             "float[c, 2, a] y",
             COPIES,
         ),
+        "after a dimension 1": pair(
+            "u = Unsqueeze(x, a1) y = Mul(z, u)",
+            "y = Mul(z, x)",
+            "float[1, s, d] x, float[b, h, s, d] z",
+            "float[b, h, s, d] y",
+        ),
+        "around a dimension 1": pair(
+            "u = Unsqueeze(x, a02) y = Mul(z, u)",
+            "y = Mul(z, x)",
+            "float[1, s] x, float[b, c, h, s] z",
+            "float[b, c, h, s] y",
+        ),
         "two uses": pair(
             "u = Unsqueeze(x, a01) y = Add(u, z) v = Neg(u) o = Mul(z, v)",
             "y = Add(x, z) v = Neg(x) o = Mul(z, v)",
@@ -144,6 +156,14 @@ REFUSED = {
     "LeadingUnsqueeze": {
         "the axis is the last one": (
             SEEN.replace("(x, a01)", "(x, last)"),
+            "no new axis is the first one",
+        ),
+        "a dimension before may not be 1": (
+            graph(
+                "u = Unsqueeze(x, a1) y = Mul(z, u)",
+                "float[k, s] x, float[k, k, s] z",
+                "float[k, k, s] y",
+            ),
             "no new axis is the first one",
         ),
         "the axes are an input": (
