@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-r
 export OMP_NUM_THREADS := 1
 
 .PHONY: help demo test test-fast test-no-torch test-oldest run-tests coverage lint format doc
-.PHONY: screenshots site bench bench-large models wheel changes clean
+.PHONY: linkcheck screenshots site bench bench-large models wheel changes clean
 
 help:
 	@echo "make demo    converts a torch model, optimizes it, compares the two models"
@@ -28,6 +28,7 @@ help:
 	@echo "make lint    style, format and types only"
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
+	@echo "make linkcheck  checks its links to other sites, which needs a network"
 	@echo "make screenshots  opens ten of its pages in chromium, writes _doc/_build/screenshots"
 	@echo "make site SITE=../site  adds the documentation of this version to the folder of the site"
 	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers, shapes"
@@ -120,6 +121,10 @@ format: $(VENV)/.light
 doc: $(VENV)/.doc
 	$(BIN)/python -m sphinx -W --keep-going -q -b html _doc _doc/_build/html
 	@echo "== the pages are in _doc/_build/html/index.html"
+
+# make doc has checked the links inside of the site; the scripts of the galleries do not run again
+linkcheck: doc
+	$(BIN)/python -m sphinx -W --keep-going -q -b linkcheck -d _doc/_build/html/.doctrees _doc _doc/_build/linkcheck
 
 screenshots: doc
 	$(BIN)/python _doc/extensions/screenshots.py _doc/_build/html

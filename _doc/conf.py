@@ -33,6 +33,7 @@ extensions = [
     "family_table",
     "flow_directive",
     "inventories",
+    "links",
     "pattern_table",
     "scripts",
     "source_links",
@@ -85,10 +86,17 @@ pygments_style = "default"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+# a default value may be a path on the machine of the build
+autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True, "show-inheritance": True}
 python_maximum_signature_line_length = 88
 # types are written for readers in docstrings: they are not all targets of links
 nitpicky = False
+
+# a line of a file on the forge is an anchor that its scripts make
+linkcheck_anchors_ignore = [r"^L\d+"]
+linkcheck_retries = 3
+linkcheck_timeout = 30
 
 sphinx_gallery_conf = {
     "examples_dirs": [f"auto_scripts/{name}" for name in ("tutorials", "gallery", "benchmarks")],

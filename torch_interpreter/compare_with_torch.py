@@ -30,15 +30,15 @@ def compare_with_torch(
 ) -> TorchComparison:
     """Runs a torch module and its ONNX model, and compares every result they have in common.
 
-    The module is exported again, and runs operator by operator. The model holds in memory with all
-    its results.
+    The module is exported again, and runs operator by operator. The memory must be able to hold the
+    model and all its results.
 
     :param mod: the module or the program the model was made from
     :param onx: the model :func:`to_onnx` made, optimized or not, or its file
     :param args: positional arguments, or a dictionary of named ones
     :param kwargs: named arguments
     :param dynamic_shapes: those given to :func:`to_onnx`
-    :param export_options: idem
+    :param export_options: those given to ``to_onnx()``
     :param tolerance: the relative tolerance
     :param folder: writes there a model, its inputs and a script that run the first difference alone
     :return: the comparison; ``first`` is the first difference, with its module, its operator, its

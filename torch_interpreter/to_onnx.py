@@ -206,7 +206,7 @@ def export_for_comparison(
     :param args: positional arguments
     :param kwargs: named arguments
     :param dynamic_shapes: as for :func:`to_onnx`
-    :param export_options: idem
+    :param export_options: as for :func:`to_onnx`
     """
     register_caches(args, kwargs, mod)
     with _EXPORTS:

@@ -97,7 +97,7 @@ plt.tight_layout()
 # mypyc refuses modules with inheritance from builtin types, deleted attributes or a second base class. No build of the
 # modules that store, match and apply was finished, so its speed is not measured. The table has the share of the time
 # that an optimization spends in the modules that mypyc did not refuse, with the builtin functions they call, and the
-# speed it would give. A compiled build would be kept from a speed of 1.5, and none is.
+# speed it would give. We would keep a compiled build if it were 1.5 times as fast, and none is.
 #
 # Cython compiles modules as they are. With the most used ones compiled (the store, facts, records, matching, inference),
 # an optimization takes more time than in Python 3.11, which specializes its own code.

@@ -13,6 +13,7 @@ from docutils.parsers.rst import directives
 from drawings import draw, standalone
 from onnx import ModelProto
 from onnx.parser import ParseError, parse_model
+from scripts import COPIES
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx_gallery.scrapers import figure_rst
@@ -68,9 +69,11 @@ def scrape_drawings(block: Any, block_vars: dict[str, Any], gallery_conf: dict[s
     """
     models = block_vars["example_globals"].pop("drawn", {})
     paths = []
+    folder = f"{Path(gallery_conf['src_dir']) / COPIES}/"  # in the lines of code of the nodes
     for title, model in models.items():
         paths.append(next(block_vars["image_path_iterator"]).replace(".png", ".svg"))
-        Path(paths[-1]).write_text(standalone(model, title), encoding="utf-8")
+        drawing = standalone(model, title).replace(folder, "")
+        Path(paths[-1]).write_text(drawing, encoding="utf-8")
     return figure_rst(paths, gallery_conf["src_dir"])
 
 

@@ -93,6 +93,21 @@ def test_workflows(path: Path) -> None:
         assert "uses" not in step or re.search(r"@(v\d+|release/v\d+)$", step["uses"])
 
 
+def test_links_to_other_sites_are_checked_every_week() -> None:
+    """And only then: another site may not stop a change."""
+    job = load(GITHUB / "workflows" / "tests.yml")["jobs"]["links"]
+    assert job["if"] == "github.event_name == 'schedule'"
+    assert any("make linkcheck " in step.get("run", "") for step in job["steps"])
+
+
+def test_the_site_is_pushed_from_the_checkout() -> None:
+    """Its worktrees may have no credentials, and a second run has nothing to commit."""
+    steps_of = load(GITHUB / "workflows" / "publish.yml")["jobs"]["documentation"]["steps"]
+    last = steps_of[-1]["run"]
+    assert "cd " not in last and last.splitlines()[-1] == "git push origin gh-pages"
+    assert "diff --cached --quiet ||" in last
+
+
 def test_publishing_needs_no_secret() -> None:
     path = GITHUB / "workflows" / "publish.yml"
     jobs = load(path)["jobs"]

@@ -270,6 +270,26 @@ def test_source_links() -> None:
     assert list(modules) == ["pack.module"]
 
 
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    """Files and anchors of the site, escaped or not; other sites are not asked for."""
+    links = extension("links")
+    pages = {
+        "index.html": '<a href="sub/">x</a><a href="sub/page.html#a.b%28c%29">x</a><img src="no.png">',
+        "sub/index.html": '<a href="#">x</a><a href="#here">x</a><a href="../index.html#gone">x</a>',
+        "sub/page.html": '<p id="a.b(c)"><a href="https://site/no.html">x</a><a href="no.html">x</a>',
+    }
+    (tmp_path / "sub").mkdir()
+    for name, text in pages.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    broken = [
+        ("index.html", "no.png"),
+        ("sub/index.html", "#here"),
+        ("sub/index.html", "../index.html#gone"),
+        ("sub/page.html", "no.html"),
+    ]
+    assert list(links.broken_links(tmp_path)) == broken
+
+
 def test_versions_are_published(tmp_path: Path) -> None:
     """Each in its folder; the latest one is at the root as well, whatever the order."""
     publish = extension("publish")

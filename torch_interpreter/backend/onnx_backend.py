@@ -130,7 +130,7 @@ class OnnxBackend:
         return CompiledFxGraph(onx, names, outputs)
 
     def next_number(self) -> int:
-        """The number of the next graph: torch may give a graph up before it is compiled."""
+        """The number of the next graph. torch may drop a graph before it is compiled."""
         self._graphs += 1
         return self._graphs - 1
 

@@ -48,9 +48,9 @@ class ExportOptions:
         :func:`torch_interpreter.add_weights`
     :param node_sources: writes the modules, the operator and the lines of code each node comes from
         in its metadata, with the keys of ``torch.onnx``, and its module in its name
-    :param tracing_module_leaves: with *tracing*, classes of modules which are called as they are,
-        in addition to those of ``torch.nn``, or a dictionary of functions of the module and its
-        name which tell if it is
+    :param tracing_module_leaves: with *tracing*, classes of modules that are called as they are,
+        in addition to those of ``torch.nn``; or a dictionary, from classes to functions of the
+        module and its name that return whether to do so
     :raises OptionError: an option has a value that is not supported
 
     ::
@@ -171,8 +171,8 @@ class ExportOptions:
 
     @property
     def saved(self) -> tuple[str | Path | None, int | None]:
-        """The prefix of the files where the exported program is saved, the size of the weights
-        above which they are not, None for any size."""
+        """The prefix of the files where the exported program is saved, and the largest size of
+        the weights that are saved, None for any size."""
         if isinstance(self.save_ep, tuple) and len(self.save_ep) == 2:
             return self.save_ep
         return self.save_ep, None
@@ -180,7 +180,7 @@ class ExportOptions:
     def candidates(self) -> list[ExportOptions]:
         """The options to try in order, only one unless *fallback* is set.
 
-        Decompositions that are asked for are those of all of them.
+        All of them use the decompositions that were asked for.
         """
         if not self.fallback:
             return [self]

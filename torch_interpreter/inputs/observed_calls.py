@@ -63,8 +63,8 @@ class ObservedCalls:
         self.calls.append(ObservedCall(copied, named))
 
     def alike(self) -> list[ObservedCall]:
-        """The largest set of calls that one model can replace: the same arguments, Python values,
-        types and ranks; the last one of two sets as large.
+        """The largest set of calls that one model can replace: they have the same arguments,
+        Python values, types and ranks. If two sets are equally large, the last one.
 
         :raises OptionError: the module was not called
         """
@@ -106,7 +106,7 @@ class ObservedCalls:
 
 @contextlib.contextmanager
 def observe_calls(mod: torch.nn.Module) -> Iterator[ObservedCalls]:
-    """Keeps the arguments of the calls of a module, those a method such as ``generate`` makes too.
+    """Records the arguments of the calls of a module, including those that ``generate`` makes.
 
     Two calls with different sizes, of the batch for example, make this dimension dynamic.
 

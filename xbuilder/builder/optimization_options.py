@@ -34,10 +34,10 @@ class OptimizationOptions(PassOptions):
         `xoptim.trust.windows.validation.Validation`; checks every invariant of the graph after each
         iteration, and each call of a pattern: slow, for those who write patterns
     :param dump_applied_patterns: folder where every applied match is written as a small model
-    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on; what is
-        faster depends on the CPU, this one unless the option names another: `"CPU:intel-v4"` has
-        AVX-512, `"CPU:intel-v3"` has not, so have `"CPU:amd-v4"` and `"CPU:amd-v3"`; there is also
-        `"CPU:aarch64"`
+    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on. The
+        rewrites that are faster depend on the CPU, that of this machine unless the option names
+        another one: `"CPU:intel-v4"` and `"CPU:amd-v4"` have AVX-512, `"CPU:intel-v3"` and
+        `"CPU:amd-v3"` do not, and `"CPU:aarch64"` is an ARM processor
     :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
     :param passes: names of the passes, in order, an unknown one is refused
     :param trust_shapes: the shapes a file declares for computed results are right even where the

@@ -162,7 +162,7 @@ def ceildiv(a: Dim, b: Dim) -> Dim:
 
 
 def mod(a: Dim, b: Dim) -> Dim:
-    """Returns the remainder, of the sign of the divisor, ``mod("4*a+3", 2)`` is 1.
+    """Returns the remainder, which has the sign of the divisor: ``mod("4*a+3", 2)`` is 1.
 
     Raises :class:`DimensionError` if the divisor is 0.
     """
@@ -188,7 +188,7 @@ def dim_min(a: Dim, b: Dim) -> Dim:
 def exact_div(a: Dim, b: Dim) -> Dim | None:
     """Returns ``q`` such that ``q * b`` is ``a`` whatever the sizes, None if there is none.
 
-    The caller knows that ``b`` is not null, or accepts the answer for the other sizes only. A
+    The caller knows that ``b`` is not 0, or accepts the answer for the other sizes only. A
     Reshape to ``(b, -1)`` of ``a * b`` elements has ``exact_div("a*b", "b")``, which is ``"a"``.
     """
     return _exact_div(a, b)
@@ -224,7 +224,7 @@ def evaluate(expr: Dim, sizes: Mapping[str, int]) -> int:
 
     :param expr: an integer or an expression
     :param sizes: the size of every symbol of the expression
-    :raises DimensionError: a size misses, a divisor is null, sizes cannot be broadcast
+    :raises DimensionError: a size is missing, a divisor is 0, sizes cannot be broadcast
 
     Example::
 
@@ -241,7 +241,7 @@ def substitute(expr: Dim, mapping: Mapping[str, Dim]) -> Dim:
     """Replaces symbols by dimensions, all at once: ``substitute("a+b", {"a": "b", "b": 1})`` is
     ``"b+1"``. Symbols are >= 0, so are the dimensions they are replaced by.
 
-    Raises :class:`DimensionError` if a divisor becomes null or a broadcast impossible.
+    Raises :class:`DimensionError` if a divisor becomes 0 or a broadcast impossible.
     """
     source = form(expr)
     if source.symbols.isdisjoint(mapping):

@@ -243,8 +243,8 @@ class Poly:
         return Poly.build(quotient)
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """Computes the value. Raises :class:`DimensionError` if a size misses, if a divisor is null
-        or if a broadcast is impossible."""
+        """Computes the value. Raises :class:`DimensionError` if a size is missing, a divisor is 0
+        or a broadcast is impossible."""
         total = 0
         for mono, coef in self.terms:
             for atom in mono:

@@ -68,10 +68,10 @@ def _cases(dims: tuple[Dim, ...]) -> tuple[tuple[bool, ...], ...] | None:
 
 
 def zero_cases(dims: Sequence[Dim]) -> tuple[tuple[bool, ...], ...] | None:
-    """Lists the ways some dimensions may be null.
+    """Lists the ways some dimensions may be 0.
 
     :param dims: dimensions
-    :returns: distinct tuples of booleans, one for each dimension, True if it is null; whatever the
+    :returns: distinct tuples of booleans, one for each dimension, True if it is 0; whatever the
         sizes are, one of them is true (some may be impossible). None if there are too many.
 
     Example::

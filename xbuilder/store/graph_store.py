@@ -108,7 +108,7 @@ class GraphStore:
         return sorted((r for key in keys for r in self.bucket(*key)), key=by_order)
 
     def is_used(self, name: str) -> bool:
-        """Whether a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
+        """Whether a node or a subgraph reads a result, or it is an output. Cost: O(1)."""
         return name in self.consumers or name in self.outputs
 
     def is_used_more_than_once(self, name: str) -> bool:

@@ -238,7 +238,7 @@ class PatternOptimization(Member):
         return None
 
     def attempt(self, g: GraphQueries, node: NodeProto) -> Attempt:
-        """Tries to match one root, and tells how far it went.
+        """Tries to match one root, and says how far it went.
 
         :param g: the optimizer
         :param node: a node whose operator is one of the roots

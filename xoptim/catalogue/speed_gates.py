@@ -91,7 +91,7 @@ def find_speed_gate(pattern: str, processor: str, target: str) -> SpeedGate | No
     """The measure that applies to a model, see :func:`closest_gate`.
 
     :param pattern: as in :class:`SpeedGate`
-    :param processor: idem
+    :param processor: as in :class:`SpeedGate`
     :param target: processors the model is meant for, the value of option `processor`
     :return: None if nothing was measured
     """
@@ -107,7 +107,7 @@ def closest_gate(
 
     :param gates: the measures
     :param pattern: as in :class:`SpeedGate`
-    :param processor: idem
+    :param processor: as in :class:`SpeedGate`
     :param version: the onnxruntime that runs the model
     :param features: vendor and instructions of the processor that runs it
     """

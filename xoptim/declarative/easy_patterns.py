@@ -125,6 +125,7 @@ class EasyPatternOptimization(SearchedPattern):
 
     #: the operator of the node producing the first result
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[0]))
+    #: the operators one of which must give the first input of a root, any if it is empty
     after: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[1]))
     candidate_roots: ClassVar[Any] = property(lambda self: self._where()[2])
 

@@ -38,7 +38,7 @@ class Engine(SeedQueries):
         raise NotImplementedError
 
     def fail(self, rewrite: Member, message: str, cause: Exception | None = None) -> None:
-        """Reports a failing rewrite: raises, or goes on without it.
+        """Reports a rewrite that fails: raises an error, or continues without it.
 
         :param rewrite: the rewrite
         :param message: message of the error

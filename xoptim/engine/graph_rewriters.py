@@ -102,7 +102,7 @@ class EditableGraph(RewriteContext):
         return sorted(Worklist(self.store).neighbourhood(self.events), key=order_of)
 
     def attach_feature(self, feature: Feature) -> None:
-        """Attaches a feature to the graph, until somebody detaches it; once, if it is asked again.
+        """Attaches a feature to the graph until it is detached. A second call changes nothing.
 
         :param feature: the feature
         """

@@ -43,8 +43,8 @@ def kernel_findings(
 
     :param table: the kernels of the target
     :param graph: the graph of the node
-    :param record: the node
-    :param node: idem
+    :param record: its record
+    :param node: the node
     :param engine_of: the optimizer of the graph
     """
     op_type, domain = record.op_type, record.domain

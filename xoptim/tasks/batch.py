@@ -46,7 +46,7 @@ def batch(
     on_done: OnDone | None = None,
     **options: Any,
 ) -> BatchReport:
-    """Optimizes many models: a failure, or the death of a process, is a row of the report.
+    """Optimizes many models. A failure, or a process that dies, is a row of the report.
 
     What is up to date is left: model, options, versions of the tools and output are the same.
 

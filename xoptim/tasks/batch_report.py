@@ -84,7 +84,7 @@ class BatchReport:
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """The columns and the rows of the table, columns that say nothing apart."""
+        """The columns and the rows of the table, without the columns that say nothing."""
         columns = ["model", "state", "nodes", "change", "weights", "s", "max rel", "ratio", "error"]
         rows = [_cells(row) for row in self.rows]
         kept = [i for i in range(len(columns)) if i < 2 or any(row[i] for row in rows)]

@@ -88,7 +88,7 @@ def near_misses(
 ) -> list[NearMiss]:
     """Tries every pattern near a node, ranks those that decline by how far they went.
 
-    A pattern counts when its analysis visited the node. Without a node nor an operator, all the
+    A pattern counts when its analysis visited the node. Without a node and an operator, all the
     nodes are tried, and the patterns that stopped at the first node are left out: what is left are
     the fusions the model nearly has.
 

@@ -74,7 +74,7 @@ class OptimizedModel:
     :param validation: the certificates of the rewrites, None if they were not asked for
     :param latency: the time both models take, None if it was not asked for
     :param profile: where the time went, None if it was not asked for
-    :param other_matches: number of matches of another set of patterns, that was asked for
+    :param other_matches: number of matches of the other set of patterns, if it was asked for
     :param trials: what was measured to choose the patterns, the kept one last
     :param files: the files written, rows with `path`, `bytes`
     :param traces: what the page of the report shows of the optimization

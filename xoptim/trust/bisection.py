@@ -231,10 +231,10 @@ def bisect_rewrites(
 
     :param model: a model or its path
     :param patterns: a selection of patterns
-    :param inputs: see :func:`xoptim.trust.verification.verify_models`
-    :param sizes: idem
-    :param rtol: idem
-    :param seed: idem
+    :param inputs: see :func:`xoptim.trust.verification.verify_models`, as for the next ones
+    :param sizes: sizes of the dimensions that the model leaves open
+    :param rtol: relative tolerance
+    :param seed: seed of the random inputs
     :param folder: where the rewrite is written as small models, before and after; it is created
     :param isolated: see :func:`xoptim.trust.verification.verify_models`
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`

@@ -25,7 +25,7 @@ Run = Callable[[], object]
 class Latency:
     """The time of two models run in turns.
 
-    :param before: seconds of the processor for one run of the first one, its best block
+    :param before: CPU time of one run of the first model in its best block, in seconds
     :param ratio: time of the second one over the time of the first one, its median over the blocks
     :param low: the quarter of the blocks below this ratio
     :param high: the quarter of the blocks above this ratio
@@ -42,7 +42,7 @@ def fast_session(
 ) -> Any:
     """A session of onnxruntime with its own optimizations.
 
-    Idle threads do not spin, so the time of the processor is the time of the computation.
+    Idle threads do not spin, so the CPU time is the time of the computation.
 
     :param source: a model or the path of its file
     :param threads: number of threads

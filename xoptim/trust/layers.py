@@ -45,7 +45,7 @@ class LayerDifference(OutputDifference):
     :param after: operator in the second model
     :param nodes: names of the two nodes
     :param rewrites: rewrites that wrote the second node, if the model records them
-    :param sources: results of the first model it replaces, idem
+    :param sources: results of the first model it replaces, if the model records them
 
     Example::
 
@@ -145,7 +145,7 @@ def compare_layers(
     :param allowed_roots: folders the weights may be in, beside the one of the model
     :param atol: absolute tolerance
     :return: the comparison, ``report.first`` is the first difference
-    :raises VerificationError: a node of one model does not run, or the models have not the same
+    :raises VerificationError: a node of one model does not run, or the models do not have the same
         inputs, or no result in common
 
     .. code-block:: python

@@ -40,7 +40,7 @@ class Measure:
     :param model: name of the file, its path if others have the same name
     :param rewrites: how many times it applies
     :param threads: number of threads of onnxruntime
-    :param microseconds: time of the processor for one run without it
+    :param microseconds: CPU time of one run without it
     :param ratio: time with it over time without, NaN if the results are wrong
     :param reason: reason why it was not measured, empty otherwise
     """
@@ -67,7 +67,7 @@ class Tuning:
     :param base: selection that optimizes the models, with each pattern and without it
     :param threads: numbers of threads
     :param blocks: see :func:`xoptim.trust.latency.compare_runs`
-    :param seconds: idem
+    :param seconds: see :func:`xoptim.trust.latency.compare_runs`
     :param sizes: sizes for the dimensions the models leave open
     :param rtol: relative tolerance between results
     :param seed: seed of the random inputs

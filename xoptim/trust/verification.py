@@ -151,7 +151,7 @@ class Reference:
     :param opener: opens the sessions
     :param model: the model
     :param inputs: see :func:`verify_models`
-    :param sizes: idem
+    :param sizes: see :func:`verify_models`
     :param criterion: the accepted difference
     :param seed: seed of the random inputs
     :raises VerificationError: the model cannot run
