@@ -79,9 +79,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
 #: modules that import others by name -> the modules they reach
 HOOKS = {
     "xbuilder.passes.patterns": "the engine",
-    "xoptim.catalogue.registry": "the families of patterns, which xoptim/__init__.py names",
+    "xoptim.catalogue.registry": "the families of patterns, which it names",
     "xoptim.tasks.sources": "the converter of torch modules",
     "xoptim.cli.main": "the subcommands, when one is asked for",
+    "xbuilder.support.lazy_names": "the public names of a package, when one is asked for",
     "xbuilder.support.walking": "the modules of the package that asks",
 }
 #: package -> packages of the project it may import

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from xbuilder.options import OrderAlgorithm
-
-from . import repeated_optim, unfused
-from .authoring.context import RewriteContext
-from .authoring.patterns import MatchResult, PatternOptimization
-from .authoring.rewrite import Rewrite
-from .catalogue.registry import add_families, register_pattern
-from .catalogue.rewrite_function import rewrite
-from .catalogue.selection import get_pattern, get_pattern_list
-from .declarative.easy_patterns import EasyPatternOptimization
-from .declarative.onnx_patterns import (
-    OnnxEasyPatternOptimization,
-    make_pattern_from_onnx,
-    remove_constants_for_initializers,
-)
-from .declarative.pattern_code import to_graph_pattern_matching
-from .declarative.rules import rule
-from .engine.optimizer import GraphBuilderPatternOptimization
+from xbuilder.support.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from xbuilder.options import OrderAlgorithm
+
+    from . import repeated_optim, unfused
+    from .authoring.context import RewriteContext
+    from .authoring.patterns import MatchResult, PatternOptimization
+    from .authoring.rewrite import Rewrite
+    from .catalogue.registry import register_pattern
+    from .catalogue.rewrite_function import rewrite
+    from .catalogue.selection import get_pattern, get_pattern_list
+    from .declarative.easy_patterns import EasyPatternOptimization
+    from .declarative.onnx_patterns import (
+        OnnxEasyPatternOptimization,
+        make_pattern_from_onnx,
+        remove_constants_for_initializers,
+    )
+    from .declarative.pattern_code import to_graph_pattern_matching
+    from .declarative.rules import rule
+    from .engine.optimizer import GraphBuilderPatternOptimization
     from .tasks.calls import (
         batch,
         bisect,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
         summary,
         verify,
     )
-
-add_families(*(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda")))
 
 __all__ = [
     "EasyPatternOptimization",
@@ -76,11 +75,42 @@ __all__ = [
     "verify",
 ]
 
+HOMES = {
+    ".": ("repeated_optim", "unfused"),
+    "xbuilder.options": ("OrderAlgorithm",),
+    ".authoring.context": ("RewriteContext",),
+    ".authoring.patterns": ("MatchResult", "PatternOptimization"),
+    ".authoring.rewrite": ("Rewrite",),
+    ".catalogue.registry": ("register_pattern",),
+    ".catalogue.rewrite_function": ("rewrite",),
+    ".catalogue.selection": ("get_pattern", "get_pattern_list"),
+    ".declarative.easy_patterns": ("EasyPatternOptimization",),
+    ".declarative.onnx_patterns": (
+        "OnnxEasyPatternOptimization",
+        "make_pattern_from_onnx",
+        "remove_constants_for_initializers",
+    ),
+    ".declarative.pattern_code": ("to_graph_pattern_matching",),
+    ".declarative.rules": ("rule",),
+    ".engine.optimizer": ("GraphBuilderPatternOptimization",),
+    ".tasks.calls": (
+        "batch",
+        "bisect",
+        "check",
+        "compare",
+        "convert",
+        "diff",
+        "explain",
+        "extract",
+        "measure",
+        "near_misses",
+        "optimize",
+        "summary",
+        "verify",
+    ),
+}
+__getattr__ = lazy_names(__name__, HOMES)
 
-def __getattr__(name: str) -> Any:
-    """The functions of :mod:`xoptim.tasks.calls`, imported when they are first asked for."""
-    if name in __all__:
-        from .tasks import calls
 
-        return getattr(calls, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

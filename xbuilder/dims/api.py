@@ -5,7 +5,6 @@ Every function is cached from text to text, because shape inference repeats the 
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
@@ -39,6 +38,8 @@ def bounded(text: str) -> str:
     """Returns a text used as an opaque symbol, replaced by a stable short name if it is long."""
     if len(text) <= MAX_TEXT:
         return text
+    import hashlib  # loads a library that few models need
+
     return "expr_" + hashlib.sha1(text.encode("utf-8", "backslashreplace")).hexdigest()[:20]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -81,7 +80,7 @@ class ModelContainer:
         self._identities: dict[str, tuple[int, int, int, int]] = {}
         self._kept_files: set[str] = set()
         # unpredictable: a file cannot claim the content of another tensor
-        self._prefix = f"{IN_MEMORY_PREFIX}xbuilder/{secrets.token_hex(8)}/"
+        self._prefix = f"{IN_MEMORY_PREFIX}xbuilder/{os.urandom(8).hex()}/"
         missing = set(sources or ())
         for tensor in proto.graph.initializer:
             if sources and tensor.name in sources:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -141,6 +140,8 @@ def _digest(graph: Graph, name: str) -> Any:
     value = graph.constants.initializers[name]
     if is_external(value) or isinstance(value, BlockTensor):
         return _sample(graph, name)
+    import hashlib  # loads a library that few models need
+
     return hashlib.blake2b(_raw(graph, name)).digest()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 #: characters of a cell
 _MOST = 200
@@ -19,6 +18,8 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     >>> html_table("sizes", ["name", "bytes"], [("a<b", 3)])
     '<p><b>sizes</b></p><table><tr><th>name</th><th>bytes</th></tr><tr><td>a&lt;b</td><td>3</td></tr></table>'
     """
+    from html import escape  # few processes have a notebook
+
     lines = [f"<p><b>{escape(title)}</b></p><table><tr>"]
     lines += [f"<th>{escape(name)}</th>" for name in columns]
     lines.append("</tr>")

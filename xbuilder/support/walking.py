@@ -6,7 +6,10 @@ import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
 
+from .gc_pause import without_gc
 
+
+@without_gc
 def import_all(package: str, path: Iterable[str]) -> None:
     """Imports the modules of a package and of its folders, in alphabetical order.
 

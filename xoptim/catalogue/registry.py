@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from xbuilder.errors import OptionError
 from xbuilder.support.argument_types import check_type
+from xbuilder.support.gc_pause import without_gc
 from xbuilder.support.walking import import_all
 
 from ..authoring.levels import priority_of
@@ -24,8 +25,8 @@ from .phases import PHASES, phase_of
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)
 
-#: packages of patterns, one module per family; packages above this one add them
-_PACKAGES: list[str] = []
+#: packages of patterns, one module per family, imported on first use
+_PACKAGES = tuple(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda"))
 #: sets that exist even when a selection finds nothing in them
 SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
 _PRECISIONS = ("exact", "rounding", "approximate")
@@ -141,18 +142,6 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
     return pattern
 
 
-def add_families(*packages: str) -> None:
-    """Adds packages whose modules register patterns. They are imported on first use.
-
-    :param packages: their order does not matter
-
-    ::
-
-        add_families("my_package.rewrites")
-    """
-    _PACKAGES.extend(packages)
-
-
 def is_shipped(pattern: PatternOptimization) -> bool:
     """Whether a pattern is one of this project. Their tests already check every call, with
     ``verifies=True``."""
@@ -160,6 +149,7 @@ def is_shipped(pattern: PatternOptimization) -> bool:
 
 
 @lru_cache(maxsize=1)
+@without_gc
 def load_patterns() -> None:
     """Imports every family, then the patterns of other distributions, once. Patterns are in the
     order of :func:`.run_order`, not in the one of the imports."""

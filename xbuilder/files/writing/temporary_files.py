@@ -10,7 +10,6 @@ import contextlib
 import mmap
 import os
 import re
-import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -48,7 +47,7 @@ def _short(name: str) -> str:
 def temporary_name(name: str) -> str:
     """A new name for the temporary file that becomes *name*. Nobody can guess it to prepare a link
     there."""
-    return f".{_short(name)}.{secrets.token_hex(8)}.tmp"
+    return f".{_short(name)}.{os.urandom(8).hex()}.tmp"
 
 
 def _written_name(name: str) -> str:

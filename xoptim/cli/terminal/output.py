@@ -10,23 +10,22 @@ import re
 import shlex
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
 from xbuilder.errors import OptionError, XoptimError
-from xbuilder.files.model_files import FileTransaction, write_all
 
-from ...reports.tables import NO_TERMINAL, print_table
 from .copied import Copied
 from .paths import OutputFile, target_of
 from .progress import QUIET
 from .settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -89,10 +88,7 @@ class ErrorGroup(click.Group):
             self._tell(ctx, placed.format_message(), e, out)
             raise placed from e.__cause__
         except Exception as e:
-            if ctx.meta.get(_TRACEBACK):
-                traceback.print_exception(e)
-            elif _LOG in ctx.meta:
-                traceback.print_exception(e, file=ctx.meta[_LOG])
+            _print_traceback(ctx, e)
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             message = with_options(message_of(e), command)
             self._tell(ctx, message, e, out)
@@ -108,6 +104,15 @@ class ErrorGroup(click.Group):
             if ctx.meta.get(_JSON):
                 row = {"ok": False, "error": message, "kind": type(error).__name__}
                 print_json(row, out)
+
+
+def _print_traceback(ctx: click.Context, error: Exception) -> None:
+    import traceback
+
+    if ctx.meta.get(_TRACEBACK):
+        traceback.print_exception(error)
+    elif _LOG in ctx.meta:
+        traceback.print_exception(error, file=ctx.meta[_LOG])
 
 
 def _with_place(ctx: click.Context, error: click.ClickException) -> click.ClickException:
@@ -266,6 +271,11 @@ def console(width: int | None = None) -> Console:
     :param width: number of columns when it is not a terminal, None for those of the terminal the
         command was typed in, 120 without one
     """
+    # a command that prints json or one line does without
+    from rich.console import Console
+
+    from ...reports.tables import NO_TERMINAL
+
     if width is None and not _has_terminal():
         width = NO_TERMINAL
     out = Console(highlight=False)
@@ -315,6 +325,8 @@ def print_list(
     :param rows: values, one sequence by row
     :param one_line: a row takes one line on a terminal too, its last column is cut
     """
+    from ...reports.tables import print_table
+
     print_table(console(width=WIDE), title, columns, rows, len(columns), one_line)
 
 
@@ -338,6 +350,8 @@ def staged_text(path: Path | None, text: str) -> Iterator[None]:
     if path is None:
         yield
         return
+    from xbuilder.files.model_files import FileTransaction, write_all
+
     target = target_of(path)
     content = text.encode("utf-8")
     with FileTransaction(target.parent, target.name, len(content)) as files:

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from xbuilder.errors import OptionError
-from xbuilder.files.model_formats import check_writable_format
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -111,6 +110,8 @@ class OutputFile(click.Path):
         if self.extensions and path.suffix.lower() not in self.extensions:
             return f"{text!r}: expected one of the extensions {', '.join(self.extensions)}"
         if self.model:
+            from xbuilder.files.model_formats import check_writable_format
+
             try:
                 check_writable_format(path)
             except OptionError as e:

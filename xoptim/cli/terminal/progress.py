@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
-from ...tasks.steps import OnStep
+if TYPE_CHECKING:
+    from ...tasks.steps import OnStep
 
 #: seconds before the bar appears
 _DELAY = 1.0
@@ -33,13 +34,17 @@ def progress() -> Iterator[OnStep]:
     Nothing is shown through a pipe, nor with ``-q``.
     """
     context = click.get_current_context(silent=True)
-    out = Console(file=sys.stderr)
-    if not out.is_terminal or (context is not None and context.meta.get(QUIET)):
+    if (context is not None and context.meta.get(QUIET)) or not sys.stderr.isatty():
         yield silent
         return
     # importing it takes a tenth of the time of a command that shows no bar
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    out = Console(file=sys.stderr)
+    if not out.is_terminal:  # one that shows no control codes
+        yield silent
+        return
     columns = [BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
     bar = Progress(
         *columns, console=out, transient=True, redirect_stdout=sys.stdout.isatty()

@@ -1,0 +1,63 @@
+"""Tests of xbuilder.support.lazy_names: the public names of the packages, imported on use."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import xbuilder
+import xoptim
+from xbuilder.support.lazy_names import lazy_names
+
+PACKAGES = (xbuilder, xoptim)
+
+
+def seen_by_type_checkers(package) -> dict[str, str]:
+    """The names a package imports under ``if TYPE_CHECKING:``, with their modules."""
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    found = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            found[alias.name] = "." * node.level + (node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
+def test_the_names_are_those_type_checkers_see(package):
+    homes = {name: home for home, names in package.HOMES.items() for name in names}
+    assert homes == seen_by_type_checkers(package)
+    assert sorted(homes) == package.__all__
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
+def test_every_name_is_there(package):
+    for name in package.__all__:
+        assert getattr(package, name) is getattr(package, name)
+        assert name in dir(package)
+    with pytest.raises(AttributeError, match=rf"'{package.__name__}' has no attribute 'nothing'"):
+        _ = package.nothing
+    with pytest.raises(ImportError, match="nothing"):
+        exec(f"from {package.__name__} import nothing")
+
+
+def test_a_name_is_imported_once():
+    get = lazy_names("xbuilder", {".support.rows": ("complete_rows",), ".": ("options",)})
+    assert get("complete_rows") is xbuilder.complete_rows
+    assert get("options") is sys.modules["xbuilder.options"]
+    del xbuilder.complete_rows
+
+
+def test_importing_the_packages_imports_no_module_of_theirs():
+    code = (
+        "import sys, xbuilder, xoptim; "
+        "print(sorted(m for m in sys.modules if m.startswith(('xbuilder', 'xoptim', 'onnx', 'numpy'))))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    few = ["xbuilder", "xbuilder.support", "xbuilder.support.lazy_names", "xoptim"]
+    assert ast.literal_eval(out.stdout) == few
