@@ -10,7 +10,7 @@ from xbuilder.dims import Dim, Shape
 from ...analysis.axes import moved_axes
 from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.shapes import proven_equal
-from ...authoring import NewNode, RewriteContext
+from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 #: most indices written in the model
@@ -18,7 +18,7 @@ _INDICES = 1024
 
 
 @rewrite("default", "uncanonicalize", root="Reshape", after="Expand", sole_use=True, min_opset=13)
-def expand_reshape_gather(g: RewriteContext, node: NodeProto) -> NewNode:
+def expand_reshape_gather(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Reshape(Expand(Unsqueeze(x))) -> Gather(x, [0, 0, 1, 1, ...]), rows are copied once.
 
     1. The new dimension follows the one the Reshape merges it with: each row is repeated, `[0, 0,
