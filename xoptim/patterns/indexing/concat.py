@@ -145,7 +145,7 @@ def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     "default",
     root="Where",
     reads="Concat",
-    before="ShapeBasedSameContent",
+    priority="first",
     min_opset=9,
     sole_use=True,
 )
