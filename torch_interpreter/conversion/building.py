@@ -16,7 +16,7 @@ from xbuilder.support.user_warnings import warn_user
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import canonical_name
 from ..exporting.torch_program import TorchProgram
-from ..inputs.dimension_conditions import assumptions, least_sizes
+from ..inputs.dimension_conditions import assumptions, least_sizes, sizes_beside_a_hole
 from ..inputs.dynamic_shapes import DimensionNamer, dynamic_dimensions
 from ..inputs.inputs import name_inputs
 from ..inputs.leaf_names import default_output_names, name_cache_inputs
@@ -152,6 +152,9 @@ def _note_least_sizes(builder: GraphBuilder, program: TorchProgram, namer: Dimen
     for symbol, least in least_sizes(named, program.specs, program.ranges).items():
         if symbol in namer.names:
             builder.facts.constraints.add_at_least(namer.names[symbol], least)
+    for dim in map(namer.dim, sizes_beside_a_hole(program.module.graph)):
+        if isinstance(dim, str):
+            builder.facts.constraints.add_at_least(dim, 1)
 
 
 def _weight(

@@ -33,6 +33,16 @@ from .dynamic_shapes import (
 )
 
 _ASSERTION = "aten._assert_scalar.default"
+#: what an exported program calls where the model changes a shape, with the new shape
+_VIEWS = frozenset(
+    {
+        torch.ops.aten.view.default,
+        torch.ops.aten.reshape.default,
+        torch.ops.aten._unsafe_view.default,
+        torch.ops.aten.view_copy.default,
+        torch.ops.aten._reshape_copy.default,
+    }
+)
 #: torch assumes that every dimension is 2 or more; a size of 0 or 1 usually takes the same branch
 _USUAL = 2
 #: largest number of sizes at which the longer conditions are tried
@@ -127,6 +137,20 @@ def least_sizes(
         if least > found.get(name, 0):
             found[name] = least
     return found
+
+
+def sizes_beside_a_hole(graph: torch.fx.Graph) -> Iterator[Any]:
+    """The dimensions that are not 0 in any call that torch accepts: it refuses to tell what -1 is
+    in ``x.view(batch, seq, -1, 64)`` when one of the other sizes is 0.
+
+    :param graph: the graph of a model, the branches it calls may not run
+    """
+    for node in graph.nodes:
+        sizes = node.args[1] if node.target in _VIEWS and len(node.args) > 1 else ()
+        values = [s.meta.get("val") if isinstance(s, torch.fx.Node) else s for s in sizes]
+        dims = [value for value in values if isinstance(value, torch.SymInt)]
+        if any(isinstance(value, int) and value == -1 for value in values):
+            yield from dims
 
 
 def _asked(placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> list[tuple[Any, Any]]:

@@ -165,3 +165,57 @@ def test_a_least_size_is_known(dim, least, exported):
     name = builder.get_shape(builder.input_names[0])[0]
     assert prove_ge(name, 1, known) is (True if least else None)
     assert prove_ge(name, least, known) is True and prove_ge(name, least + 1, known) is None
+
+
+class Heads(torch.nn.Module):
+    """Views of (batch, seq, 32): torch cannot tell what -1 is if another size is 0."""
+
+    def __init__(self, *sizes):
+        super().__init__()
+        self.sizes = sizes
+
+    def forward(self, x):
+        named = {"b": x.shape[0], "s": x.shape[1], "p": x.shape[0] * x.shape[1]}
+        return x.reshape([named.get(size, size) for size in self.sizes]) + 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known"),
+    [
+        (("b", "s", -1, 8), "bs"),
+        (("b", -1, 8), "b"),
+        (("p", -1), "bs"),
+        (("b", "s", 4, 8), ""),
+        ((-1, 8), ""),
+    ],
+)
+def test_sizes_beside_a_hole_are_not_null(sizes, known):
+    model, x = Heads(*sizes), torch.randn(2, 3, 32)
+    dims = ({0: "b", 1: "s"},)
+    _, builder = to_onnx(model, (x,), dynamic_shapes=dims, return_builder=True, optimize=False)
+    for axis, name in enumerate("bs"):
+        assert prove_ge(name, 1, builder.facts.constraints) is (True if name in known else None)
+        empty = torch.zeros([0 if i == axis else n for i, n in enumerate(x.shape)])
+        if name in known:
+            with pytest.raises(RuntimeError, match="ambiguous"):
+                model(empty)
+        else:
+            assert model(empty).numel() == 0
+
+
+def test_a_branch_may_not_run():
+    class Branches(torch.nn.Module):
+        def forward(self, x, flag):
+            return torch.cond(
+                flag.sum() > 0,
+                lambda x: x.reshape(x.shape[0], -1) * 2,
+                lambda x: x.flatten(1) + 1,
+                (x,),
+            )
+
+    inputs = torch.randn(2, 3, 4), torch.ones(3)
+    dims = {0: "b"}, None
+    _, builder = to_onnx(
+        Branches(), inputs, dynamic_shapes=dims, return_builder=True, optimize=False
+    )
+    assert prove_ge("b", 1, builder.facts.constraints) is None

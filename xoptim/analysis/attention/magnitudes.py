@@ -136,9 +136,11 @@ class Magnitudes:
         return self.largest(node.input[0]) if axes and 0 not in axes else None
 
     def table(self, node: NodeProto) -> Found:
-        """Some rows of a small constant: its bound."""
+        """Some rows of a small constant, or others than those of the first axis: the bound of the
+        data."""
         name = node.input[0]
-        return self.largest(name) if self._g.is_cheap_constant(name) else None
+        along = axis_of(self._g, node, self._g.rank_or_none(name))
+        return self.largest(name) if along or self._g.is_cheap_constant(name) else None
 
     def joined(self, node: NodeProto) -> Found:
         """Operands joined along another axis than the first one: the largest bound."""

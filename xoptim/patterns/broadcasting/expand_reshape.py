@@ -43,7 +43,7 @@ def expand_reshape_gather(g: RewriteContext, node: NodeProto) -> NewNode | Refus
             rows = np.arange(before[merged], dtype=np.int64)
             every = rows.repeat(int(times)) if merged < axis else np.tile(rows, int(times))
             return g.op.Gather(new.input[0], every, axis=merged)
-    return g.no("the new dimension is not merged with an integer beside it")
+    g.refuse("the new dimension is not merged with an integer beside it")
 
 
 def _is_merged(g: RewriteContext, before: Shape, axis: int, times: Dim, after: Shape) -> bool:

@@ -11,7 +11,7 @@ from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import scalar_value
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
-from ...analysis.values.zeros import is_zero_filled, is_zeros
+from ...analysis.values.zeros import is_zeros
 from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern, rewrite
@@ -150,14 +150,14 @@ def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> i
 @register_pattern(
     "specialize",
     roots=("ScatterND",),
-    after=("ConstantOfShape",),
     min_opset=16,
     precision="rounding",
 )
 class GatherGradPattern(Rewrite):
     """ScatterND(zeros, Unsqueeze(i, -1), dy, reduction=add) -> GatherGrad(shape, i, dy).
 
-    The indices may be of one coordinate in another way: they are squeezed.
+    The zeros are a constant, or a ConstantOfShape. The indices may be of one coordinate in another
+    way: they are squeezed.
     com.microsoft.GatherGrad only exists in the builds of onnxruntime for training: the pattern is
     in no set.
     """
@@ -168,9 +168,11 @@ class GatherGradPattern(Rewrite):
         """Recognizes the gradient of Gather along the first axis."""
         if g.get_attribute_with_default(node, "reduction", "none") != "add":
             return g.no("the updates are not added")
-        zeros = g.before(node, "ConstantOfShape")
-        g.require(is_zero_filled(g, zeros), "the data is not made of zeros")
-        shape, updates = zeros.input[0], node.input[2]
+        data, updates = node.input[0], node.input[2]
+        g.require(is_zeros(g, data), "the data is not made of zeros")
+        zeros = g.before_or_none(node, "ConstantOfShape")
+        known = zeros is None and list(g.static_shape(data, "the shape is not known"))
+        shape = np.array(known, np.int64) if zeros is None else zeros.input[0]
         indices = self._indices(g, node.input[1])
         return g.op.GatherGrad(shape, indices, updates, axis=0, domain="com.microsoft")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -36,6 +38,10 @@ def text_of(*parts: str) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     return model("".join((*parts, GUARD, BACK))), model("".join((*parts, SOFTMAX, BACK)))
 
 
+#: shared heads read by one Gather
+GATHERED = "turns = Constant<value_ints = [0, 0, 1, 1]>() " + re.sub(
+    r"(\w)u = Unsqueeze.*?Reshape\(\we, joined\)", r"\1t = Gather<axis = 1>(\1s, turns)", REPEATED
+)
 MODELS = {NAME: text_of(NORM, ATTENTION)}
 TWO = "float[2, s, 32] h"
 FORMS = {
@@ -56,6 +62,7 @@ FORMS = {
     "no mask": text_of(NORM, PROJECTED + MOVED + SCORES.replace("n = Mul", "z = Mul")),
     "rotary": text_of(NORM, PROJECTED + MOVED + ROTARY + SCORES.replace("(qt", "(qs") + MASK),
     "shared heads": text_of(NORM, REPEATED + SCORES + MASK),
+    "shared heads, gathered": text_of(NORM, GATHERED + SCORES + MASK),
     "rows": tuple(
         model(NORM + ROWS + MOVED + SCORES + MASK + end + BACK, TWO) for end in (GUARD, SOFTMAX)
     ),

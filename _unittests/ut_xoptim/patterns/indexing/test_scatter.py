@@ -89,6 +89,12 @@ _COLUMN = (
     "g (int64[2] s, int64[n, 1] i, float[n, 2] u) => (float[a, b] y) <int64[1] last = {1}>"
     "{ j = Squeeze(i, last) y = com.microsoft.GatherGrad <axis = 0> (s, j, u) }",
 )  # fmt: skip
+_ZEROS = (
+    "g (int64[n] j, float[n, 2] u) => (float[3, 2] y) <int64[1] last = {-1},"
+    f"float[3, 2] z = {{0, 0, 0, 0, 0, 0}}> {{ i = Unsqueeze(j, last) y = {ADD} (z, i, u) }}",
+    "g (int64[n] j, float[n, 2] u) => (float[3, 2] y) <int64[2] s = {3, 2}>"
+    "{ y = com.microsoft.GatherGrad <axis = 0> (s, j, u) }",
+)
 _SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
 _CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
 _GRAD = MODELS["GatherGrad"][0]
@@ -205,6 +211,7 @@ REFUSED = {
             _GRAD.replace("OfShape(s)", "OfShape <value = float[1] {1}> (s)"),
             "not made of zeros",
         ),
+        "a constant that is not zeros": (_ZEROS[0].replace("0, 0}", "0, 1}"), "not made of zeros"),
         "two coordinates": (_GRAD.replace("last = {-1}", "last = {0}"), "several coordinates"),
     },
 }
@@ -215,6 +222,10 @@ test_refuses = refusal_tests(REFUSED)
 
 def test_a_column_of_indices() -> None:
     check_pattern(*_COLUMN, "GatherGrad", runtime=False)
+
+
+def test_constant_zeros() -> None:
+    check_pattern(*_ZEROS, "GatherGrad", runtime=False)
 
 
 def test_sets() -> None:
