@@ -48,6 +48,8 @@ CAUSES = {
     "rt_detr": ("error", _TIES),
     "rt_detr_v2": ("error", _TIES),
     "rwkv": (_STATIC, _LOOP.format("the length")),
+    "sam3": (_UNDECIDED, _SIZES),
+    "sam3_lite_text": (_UNDECIDED, _SIZES),
     "univnet": ("error", "the noise that becomes a sound is drawn at random at each call"),
     "vibevoice_acoustic_tokenizer": ("error", "noise is drawn at random at each call"),
     "video_llama_3_vision": (_UNDECIDED, _SIZES),
