@@ -21,6 +21,7 @@ from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
 from ..patches.graph_checks import accept_symbolic_functions
 from ..patches.kept_operators import (
+    any_number_of_queries,
     keep_associative_scans,
     keep_fake_quantizers,
     scale_queries,
@@ -140,6 +141,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(allow_dynamic_steps())
             stack.enter_context(skip_mask_detection())
             stack.enter_context(remove_dynamic_ones())
+            stack.enter_context(any_number_of_queries())
             stack.enter_context(scale_queries())
             stack.enter_context(skip_content_checks())
             stack.enter_context(assign_at_expressions())

@@ -1,15 +1,16 @@
 """Functions of torch that check the content of their tensors, which no graph can do.
 
 ``torch.cov`` and ``torch.corrcoef`` look at the number of observations in a tensor,
-``gaussian_nll_loss`` at the signs of the variances. Here, they compute the same without a look: the
-model does not refuse what torch refuses.
+``gaussian_nll_loss`` at the signs of the variances, ``interpolate`` at those of its sizes. Here,
+they compute the same without a look: the model does not refuse what torch refuses.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from .attributes import patched
 
 _UNTYPED: Any = torch
 _FUNCTIONS: Any = torch.nn.functional
+_META: Any = importlib.import_module("torch._meta_registrations")
+_CHECKED: Any = _META.upsample_common_check
 
 
 def _observations(x: torch.Tensor) -> torch.Tensor:
@@ -83,12 +86,23 @@ def _gaussian_nll_loss(
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
+def _resized(
+    input_size: Sequence[Any], output_size: Sequence[Any], num_spatial_dims: int
+) -> tuple[Any, ...]:
+    """The sizes of a resized tensor, which are positive, even read from a tensor."""
+    for size in output_size:
+        _UNTYPED._check(size > 0)
+    found: tuple[Any, ...] = _CHECKED(input_size, output_size, num_spatial_dims)
+    return found
+
+
 @contextlib.contextmanager
 def skip_content_checks() -> Iterator[None]:
-    """Computes covariances and losses without a look at values in this context."""
+    """Computes covariances, losses and resized tensors without a look at values in this context."""
     statistics = {"cov": _cov, "corrcoef": _corrcoef}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patched(torch, statistics))
         stack.enter_context(patched(torch.Tensor, statistics))
+        stack.enter_context(patched(_META, {"upsample_common_check": _resized}))
         stack.enter_context(patched(_FUNCTIONS, {"gaussian_nll_loss": _gaussian_nll_loss}))
         yield

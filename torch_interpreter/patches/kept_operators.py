@@ -3,6 +3,7 @@
 * ``associative_scan`` is unrolled for the size of the arguments; here, it stays one operator,
 * ``torch.distributions`` checks its arguments, which no graph can do; here, it does not,
 * ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask,
+* the attention of transformers looks at the number of its queries; here, it may depend on the data,
 * the scale of an attention is a number, not an expression; here, one multiplies the queries,
 * a fake quantiser reads its switches in tensors, on which no graph branches; here, before it.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 from torch.distributions import Distribution
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from ..common.errors import ExportError
 from .attributes import patched
@@ -125,6 +127,39 @@ def skip_mask_detection() -> Iterator[None]:
         yield
     finally:
         _TRANSFORMER._detect_is_causal_mask = before
+
+
+@contextlib.contextmanager
+def any_number_of_queries() -> Iterator[None]:
+    """Lets the attention of transformers have as many queries as the data say in this context.
+
+    It looks whether there is one query, to be faster; the results are the same, unless it is causal
+    without a mask.
+    """
+    module = sys.modules.get("transformers.modeling_utils")
+    if module is None:
+        yield
+        return
+    functions: Any = vars(module)["ALL_ATTENTION_FUNCTIONS"]
+    before = functions["sdpa"]
+
+    @functools.wraps(before)
+    def attention(
+        layer: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any
+    ) -> Any:
+        causal = kwargs.get("is_causal")
+        is_causal = getattr(layer, "is_causal", True) if causal is None else causal
+        for length in (query.shape[2], key.shape[2]):
+            if (attention_mask is not None or not is_causal) and free_unbacked_symbols(length):
+                _UNTYPED._check(length > 1)
+                _UNTYPED._check(length != 0)
+        return before(layer, query, key, value, attention_mask, **kwargs)
+
+    functions["sdpa"] = attention
+    try:
+        yield
+    finally:
+        del functions["sdpa"]
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ _LOOP = "a loop of Python on {} makes it a constant"
 _TIES = "the best of equal scores are taken, in an order that torch does not define"
 _GLOBAL = "it is decided from the mask, in Python, whether a token has a global attention"
 _DURATIONS = "the durations it predicts are tested in Python"
+_COUNTS = "a loop of Python counts what each token attends to"
+_PADDING = "the padding is computed from the length in tensors, then tested"
 _SIZES = "the size of a picture is read from a tensor and decides in Python"
 _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
 
@@ -20,31 +22,41 @@ CAUSES = {
     "canine": (_STATIC, _LOOP.format("the chunks of the length")),
     "cosmos3_edge_vision": (_UNDECIDED, _SIZES),
     "cpmant": (_STATIC, _LOOP.format("the length")),
-    "encodec": (_UNDECIDED, "the padding is computed from the length in tensors, then tested"),
+    "diffusion_gemma": ("error", "the words it starts from are drawn at random at each call"),
+    "encodec": (_UNDECIDED, _PADDING),
     "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
-    "exaone4_5_vision": (_UNDECIDED, _SIZES),
     "funnel": (_STATIC, _LOOP.format("the length")),
     "led": (_UNDECIDED, _GLOBAL),
     "longformer": (_UNDECIDED, _GLOBAL),
-    "muse_glimmer_vision": (_UNDECIDED, _SIZES),
-    "muse_spark_vision": (_UNDECIDED, _SIZES),
+    "maskformer-swin": ("outputs", "its results hold sizes, which are outputs of the graph"),
+    "mimi": (_UNDECIDED, _PADDING),
+    "muse_glimmer_assistant": ("must match", "the mask that is written in a graph does not count "
+                               "the context"),
     "paligemma": ("error", "torch alone attends to all the tokens, and only to the past when the "
                   "causal mask is written, as it is in a graph"),
     "pixtral": (_STATIC, _LOOP.format("the pictures of a batch")),
+    "pocket_tts_audio_tokenizer": (_UNDECIDED, _PADDING),
+    "pp_doclayout_v2": (_STATIC, _LOOP.format("the pictures of a batch")),
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
     "qwen2_5_vl_vision": (_UNDECIDED, _SIZES),
-    "qwen4_exp_text": (_UNDECIDED, "a loop of Python counts what each token attends to"),
+    "qwen4_exp": (_UNDECIDED, _COUNTS),
+    "qwen4_exp_text": (_UNDECIDED, _COUNTS),
     "recurrent_gemma": (_STATIC, _LOOP.format("the length")),
     "reformer": (_STATIC, _LOOP.format("the batch")),
     "rt_detr": ("error", _TIES),
     "rt_detr_v2": ("error", _TIES),
     "rwkv": (_STATIC, _LOOP.format("the length")),
+    "sam3": (_UNDECIDED, _SIZES),
+    "sam3_lite_text": (_UNDECIDED, _SIZES),
     "univnet": ("error", "the noise that becomes a sound is drawn at random at each call"),
+    "vibevoice_acoustic_tokenizer": ("error", "noise is drawn at random at each call"),
     "video_llama_3_vision": (_UNDECIDED, _SIZES),
     "vilt": (_UNDECIDED, "the patches are drawn at random, as many as the mask says"),
     "vit_mae": ("error", "the patches that are hidden are drawn at random at each call"),
+    "wavtokenizer": (_UNDECIDED, _PADDING),
+    "wavtokenizer_encoder": (_UNDECIDED, _PADDING),
     "vits": ("shape", "the durations, so the length of the sound, are drawn at random"),
 }  # fmt: skip
 #: what an error says of any family -> why

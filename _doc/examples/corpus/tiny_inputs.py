@@ -36,6 +36,7 @@ def _pages(batch: int, length: int) -> dict[str, torch.Tensor]:
     """Tokens with their boxes in a page of 1, and tokens for a decoder."""
     return {
         "input_ids": words(batch, length),
+        "attention_mask": torch.ones(batch, length).long(),
         "bbox": boxes(batch, length) / 100,
         "decoder_input_ids": words(batch, length),
     }
@@ -327,7 +328,10 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         {"decoder_input_ids": TEXT},
     ),
     "time_series_transformer": (_series, {}),
-    "udop": (_pages, {"input_ids": TEXT, "bbox": TEXT, "decoder_input_ids": TEXT}),
+    "udop": (
+        _pages,
+        dict.fromkeys(("input_ids", "attention_mask", "bbox", "decoder_input_ids"), TEXT),
+    ),
     "vision-encoder-decoder": (
         _sentence_and_image("decoder_input_ids"),
         {"decoder_input_ids": TEXT},

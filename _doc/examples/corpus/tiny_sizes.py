@@ -80,6 +80,9 @@ CONVOLUTIONS = {
     "backbone_config": {"model_type": "resnet", "embedding_size": 16, "depths": [1, 1, 1, 1],
                         "hidden_sizes": [16, 32, 32, 32], "out_features": ["stage4"]},
 }  # fmt: skip
+#: every head has keys of its own
+ALL_KEYS = {"num_key_value_heads": HEADS}
+DIARIZATION = {"head_config": {"audio_hidden_size": WIDTH}, "audio_config": ALL_KEYS}
 SWIN_STAGES = {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4, "image_size": 64}
 STAGES = {"num_filters": 4, "depths": [1, 1, 1], "downsampling_ratios": [2, 2]}
 WAVES = {"num_hidden_layers": 2, "patch_sizes": [4, 2], "hidden_sizes": [16, WIDTH],
@@ -285,10 +288,11 @@ OWN: dict[str, dict[str, Any]] = {
     "musicgen": {"decoder": NO_CACHE},
     "musicgen_melody": {"decoder": NO_CACHE},
     "neucodec": {"quantization_dim": 64, "num_key_value_heads": HEADS},
-    "nemotron3_5_transcribe_audio": {"diarization_config": {
-        "head_config": {"audio_hidden_size": WIDTH}}},
-    "nemotron3_5_transcribe_word_timestamp": {"blank_token_id": WORDS - 1},
-    "nemotron3_diarization": {"head_config": {"audio_hidden_size": WIDTH}},
+    "nemotron3_5_transcribe_asr_audio": ALL_KEYS,
+    "nemotron3_5_transcribe_audio": {"asr_config": ALL_KEYS, "diarization_config": DIARIZATION},
+    "nemotron3_5_transcribe_word_timestamp": {"blank_token_id": WORDS - 1, **ALL_KEYS},
+    "nemotron3_diarization": DIARIZATION,
+    "nemotron3_diarization_audio": ALL_KEYS,
     "paddleocr_vl": {"text_config": {"rope_parameters": MROPE}},
     "patchtsmixer": {"context_length": 32, "patch_length": 4, "patch_stride": 4},
     "pi0": {"vlm_config": {"image_token_index": 90}},

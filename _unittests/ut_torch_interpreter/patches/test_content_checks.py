@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export
 
+from torch_interpreter.common.errors import ExportError
+
 torch.manual_seed(0)
 X = torch.randn(3, 6)
 # the name is read during the export, when it has another function
@@ -62,3 +64,29 @@ def test_torch_is_as_before():
     before = torch.cov, torch.Tensor.cov, F.gaussian_nll_loss
     check_export(STATISTICS["cov"], (X,), None)
     assert before == (torch.cov, torch.Tensor.cov, F.gaussian_nll_loss)
+
+
+RESIZES = {
+    "nearest": {"mode": "nearest"},
+    "linear": {"mode": "bilinear", "align_corners": False},
+    "antialias": {"mode": "bilinear", "antialias": True, "align_corners": False},
+    "cubic": {"mode": "bicubic", "antialias": True, "align_corners": False},
+}
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_sizes_read_from_a_tensor(name):
+    def resize(x, sizes):
+        return F.interpolate(x, size=tuple(sizes.tolist()), **RESIZES[name])
+
+    x = torch.randn(1, 2, 6, 6)
+    others = [(x, torch.tensor(sizes)) for sizes in ([9, 3], [1, 12])]
+    check_export(resize, (x, torch.tensor([4, 5])), None, others)
+
+
+def test_corners_that_are_aligned_need_to_know_if_a_size_is_one():
+    def resize(x, sizes):
+        return F.interpolate(x, size=tuple(sizes.tolist()), mode="bilinear", align_corners=True)
+
+    with pytest.raises(ExportError, match="data-dependent"):
+        check_export(resize, (torch.randn(1, 2, 6, 6), torch.tensor([4, 5])), None)

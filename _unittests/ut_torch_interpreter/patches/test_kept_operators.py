@@ -9,6 +9,8 @@ import torch
 from torch.distributions import Categorical, Distribution, Normal, kl_divergence
 from ut_torch_interpreter.export_checks import check_export
 
+from torch_interpreter.common.errors import ExportError
+
 X, OTHER = torch.randn(4, 3), torch.randn(6, 3)
 DENSITIES = {
     "normal": lambda x: Normal(x, x.exp()).log_prob(x + 1),
@@ -76,3 +78,27 @@ def test_the_scale_of_an_attention_is_an_expression(scale):
     others = [(torch.randn(1, 2, 9, 4),), (torch.randn(3, 2, 2, 4),)]
     check_export(model, (torch.randn(2, 2, 5, 4),), ({0: "b", 2: "n"},), others)
     assert torch.nn.functional.scaled_dot_product_attention is attention
+
+
+class Segments(torch.nn.Module):
+    """The attention of transformers inside each segment of a sequence."""
+
+    def __init__(self, is_causal):
+        super().__init__()
+        self.is_causal = is_causal
+
+    def forward(self, x, ends):
+        attend = pytest.importorskip("transformers.modeling_utils").ALL_ATTENTION_FUNCTIONS["sdpa"]
+        segments = x.split((ends[1:] - ends[:-1]).tolist(), 2)
+        return torch.cat([attend(self, q, q, q, attention_mask=None)[0] for q in segments], 1)
+
+
+def test_attention_of_transformers_inside_segments():
+    names = pytest.importorskip("transformers.modeling_utils").ALL_ATTENTION_FUNCTIONS
+    before = names["sdpa"]
+    x, other = torch.randn(1, 2, 7, 4), torch.randn(1, 2, 5, 4)
+    ends, others = torch.tensor([0, 3, 7]), torch.tensor([0, 4, 5])
+    check_export(Segments(False), (x, ends), ({2: "length"}, {}), [(other, others)])
+    assert names["sdpa"] is before
+    with pytest.raises(ExportError, match="data-dependent"):
+        check_export(Segments(True), (x, ends), ({2: "length"}, {}))
