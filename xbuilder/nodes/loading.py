@@ -20,10 +20,28 @@ from ..dims import Shape
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from ..runtimes.kernel_table import KernelTable
+from .attributes import find_attribute
 from .functions import all_nodes
 from .schema_functions import changed_operators, schema_function
 
 _FLOAT, _FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
+_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+
+
+def refuses(node: NodeProto) -> bool:
+    """Whether every kernel of onnxruntime for an operator refuses the attributes of a node: those
+    of recurrent operators refuse a batch that comes first.
+
+    :param node: the node
+
+    >>> from onnx.helper import make_node
+    >>> refuses(make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2, layout=1))
+    True
+    """
+    if node.op_type not in _RECURRENT or main_domain(node.domain):
+        return False
+    layout = find_attribute(node, "layout")
+    return layout is not None and layout.i == 1
 
 
 def loads(
@@ -52,6 +70,8 @@ def loads(
     >>> [loads(shipped_table("CPU"), swish, opset, [TensorProto.FLOAT]) for opset in (24, 25)]
     [True, False]
     """
+    if refuses(node):
+        return False
     key = node.op_type, main_domain(node.domain), opset
     # constants become initializers
     if key[:2] == ("Constant", "") or table.runs(*key, input_types, output_types):

@@ -19,6 +19,7 @@ from xbuilder.runtimes.processors import processors_of
 
 from . import file_checks, node_checks
 from .findings import CHECKS, CODES, SEVERITIES, CheckedModel, Finding
+from .node_checks import unlisted_kernels
 
 #: modules whose checks are run, in this order
 CHECK_MODULES = (file_checks, node_checks)
@@ -105,6 +106,7 @@ def check_model(
     warnings_given = tuple(dict.fromkeys(str(w.message) for w in caught))
     checked = CheckedModel(container, graph, processors, path, warnings_given)
     found.extend(finding for look in CHECKS for finding in look(checked))
+    skipped.extend(unlisted_kernels(checked))
     found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.code))
     return CheckReport(tuple(found), len(checked.nodes), tuple(skipped))
 

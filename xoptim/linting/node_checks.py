@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import function_key
-from xbuilder.nodes.loading import loads
+from xbuilder.nodes.loading import loads, refuses
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.schema_functions import schema_function
 from xbuilder.operators.domains import MICROSOFT
@@ -20,6 +20,7 @@ from xbuilder.runtimes.kernel_table import KernelTable
 
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..reports.node_matching import operator_of
+from ..reports.tables import counted
 from .findings import LOWERING, CheckedModel, Finding, check, name_of
 
 #: gives the optimizer of a graph
@@ -53,7 +54,10 @@ def kernel_findings(
         return  # an initializer once it is loaded; a call, which the report says is skipped
     facts = [graph.facts[name] if name else ResultFacts() for name in record.inputs]
     types = [f.type or 0 for f in facts]
-    if table.runs(op_type, domain, opset, types):
+    refused = refuses(node)
+    if not refused and _is_unlisted(table, graph, record):
+        return
+    if not refused and table.runs(op_type, domain, opset, types):
         return
     where, runtime = name_of(node), f"{table.runtime} ({table.provider})"
     if loads(table, node, opset, types, shapes=[f.shape for f in facts]):
@@ -67,10 +71,36 @@ def kernel_findings(
         yield _unknown(node, domain, opset)
         return
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types)}"
+    if refused:
+        message = f"{runtime} refuses layout=1, a batch that comes first"
     if _is_lowered(engine_of, graph, node):
         yield Finding("X006", where, message, "a rewrite writes operators that have one")
     else:
         yield Finding("X002", where, message, _advice(table, op_type, domain, opset))
+
+
+def unlisted_kernels(model: CheckedModel) -> Iterator[str]:
+    """The processors whose kernels are not all known, with the number of nodes that were not
+    compared with them.
+
+    :param model: the model
+    """
+    for processor in model.processors:
+        table = kernel_table(processor)
+        count = sum(_is_unlisted(table, graph, record) for graph, record, _ in model.nodes)
+        if count:
+            yield (
+                f"{counted(count, 'node')} on {processor}: {table.runtime} only lists the kernels "
+                "of com.microsoft, the others are known where it is installed"
+            )
+
+
+def _is_unlisted(table: KernelTable, graph: Graph, record: NodeRecord) -> bool:
+    """Whether a processor may have a kernel for a standard operator, and does not list it."""
+    op_type, domain = record.op_type, record.domain
+    if table.is_complete or table.knows(op_type, domain):
+        return False
+    return schema_of(op_type, domain, graph.opsets.get(domain, 1)) is not None
 
 
 def _is_lowered(engine_of: EngineOf, graph: Graph, node: NodeProto) -> bool:

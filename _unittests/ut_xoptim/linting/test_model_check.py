@@ -174,3 +174,16 @@ def test_wrong_arguments(tmp_path):
 def test_every_code_has_a_model():
     of_weights = {"X102", "X104", "X105"}
     assert WRONG.keys() | of_weights == CODES.keys()
+
+
+def test_kernels_that_are_not_listed() -> None:
+    """Nothing is known of the kernels of ONNX on CUDA: nodes are not errors, and are counted."""
+    text = """g (float[a,4] x) => (float[a,4] y) { m = Relu(x) n = my.Unheard(m)
+    y = com.microsoft.FastGelu(x) }"""
+    head = '<ir_version: 10, opset_import: ["" : 18, "my" : 1, "com.microsoft" : 1]>\n'
+    model = onnx.parser.parse_model(head + text)
+    report = check_model(model, "CUDA")
+    assert codes(report) == ["X003", "X106"] and any("1 node on CUDA" in s for s in report.skipped)
+    assert not check_model(model).skipped
+    wrong = onnx.parser.parse_model(head + text.replace("float[a", "int64[a"))
+    assert "X002" in codes(check_model(wrong, "CUDA"))
