@@ -16,6 +16,7 @@ from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import needs_size_oblivious
 from ..patches.assignments import assign_at_expressions
 from ..patches.assumed_sizes import AssumedSizes, assumed_sizes
+from ..patches.box_categories import separate_categories
 from ..patches.content_checks import skip_content_checks
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
@@ -148,6 +149,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(known_quotients())
         stack.enter_context(in_python(mod))
         stack.enter_context(skip_distribution_checks())
+        stack.enter_context(separate_categories())
         stack.enter_context(keep_fake_quantizers(mod))
         stack.enter_context(accept_symbolic_functions())
         stack.enter_context(name_keywords(mod, kwargs))
