@@ -67,8 +67,10 @@ def add_thumbnails(source: Path, scripts: Path) -> None:
         picture = f"{THUMBNAILS}/{path.stem}.png"
         write_thumbnail(telling_lines(text), source / picture)
         title, code = text.split('\n"""\n', 1)
-        comment = f"# sphinx_gallery_thumbnail_path = '{picture}'"
-        path.write_text(f'{title}\n"""\n\n{comment}\n{code}', encoding="utf-8")
+        # above a line of code: alone, it would be shown as an empty block
+        comment = f"\n# sphinx_gallery_thumbnail_path = '{picture}'\n"
+        code = re.sub(r"^(?=[^#\s])", comment, code, count=1, flags=re.M)
+        path.write_text(f'{title}\n"""\n{code}', encoding="utf-8")
 
 
 def copy_scripts(app: Sphinx, config: Any) -> None:
