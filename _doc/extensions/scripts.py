@@ -98,8 +98,24 @@ def hide_folders(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"{Path(app.srcdir) / COPIES}/", "")
 
 
+def hide_root(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """Removes the folder of the checkout from the default values of a signature, None without it.
+
+    The other arguments are those of the event of autodoc.
+
+    :param app: the application
+    :param signature: the signature, None for what has none
+    :param returns: the type of the result
+    """
+    root = f"{Path(app.srcdir).parent}/"
+    return (signature.replace(root, ""), returns) if root in (signature or "") else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Copies before sphinx-gallery reads the folders."""
     app.connect("config-inited", copy_scripts, priority=1)
     app.connect("source-read", hide_folders)
+    app.connect("autodoc-process-signature", hide_root)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

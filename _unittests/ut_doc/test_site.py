@@ -177,6 +177,10 @@ def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
     text = [f"Error in {tmp_path / scripts.COPIES}/start/plot_a.py, line 2"]
     scripts.hide_folders(app, "auto_tutorials/start/plot_a", text)
     assert text == ["Error in start/plot_a.py, line 2"]
+    signature = f"(path=Path('{tmp_path.parent}/data.csv'))"
+    shown = scripts.hide_root(app, "function", "f", None, None, signature, "int")
+    assert shown == ("(path=Path('data.csv'))", "int")
+    assert scripts.hide_root(app, "data", "x", None, None, None, None) is None
     named = [path.stem for path in folder.iterdir() if "thumbnail_path" in path.read_text("utf-8")]
     assert sorted(named) == ["plot_a", "plot_c"]
 
