@@ -86,8 +86,6 @@ pygments_style = "default"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-# a default value may be a path on the machine of the build
-autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True, "show-inheritance": True}
 python_maximum_signature_line_length = 88
 # types are written for readers in docstrings: they are not all targets of links

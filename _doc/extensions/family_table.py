@@ -158,8 +158,8 @@ def _table(header: list[str], lines: list[tuple[list[str], str]]) -> str:
         f"<tr {attributes}>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>"
         for line, attributes in lines
     )
-    table = f"<table class='docutils'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'<div class="table-wrapper">{table}</div>'
+    table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="table-wrapper"><table class="docutils measures">{table}</table></div>'
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

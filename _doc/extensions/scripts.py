@@ -67,8 +67,10 @@ def add_thumbnails(source: Path, scripts: Path) -> None:
         picture = f"{THUMBNAILS}/{path.stem}.png"
         write_thumbnail(telling_lines(text), source / picture)
         title, code = text.split('\n"""\n', 1)
-        comment = f"# sphinx_gallery_thumbnail_path = '{picture}'"
-        path.write_text(f'{title}\n"""\n\n{comment}\n{code}', encoding="utf-8")
+        # above a line of code: alone, it would be shown as an empty block
+        comment = f"\n# sphinx_gallery_thumbnail_path = '{picture}'\n"
+        code = re.sub(r"^(?=[^#\s])", comment, code, count=1, flags=re.M)
+        path.write_text(f'{title}\n"""\n{code}', encoding="utf-8")
 
 
 def copy_scripts(app: Sphinx, config: Any) -> None:
@@ -96,8 +98,24 @@ def hide_folders(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"{Path(app.srcdir) / COPIES}/", "")
 
 
+def hide_root(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """Removes the folder of the checkout from the default values of a signature, None without it.
+
+    The other arguments are those of the event of autodoc.
+
+    :param app: the application
+    :param signature: the signature, None for what has none
+    :param returns: the type of the result
+    """
+    root = f"{Path(app.srcdir).parent}/"
+    return (signature.replace(root, ""), returns) if root in (signature or "") else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Copies before sphinx-gallery reads the folders."""
     app.connect("config-inited", copy_scripts, priority=1)
     app.connect("source-read", hide_folders)
+    app.connect("autodoc-process-signature", hide_root)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -160,7 +160,14 @@ def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
     text = '"""\nTitle\n=====\n"""\n\nimport xoptim\n\nx = 1\nxoptim.optimize("a.onnx")\nprint("a line that is too long")\n'
     (folder / "plot_a.py").write_text(text, encoding="utf-8")
     (folder / "plot_b.py").write_text(text + "drawn = {}\n", encoding="utf-8")
+    text_first = text.replace('\n"""\n', '\n"""\n\n# %%\n# A section.\n', 1)
+    (folder / "plot_c.py").write_text(text_first, encoding="utf-8")
     scripts.add_thumbnails(tmp_path, folder)
+    parser = importlib.import_module("sphinx_gallery.py_source_parser")
+    for name in ("plot_a.py", "plot_c.py"):
+        blocks = parser.split_code_and_text_blocks(str(folder / name))[1]
+        shown = [parser.remove_config_comments(block.content).strip() for block in blocks]
+        assert all(shown) and shown[-1].startswith("import xoptim"), "no block is empty"
     assert scripts.telling_lines(text) == [
         'xoptim.optimize("a.onnx")',
         'print("a line that is too…',
@@ -170,8 +177,12 @@ def test_a_page_without_a_plot_has_lines_as_thumbnail(tmp_path: Path) -> None:
     text = [f"Error in {tmp_path / scripts.COPIES}/start/plot_a.py, line 2"]
     scripts.hide_folders(app, "auto_tutorials/start/plot_a", text)
     assert text == ["Error in start/plot_a.py, line 2"]
+    signature = f"(path=Path('{tmp_path.parent}/data.csv'))"
+    shown = scripts.hide_root(app, "function", "f", None, None, signature, "int")
+    assert shown == ("(path=Path('data.csv'))", "int")
+    assert scripts.hide_root(app, "data", "x", None, None, None, None) is None
     named = [path.stem for path in folder.iterdir() if "thumbnail_path" in path.read_text("utf-8")]
-    assert named == ["plot_a"]
+    assert sorted(named) == ["plot_a", "plot_c"]
 
 
 def test_pages_to_open(tmp_path: Path) -> None:

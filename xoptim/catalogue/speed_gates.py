@@ -19,6 +19,8 @@ from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.processors import VENDORS, measured_features
 
 #: the measures that come with the package
+#:
+#: :meta hide-value:
 GATES = Path(__file__).resolve().parents[1] / "data" / "gates.csv"
 COLUMNS = ("pattern", "processor", "onnxruntime", "features", "ratio", "kept")
 #: a pattern is not kept above this ratio: one percent is the error of a measure

@@ -24,7 +24,8 @@ def abs_neg(g, node):
 # sizes, and checks that a second run changes nothing.
 
 header = "agraph (float[n] x) => (float[n] y) "
-check_pattern(header + "{ a = Neg (x)  y = Abs (a) }", header + "{ y = Abs (x) }", [abs_neg])
+done = check_pattern(header + "{ a = Neg (x)  y = Abs (a) }", header + "{ y = Abs (x) }", [abs_neg])
+print([node.op_type for node in done.graph.node])
 
 # %%
 # Write one model that nearly matches for each condition, with the reason of the refusal:

@@ -20,9 +20,9 @@ text = """
     }
 """
 Path("zoo").mkdir(exist_ok=True)
+Path("zoo/broken.onnx").write_text("this is not a model")
 for name in ("first", "second"):
     onnx.save(onnx.parser.parse_model(text), f"zoo/{name}.onnx")
-Path("zoo/broken.onnx").write_text("this is not a model")
 
 # %%
 # One process is enough for this page. ``jobs=8`` starts eight.
