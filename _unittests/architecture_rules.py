@@ -82,6 +82,7 @@ HOOKS = {
     "xoptim.catalogue.registry": "the families of patterns, which it names",
     "xoptim.tasks.sources": "the converter of torch modules",
     "xoptim.cli.main": "the subcommands, when one is asked for",
+    "xbuilder.shapes.registry": "the families of shape functions, which families.py lists",
     "xbuilder.support.lazy_names": "the public names of a package, when one is asked for",
     "xbuilder.support.walking": "the modules of the package that asks",
 }

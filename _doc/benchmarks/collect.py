@@ -351,6 +351,64 @@ def memory(megabytes: Iterable[int] = (16, 64, 256, 1024)) -> None:
     write("memory.csv", [dict(row) for row in rows], "xoptim model.onnx optimized.onnx")
 
 
+#: arguments of the subcommands, in a folder with small models
+SUBCOMMANDS = {
+    "batch": "small.onnx --output-dir written",
+    "bisect": "small.onnx",
+    "check": "small.onnx",
+    "compare": "small.onnx optimized.onnx",
+    "config": "print",
+    "diff": "small.onnx small.onnx",
+    "dot": "small.onnx",
+    "explain": "small.onnx TransposeTranspose",
+    "extract": "small.onnx part.onnx --from x1 --to x3",
+    "info": "small.onnx",
+    "kernels": "--op Gelu",
+    "measure": "small.onnx",
+    "new-pattern": "small.onnx x1 x2",
+    "optimize": "small.onnx optimized.onnx",
+    "patterns": "onnxruntime",
+    "print": "small.onnx",
+    "reduce": "--help",
+    "tune": "--help",
+    "verify": "small.onnx optimized.onnx",
+}
+
+
+def startup(repeat: int = 5) -> None:
+    """CPU time of each subcommand on a model of four nodes, beside ``import onnx``.
+
+    :param repeat: number of processes of each, in turns; the smallest time is kept
+    """
+    command = [sys.executable, "-c", "import onnx"]
+    lines = {"import onnx": command, "import onnx, xoptim": [*command[:2], "import onnx, xoptim"]}
+    main = [sys.executable, "-m", "xoptim"]
+    lines["--help"] = [*main, "--help"]
+    lines |= {name: [*main, name, *words.split()] for name, words in SUBCOMMANDS.items()}
+    spent: dict[str, list[float]] = {name: [] for name in lines}
+    root = str(DATA.parents[2])
+    variables = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "written").mkdir()
+        for name in ("small.onnx", "optimized.onnx"):
+            onnx.save(chain(1), Path(folder) / name)
+        for turn in range(repeat + 1):
+            for name, line in lines.items():
+                begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run(line, env=variables, cwd=folder, capture_output=True, check=True)
+                end = resource.getrusage(resource.RUSAGE_CHILDREN)
+                if turn:  # modules are compiled and files are cached by the first one
+                    took = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+                    spent[name].append(took)
+    base = min(spent["import onnx"])
+    rows = [
+        {"command": name, "seconds": round(min(took), 3), "above": round(min(took) - base, 3)}
+        for name, took in spent.items()
+    ]
+    write("startup.csv", rows, f"a model of four nodes, CPU time, smallest of {repeat}, in turns")
+
+
 def _large(megabytes: int, path: Path) -> None:
     """Writes a model with weights of this size, in another file."""
     side = 1024
@@ -377,7 +435,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Writes the figures of the benchmark pages.")
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--bench", type=Path, help="the folder of compare.py, for peers")
-    tables = ["applied", "scaling", "memory", "gains"]
+    tables = ["applied", "scaling", "memory", "gains", "startup"]
     parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers"])
     args = parser.parse_args()
     DATA.mkdir(exist_ok=True)
@@ -390,6 +448,8 @@ def main() -> None:
             peers(measured_peers(args.bench, args.corpus, Path(folder)))
     if "applied" in args.only:
         applied(args.corpus)
+    if "startup" in args.only:
+        startup()
     if "memory" in args.only:
         memory()
     if "gains" in args.only:

@@ -6,11 +6,6 @@ from ..graph.features import Feature, attach, detach
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nested.inlining import inline_functions
-from ..passes import run_pass
-from ..passes.duplicates import remove_duplicated_initializer, remove_duplicated_shape
-from ..passes.identity import remove_identity
-from ..passes.pipeline import optimize_graph, run_patterns
-from ..passes.unused import remove_unused
 from ..protos.exporting import initializers_to_constants
 from ..support.gc_pause import without_gc
 from ..support.rows import Row, complete_rows
@@ -23,6 +18,8 @@ def run_passes(graph: Graph, recursive: bool = True) -> list[Row]:
     :param graph: the graph
     :param recursive: optimizes subgraphs and local functions as well, if the options allow it
     """
+    from ..passes.pipeline import optimize_graph
+
     resolved_options(graph.scope)
     return optimize_graph(graph, recursive)
 
@@ -59,28 +56,40 @@ class BuilderPasses:
 
     def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
         """Runs the patterns of the options and nothing else. Returns rows of statistics."""
+        from ..passes.pipeline import run_patterns
+
         resolved_options(self.graph.scope)
         return complete_rows(run_patterns(self.graph, recursive))
 
     def remove_unused(self) -> int:
         """Removes nodes and initializers no output depends on. Returns how many."""
+        from ..passes.unused import remove_unused
+
         return remove_unused(self.graph)
 
     def remove_identity_nodes(self) -> int:
         """Removes Identity nodes. Returns how many."""
+        from ..passes.identity import remove_identity
+
         return remove_identity(self.graph)
 
     def remove_duplicated_shape_nodes(self) -> int:
         """Merges nodes computing the same shape. Returns how many were removed."""
+        from ..passes.duplicates import remove_duplicated_shape
+
         return remove_duplicated_shape(self.graph)
 
     def remove_duplicated_initializers(self) -> int:
         """Merges equal initializers. Returns how many were removed."""
+        from ..passes.duplicates import remove_duplicated_initializer
+
         return remove_duplicated_initializer(self.graph)
 
     def constant_folding(self) -> int:
         """Folds constants. Returns how many nodes were; the rows of :meth:`optimize` give the
         reason of each refusal."""
+        from ..passes import run_pass
+
         reports = run_pass(self.graph, "constant_folding")
         return sum(row.get("changed", 0) for report in reports for row in report.rows)
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..graph.model_scope import ModelScope
 from ..options import PassOptions
-from ..passes.patterns import new_profile, select_patterns, with_validation
-from ..passes.registry import get_pass
 from ..support.argument_types import check_type
 from ..support.notebook import html_table
 
@@ -68,6 +66,9 @@ class OptimizationOptions(PassOptions):
     """
 
     def __post_init__(self) -> None:
+        from ..passes.patterns import new_profile, with_validation
+        from ..passes.registry import get_pass
+
         super().__post_init__()
         for name in self.passes:
             get_pass(name)  # refuses an unknown one
@@ -81,6 +82,8 @@ class OptimizationOptions(PassOptions):
     def __setattr__(self, name: str, value: Any) -> None:
         """Sets an option. Patterns become a list of instances at once."""
         if name == "patterns" and value is not None:
+            from ..passes.patterns import select_patterns
+
             value = select_patterns(value)
         super().__setattr__(name, value)
 

@@ -1,7 +1,8 @@
 """Shape functions: pure functions that give the facts of the outputs of a node.
 
-One module holds one family of operators. A function reads a :class:`ShapeContext` and returns
-:class:`~xbuilder.facts.facts.ResultFacts`, one for each output. Users register theirs::
+One module holds one family of operators, imported when one of them is asked for (:mod:`.families`).
+A function reads a :class:`ShapeContext` and returns :class:`~xbuilder.facts.facts.ResultFacts`, one
+for each output. Users register theirs::
 
     from xbuilder.shapes import shape_function, ResultFacts
 
@@ -21,7 +22,6 @@ Conventions shared by every function:
 from __future__ import annotations
 
 from ..facts.facts import MAX_TRACKED, ResultFacts, Value
-from ..support.walking import import_all
 from .context import UNKNOWN, ShapeContext
 from .moving.creation import array_facts
 from .registry import (
@@ -29,13 +29,10 @@ from .registry import (
     get_shape_function,
     register_shape_function,
     register_table,
-    registered_functions,
     registered_operators,
     shape_function,
     trust_shape_functions,
 )
-
-import_all(__name__, __path__)
 
 __all__ = [
     "MAX_TRACKED",
@@ -52,6 +49,3 @@ __all__ = [
     "shape_function",
     "trust_shape_functions",
 ]
-
-# the functions of the families above, all run by the tests of this package
-trust_shape_functions(registered_functions())

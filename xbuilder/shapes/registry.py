@@ -1,15 +1,21 @@
-"""The registry of shape functions, by domain, operator type and opset."""
+"""The registry of shape functions, by domain, operator type and opset.
+
+The functions of this project are imported by family, when one of their operators is asked for.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from importlib import import_module
 from typing import TypeVar
 
 from ..errors import OptionError
 from ..facts.facts import ResultFacts
+from ..support.walking import import_all
 from .context import ShapeContext
+from .families import HOMES
 
 RewriteResult = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None
 ShapeFunction = Callable[[ShapeContext], RewriteResult]
@@ -40,6 +46,36 @@ def register_shape_function(
             return ResultFacts(type=ctx.type(0), shape=ctx.shape(0))
 
         register_shape_function("MyOp", my_op, domain="my.domain")
+    """
+    _load_family(domain, op_type)
+    return add_function(op_type, function, domain, since, replace)
+
+
+def _load_family(domain: str, op_type: str) -> None:
+    """Imports the family of an operator, which registers its functions."""
+    module = HOMES.get((domain, op_type))
+    if module is not None:
+        import_module(f"{__package__}.{module}")
+
+
+@lru_cache(maxsize=1)
+def load_families() -> None:
+    """Imports every family."""
+    import_all(str(__package__), import_module(str(__package__)).__path__)
+
+
+def add_function(
+    op_type: str, function: ShapeFunction, domain: str = "", since: int = 1, replace: bool = False
+) -> ShapeFunction:
+    """Adds a function to the table, see :func:`register_shape_function`.
+
+    :param op_type: operator type
+    :param function: the function
+    :param domain: domain of the operator
+    :param since: lowest opset of the domain the function is valid for
+    :param replace: replaces an existing function instead of refusing it
+    :return: the function
+    :raises OptionError: there is one already
     """
     versions = _TABLE.setdefault((domain, op_type), [])
     replaced = [i for i, (version, _) in enumerate(versions) if version == since]
@@ -90,6 +126,10 @@ def get_shape_function(domain: str, op_type: str, opset: int) -> ShapeFunction |
 @lru_cache(maxsize=4096)
 def find_shape_function(domain: str, op_type: str, opset: int) -> tuple[ShapeFunction | None, bool]:
     """The function :func:`get_shape_function` returns, and whether its result is checked."""
+    if (domain, op_type) not in _TABLE:
+        _load_family(domain, op_type)
+    if (domain, op_type) not in _TABLE:  # a new family is found by itself
+        load_families()
     rows = _TABLE.get((domain, op_type), ())
     i = bisect_right([version for version, _ in rows], opset)
     function = rows[i - 1][1] if i else None
@@ -111,11 +151,7 @@ def is_trusted(function: ShapeFunction) -> bool:
     return id(function) in _TRUSTED
 
 
-def registered_functions() -> Iterator[ShapeFunction]:
-    """Every function of the table."""
-    return (function for rows in _TABLE.values() for _, function in rows)
-
-
 def registered_operators() -> list[tuple[str, str, int]]:
     """The registered operators: `(domain, op_type, since)`."""
+    load_families()
     return sorted((d, o, since) for (d, o), rows in _TABLE.items() for since, _ in rows)

@@ -12,7 +12,6 @@ from xbuilder.errors import OptionError
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.opsets import opsets_of
-from xbuilder.passes.public_operators import is_public
 from xbuilder.support.close_names import closest_names
 
 #: the selection and the processor a target replaces, those by default
@@ -123,5 +122,7 @@ def _unknown(model: ModelProto) -> set[str]:
 
 def _is_defined(op_type: str, domain: str, opsets: dict[str, int]) -> bool:
     """Whether onnx has a schema for an operator."""
+    from xbuilder.passes.public_operators import is_public
+
     known = {"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"}
     return domain in known and is_public(op_type, domain, opsets.get(domain))

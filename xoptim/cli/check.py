@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from xbuilder import GraphBuilder
-
 from ..linting.findings import CODES
-from ..linting.model_check import CheckReport, check_model, mending_options
-from ..reports.tables import counted, print_line, print_table
-from ..tasks.saving import SavingFormat, data_files, save, stored
 from .options.optimize_options import data_root_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
 from .terminal.progress import progress
+
+if TYPE_CHECKING:
+    from ..linting.model_check import CheckReport
 
 #: findings of one code shown without -v
 _MOST = 10
@@ -57,6 +55,9 @@ def check(
     Cast, constants float16 cannot hold, what nothing reads. Nothing is run. Exits with 1 if there
     is an error that is not mended.
     """
+    from ..linting.model_check import check_model
+    from ..reports.tables import print_line
+
     with progress() as on_step:
         on_step("checks the model", None)
         report = check_model(str(model), processor, data_roots)
@@ -79,6 +80,11 @@ def _mend(
     model: Path, mended: Path, report: CheckReport, processor: str, data_roots: Sequence[Path]
 ) -> list[dict[str, Any]]:
     """Writes the mended model. Returns the files written."""
+    from xbuilder import GraphBuilder
+
+    from ..linting.model_check import mending_options
+    from ..tasks.saving import SavingFormat, data_files, save, stored
+
     check_different([mended], model)
     builder = GraphBuilder(
         str(model),
@@ -108,10 +114,14 @@ def _as_dict(report: CheckReport, left: CheckReport, files: list[dict[str, Any]]
 
 
 def _summary(report: CheckReport) -> str:
+    from ..reports.tables import counted
+
     return ", ".join(counted(n, severity) for severity, n in report.counts().items())
 
 
 def _print(report: CheckReport, verbose: int) -> None:
+    from ..reports.tables import counted, print_line, print_table
+
     out = console()
     for code in dict.fromkeys(f.code for f in report.findings):
         found = [f for f in report.findings if f.code == code]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..reports.tables import counted, human_bytes, print_line, print_table
-from ..trust.inputs.coverage import unverified
-from ..trust.layers import LayerDifference, LayerReport, compare_layers
 from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 from .terminal.progress import progress
+
+if TYPE_CHECKING:
+    from ..trust.layers import LayerDifference, LayerReport
 
 #: results shown before the first difference
 _BEFORE = 3
@@ -46,6 +46,8 @@ def compare(
     needs them, so models larger than the memory can be compared. Exits with 1 if there is a
     difference.
     """
+    from ..trust.layers import compare_layers
+
     with progress() as on_step:
         on_step("runs both models node by node", None)
         report = compare_layers(
@@ -83,6 +85,9 @@ def _as_dict(report: LayerReport) -> dict[str, Any]:
 
 
 def _print(report: LayerReport, verbose: int) -> None:
+    from ..reports.tables import counted, human_bytes, print_line, print_table
+    from ..trust.inputs.coverage import unverified
+
     out, wrong = console(), [row for row in report.rows if not row.ok]
     shown = report.rows if verbose else wrong
     if report.first is not None and not verbose:

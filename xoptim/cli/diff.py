@@ -7,10 +7,7 @@ from pathlib import Path
 
 import click
 
-from xbuilder.files.model_container import ModelContainer
-
-from ..reports.model_diff import KINDS, DiffRow, ModelDiff, diff_models
-from ..reports.tables import counted, print_line, print_table
+from ..reports.model_diff import KINDS, DiffRow, ModelDiff
 from .options.optimize_options import data_root_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
@@ -33,6 +30,10 @@ def diff(model: Path, other: Path, data_roots: Sequence[Path], as_json: bool, ve
     come last, and another name is no difference. Nothing is run: xoptim compare does that. Exits
     with 1 if the models differ.
     """
+    from xbuilder.files.model_container import ModelContainer
+
+    from ..reports.model_diff import diff_models
+
     found = diff_models(*(ModelContainer.load(path, data_roots) for path in (model, other)))
     if as_json:
         print_json({"same": found.same, "counts": found.counts(), "rows": found.to_rows()})
@@ -43,6 +44,8 @@ def diff(model: Path, other: Path, data_roots: Sequence[Path], as_json: bool, ve
 
 
 def _print(found: ModelDiff, verbose: int) -> None:
+    from ..reports.tables import counted, print_line, print_table
+
     out = console()
     print_table(out, "in both models", _COUNTS, [tuple(r.values()) for r in found.counts()])
     rows = [row for row in found.rows if verbose or row.change != "renamed"]

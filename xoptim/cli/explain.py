@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..catalogue.selection import single_pattern
-from ..reports.tables import counted
-from ..tasks.explain import NearMiss, explain_model, near_misses
 from .options.selection import SelectionType, check_selection, load_option
 from .terminal.output import common_options, print_json, print_list
 from .terminal.paths import InputModel
 from .terminal.progress import progress
+
+if TYPE_CHECKING:
+    from ..tasks.explain import NearMiss
 
 #: results on the line of an answer
 _SHOWN = 3
@@ -61,6 +61,10 @@ def explain(
     Without PATTERN, the patterns that decline are ranked by how far they went: near --node or --op,
     or in the whole model.
     """
+    from ..catalogue.selection import single_pattern
+    from ..reports.tables import counted
+    from ..tasks.explain import explain_model, near_misses
+
     for selection in (after, patterns):
         check_selection(selection)
     if pattern is None:
@@ -93,6 +97,8 @@ def explain(
 
 
 def _print_misses(misses: Sequence[NearMiss], as_json: bool, verbose: int) -> None:
+    from ..reports.tables import counted
+
     if as_json:
         print_json([asdict(miss) for miss in misses])
         return

@@ -7,11 +7,6 @@ from pathlib import Path
 
 import click
 
-from xbuilder.files.model_container import save_model
-
-from ..reports.model_summary import count_ops
-from ..reports.tables import counted
-from ..tasks.extract import extract_model
 from .options.optimize_options import data_root_option
 from .options.signature_options import parse_list
 from .terminal.output import common_options, print_json
@@ -48,6 +43,12 @@ def extract(
     verbose: int,
 ) -> None:
     """Writes the nodes of MODEL that compute some results as a model, OUTPUT."""
+    from xbuilder.files.model_container import save_model
+
+    from ..reports.model_summary import count_ops
+    from ..reports.tables import counted
+    from ..tasks.extract import extract_model
+
     check_different([output], model)
     part = extract_model(model, outputs, inputs, data_roots)
     save_model(part, target_of(output))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from ..tasks.summary import summarize
 from .options.optimize_options import data_root_option
 from .options.verify_options import parse_sizes
 from .terminal.output import common_options, console, print_json
@@ -34,6 +33,8 @@ def info(
 
     Operations and memory are formulas of the dynamic dimensions. Weights are not read.
     """
+    from ..tasks.summary import summarize
+
     with progress() as on_step:
         on_step("reads the model", None)
         found = summarize(model, sizes, data_roots)

@@ -19,7 +19,6 @@ from xbuilder.runtimes.kernel_table import Kernel, KernelTable
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.support.close_names import closest_names
 
-from ..reports.tables import counted
 from .terminal.output import common_options, print_json, print_list
 
 
@@ -41,6 +40,8 @@ def kernels(op_type: str | None, processor: str, as_json: bool, verbose: int) ->
     replaces the operator by those of the function that defines it, by cast that it computes float16
     in float.
     """
+    from ..reports.tables import counted
+
     table = kernel_table(processor)
     rows = describe_kernels(table, op_type)
     if as_json:

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import click
 
-from xbuilder.files.model_files import load_model
-
-from ..tasks.measure import measure_models, print_latency
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
@@ -99,6 +96,10 @@ def measure(
     Each runs in turns with the first one, with the optimizations of onnxruntime. The ratio is the
     median of several comparisons; the last column holds half of them.
     """
+    from xbuilder.files.model_files import load_model
+
+    from ..tasks.measure import measure_models, print_latency
+
     for model in models:
         load_model(model)
     with progress() as on_step:

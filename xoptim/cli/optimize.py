@@ -11,7 +11,6 @@ import click
 from xbuilder.errors import LateCheckError, XoptimError
 from xbuilder.files.model_container import ModelContainer
 
-from ..tasks.keep_faster import keep_faster
 from ..tasks.optimization import Optimization
 from ..tasks.result import OptimizedModel
 from ..tasks.saving import data_files, save
@@ -33,8 +32,6 @@ from .options.saving import (
 from .options.selection import LOADED, check_selection, load_option
 from .options.signature_options import SignatureOptions, signature_options
 from .options.verify_options import Comparison, verify_options
-from .results.profiles import print_profile
-from .results.report import next_commands, outcome_as_dict, print_outcome
 from .results.report_files import ReportFiles, report_options
 from .results.request import Request
 from .terminal.output import (
@@ -189,12 +186,16 @@ def _comparison(
 def _run(request: Request) -> str:
     """Optimizes the model, writes it and prints the outcome. Returns why the verification failed,
     an empty text if it did not."""
+    from .results.report import next_commands, outcome_as_dict, print_outcome
+
     done = _optimized(request)
     if request.as_json:
         print_json(outcome_as_dict(request, done))
     else:
         print_outcome(request, done, console())
         if done.profile is not None and request.reports.profile:
+            from .results.profiles import print_profile
+
             print_profile(done.profile, console(width=WIDE))
     if done.failure:
         click.echo(f"Error: {done.failure}; nothing is written", err=True)
@@ -214,6 +215,8 @@ def run_each(
     :param folder: where the optimized models are written, None for one model
     :raises click.ClickException: at the end, if one of several models failed
     """
+    from .results.report import outcome_as_dict
+
     if folder is None:
         if _run(request):
             ctx.exit(1)
@@ -308,7 +311,12 @@ def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
     checks = request.checks
     with prints_on_stderr(request.as_json), progress() as on_step:
         task = replace(task, on_step=None if on_step is silent else on_step)
-        done = keep_faster(task, checks.budget) if checks.keep_faster else task.run()
+        if checks.keep_faster:
+            from ..tasks.keep_faster import keep_faster
+
+            done = keep_faster(task, checks.budget)
+        else:
+            done = task.run()
     check_different(
         [request.output, *request.reports.paths], *data_files(done.before, request.model)
     )

@@ -16,7 +16,6 @@ from xbuilder.support.close_names import closest_names
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.database_query import RewriteDatabaseQuery
-from ..reports.tables import counted
 from .options.selection import SelectionType, load_option
 from .terminal.output import common_options, print_json, print_list
 
@@ -110,6 +109,7 @@ def _looking_at(query: RewriteDatabaseQuery, op: str) -> RewriteDatabaseQuery:
     :raises OptionError: none does
     """
     from ..catalogue.registry import pattern_database
+    from ..reports.tables import counted
 
     entries = list(pattern_database().entries_of(query))
     kept = [e.name for e in entries if op in _operators(e.rewrite)]
@@ -141,6 +141,8 @@ def _before(query: RewriteDatabaseQuery, position: str) -> RewriteDatabaseQuery:
 
 
 def _print_patterns(rows: list[dict[str, Any]], as_json: bool) -> None:
+    from ..reports.tables import counted
+
     if as_json:
         print_json(rows)
         return
@@ -157,6 +159,7 @@ def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
     """Prints the tags of the selected patterns and the purpose of each phase."""
     from ..catalogue.phases import PHASES
     from ..catalogue.registry import pattern_database
+    from ..reports.tables import counted
 
     database = pattern_database()
     kept = {e.name for e in database.entries_of(query)}

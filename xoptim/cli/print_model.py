@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from onnx import ModelProto
 
 from xbuilder.errors import XoptimError
-from xbuilder.files.model_files import load_model, write_file
 
-from ..reports.drawing.drawing import draw_model
-from ..reports.drawing.shapes import model_shapes
-from ..reports.drawing.svg import drawings_svg
-from ..reports.model_dot import model_dot
-from ..reports.model_summary import count_ops, weight_bytes
 from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 _TEXTS = (".dot", ".gv", ".txt")
 _IMAGES = {".png": "png", ".pdf": "pdf"}
@@ -34,6 +28,8 @@ def read_structure(path: Path) -> ModelProto:
     :return: the model
     :raises InvalidModelError: if the file is not a model
     """
+    from xbuilder.files.model_files import load_model
+
     return load_model(path, check_data=False).proto
 
 
@@ -58,6 +54,8 @@ def print_model(
     model: Path, output: Path | None, syntax: str, shapes: bool, as_json: bool, verbose: int
 ) -> None:
     """Prints MODEL as text, with --json a summary of it."""
+    from xbuilder.files.model_files import write_file
+
     check_different([output], model)
     proto = read_structure(model)
     results = inferred_results(proto, model.parent) if shapes and syntax == "pretty" else {}
@@ -129,6 +127,8 @@ def summary(model: ModelProto) -> dict[str, Any]:
     :param model: any model
     :return: a dictionary that json accepts
     """
+    from ..reports.model_summary import count_ops, weight_bytes
+
     graph = model.graph
     ops = count_ops(model)
     return {
@@ -155,6 +155,13 @@ def summary(model: ModelProto) -> dict[str, Any]:
 @common_options
 def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
     """Draws MODEL, with the shapes of its results: in SVG, or in the language of graphviz."""
+    from xbuilder.files.model_files import write_file
+
+    from ..reports.drawing.drawing import draw_model
+    from ..reports.drawing.shapes import model_shapes
+    from ..reports.drawing.svg import drawings_svg
+    from ..reports.model_dot import model_dot
+
     check_different([output], model)
     proto = read_structure(model)
     shapes = model_shapes(proto)
@@ -191,6 +198,9 @@ def draw(text: str, output: Path) -> None:
     :param output: image to write, the extension gives the format
     :raises XoptimError: if graphviz is not installed or refuses the graph
     """
+    import subprocess
+    import tempfile
+
     program = shutil.which("dot")
     if program is None:
         raise XoptimError(

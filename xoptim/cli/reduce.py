@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from onnx import ModelProto
 
-from ..reports.tables import counted, print_line, print_table
-from ..trust.inputs.draws import accepted_inputs
-from ..trust.reduction import ReducedModel, ReductionError, Shows, reduce_model
-from ..trust.tools import command_of, difference_of, optimizer_of
+from ..trust.reduction import Shows
 from .options.selection import check_selection, load_option, patterns_option
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 from .terminal.progress import progress
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from ..trust.reduction import ReducedModel
 
 
 @click.command()
@@ -62,6 +63,9 @@ def reduce(
     The folder has the model and its inputs in the layout of the test data of onnx, and can be
     attached to a bug report. Exits with 1 if MODEL shows no difference.
     """
+    from ..reports.tables import counted
+    from ..trust.tools import command_of, difference_of, optimizer_of
+
     check_selection(patterns)
     chosen = command_of(tool) if tool else optimizer_of(patterns)
     shows = difference_of(chosen, how.rtol, how.atol)
@@ -88,6 +92,9 @@ def reduce_first(model: Path, how: Comparison, shows: Shows, max_tries: int) -> 
     :param max_tries: largest number of models that are tried
     :raises ReductionError: no set shows a difference
     """
+    from ..trust.inputs.draws import accepted_inputs
+    from ..trust.reduction import ReductionError, reduce_model
+
     sets = accepted_inputs(model, how.inputs_of(model), how.sizes, how.seed)
     for feeds in sets[:-1]:
         with contextlib.suppress(ReductionError):
@@ -107,6 +114,8 @@ def _as_dict(small: ReducedModel) -> dict[str, Any]:
 
 
 def _print(small: ReducedModel, files: list[str], what: str, folder: Path) -> None:
+    from ..reports.tables import counted, print_line, print_table
+
     out = console()
     rows = [(n.op_type, ", ".join(n.input), ", ".join(n.output)) for n in small.model.graph.node]
     print_table(out, f"{small.kind}, {what}", ("operator", "reads", "writes"), rows, left=3)

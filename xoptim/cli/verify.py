@@ -9,14 +9,6 @@ from pathlib import Path
 
 import click
 
-from xbuilder.files.model_files import load_model
-from xbuilder.files.writing.temporary_files import temporary_folder
-
-from ..reports.tables import print_line
-from ..tasks.optimization import copy_next_to_data
-from ..tasks.verification_tables import print_verification, verification_as_dict
-from ..trust.inputs.coverage import unverified
-from ..trust.verification import verify_models
 from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
@@ -43,6 +35,15 @@ def verify(
     OTHER may come from any tool. Branches of MODEL that no inputs ran are named. Exits with 1 if
     there is a difference.
     """
+    from xbuilder.files.model_files import load_model
+    from xbuilder.files.writing.temporary_files import temporary_folder
+
+    from ..reports.tables import print_line
+    from ..tasks.optimization import copy_next_to_data
+    from ..tasks.verification_tables import print_verification, verification_as_dict
+    from ..trust.inputs.coverage import unverified
+    from ..trust.verification import verify_models
+
     load_model(model, data_roots)
     load_model(other, data_roots)
     with temporary_folder(tempfile.gettempdir(), "xoptim") as folder, progress() as on_step:

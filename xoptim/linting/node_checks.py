@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
@@ -18,23 +19,35 @@ from xbuilder.operators.op_schemas import schema_of
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
 
-from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..reports.node_matching import operator_of
 from ..reports.tables import counted
 from .findings import LOWERING, CheckedModel, Finding, check, name_of
 
-#: gives the optimizer of a graph
-EngineOf = Callable[[Graph], GraphBuilderPatternOptimization]
+if TYPE_CHECKING:
+    from ..engine.optimizer import GraphBuilderPatternOptimization
+
+    #: gives the optimizer of a graph
+    EngineOf = Callable[[Graph], GraphBuilderPatternOptimization]
 
 
 @check
 def kernels(model: CheckedModel) -> Iterator[Finding]:
     """X002 to X006: what the target has no kernel for."""
-    engine_of = cache(lambda graph: GraphBuilderPatternOptimization(graph, LOWERING))
+    engine_of = cache(lowering_of)
     for processor in model.processors:
         table = kernel_table(processor)
         for graph, record, node in model.nodes:
             yield from kernel_findings(table, graph, record, node, engine_of)
+
+
+def lowering_of(graph: Graph) -> GraphBuilderPatternOptimization:
+    """The optimizer that replaces nodes without kernel, imported for a model that has some.
+
+    :param graph: a graph
+    """
+    from ..engine.optimizer import GraphBuilderPatternOptimization
+
+    return GraphBuilderPatternOptimization(graph, LOWERING)
 
 
 def kernel_findings(

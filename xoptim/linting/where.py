@@ -11,10 +11,9 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import function_key
 from xbuilder.runtimes.installed import kernel_table
 
-from ..engine.optimizer import GraphBuilderPatternOptimization
 from ..reports.node_matching import operator_of
-from .findings import LOWERING, nodes_of
-from .node_checks import kernel_findings
+from .findings import nodes_of
+from .node_checks import kernel_findings, lowering_of
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def placement(graph: Graph, processor: str) -> Placement:
         print(placement(GraphBuilder("model.onnx", infer_shapes_options=True).graph, "CPU"))
     """
     table = kernel_table(processor)
-    engine_of = cache(lambda one: GraphBuilderPatternOptimization(one, LOWERING))
+    engine_of = cache(lowering_of)
     codes: Counter[str] = Counter()
     missing: Counter[str] = Counter()
     for one, record, node in nodes_of(graph):

@@ -14,27 +14,20 @@ from onnx import ModelProto
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xbuilder.files.model_container import ModelContainer
-from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
 
-from ..catalogue.targets import check_target
-from ..engine.optimizer import GraphBuilderPatternOptimization
-from ..surgery.dynamic import make_dynamic
-from ..surgery.opset_conversion import convert_opset
-from ..surgery.signature import Shape, SignatureChanges, change_signature
-from ..trust.inputs.coverage import unverified
-from ..trust.rewrite_places import RewritePlaces
-from ..trust.verification import verify_models
-from ..trust.windows.validation import Validation
-from .measure import measure_models
+from ..surgery.signature import SignatureChanges
 from .result import OptimizedModel
 from .saving import SavingFormat, data_files, stored
-from .steps import OnStep, Steps
 from .traces import Traces
 
 if TYPE_CHECKING:
+    from ..surgery.signature import Shape
     from ..toolkit.profiles import Profile
+    from ..trust.rewrite_places import RewritePlaces
+    from ..trust.windows.validation import Validation
+    from .steps import OnStep, Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +103,7 @@ class Optimization:
 
         begin = time.perf_counter()
         provenance, examples = Provenance(), RewriteExamples()
-        places = RewritePlaces() if self.comparison is not None else None
-        steps = None if self.on_step is None else Steps(self.on_step)
+        places, steps = self._places(), self._steps()
         watching = (self.validation, self.profile, provenance, examples, places, steps)
         observers = [f for f in (*watching, *self.features) if f is not None]
         mended: list[str] = []
@@ -128,6 +120,8 @@ class Optimization:
         if self.provenance:
             provenance.annotate(container.proto)
         if self.target is not None:
+            from ..catalogue.targets import check_target
+
             check_target(self.target, before, container.proto)
         seconds = time.perf_counter() - begin
         result = stored(container, before, self.saving)
@@ -150,6 +144,21 @@ class Optimization:
         if self.comparison is not None or self.measured is not None:
             self._run_both(done, places)
         return done
+
+    def _places(self) -> RewritePlaces | None:
+        """The observer of what is verified, None without verification."""
+        if self.comparison is None:
+            return None
+        from ..trust.rewrite_places import RewritePlaces
+
+        return RewritePlaces()
+
+    def _steps(self) -> Steps | None:
+        if self.on_step is None:
+            return None
+        from .steps import Steps
+
+        return Steps(self.on_step)
 
     def _read(self, features: list[Feature], mended: list[str]) -> tuple[GraphBuilder, ModelProto]:
         """The model, converted to another opset if asked, and as it was read. The nodes that no
@@ -178,6 +187,10 @@ class Optimization:
         if self.target_opset is None and not self.signature and not self.dynamic:
             read = builder(self.model)
             return read, read.origin
+        from xbuilder.files.model_files import load_model
+
+        from ..surgery.signature import change_signature
+
         is_file = isinstance(self.model, Path)
         source = load_model(self.model, self.data_roots) if is_file else None
         proto = self.model if source is None else source.proto
@@ -186,10 +199,14 @@ class Optimization:
         folder = None if source is None else source.base_dir
         converted = proto
         if self.dynamic:
+            from ..surgery.dynamic import make_dynamic
+
             made = make_dynamic(proto, self.dynamic, folder, self.data_roots)
             converted = made.model
             mended += made.mended
         if self.target_opset is not None:
+            from ..surgery.opset_conversion import convert_opset
+
             self._check_functions(proto)
             converted = convert_opset(converted, self.target_opset)
         return builder(converted, folder), proto
@@ -225,6 +242,10 @@ class Optimization:
         onnxruntime reads models with external data from files. They are written in a temporary
         folder where there is room for them, and removed at the end.
         """
+        from ..trust.inputs.coverage import unverified
+        from ..trust.verification import verify_models
+        from .measure import measure_models
+
         with temporary_folder(str(self.folder), "xoptim") as folder:
             before = self.reference(done.before, Path(folder))
             after: ModelProto | Path
@@ -248,6 +269,8 @@ class Optimization:
 
 def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:
     """The number of nodes where patterns match, without rewriting anything."""
+    from ..engine.optimizer import GraphBuilderPatternOptimization
+
     engine = GraphBuilderPatternOptimization(builder.graph, patterns, processor=processor)
     found = {
         id(match.nodes[0])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..reports.tables import counted, human_bytes, print_line, print_table
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,6 +22,8 @@ def print_changes(info: Mapping[str, Any], out: Console) -> None:
     :param info: the result of :meth:`xoptim.tasks.result.OptimizedModel.to_dict`
     :param out: destination
     """
+    from ..reports.tables import counted, human_bytes, print_line, print_table
+
     _print_nodes(info, out)
     print_line(
         out,
@@ -53,6 +53,8 @@ def print_changes(info: Mapping[str, Any], out: Console) -> None:
 
 def _print_nodes(info: Mapping[str, Any], out: Console) -> None:
     """Prints the number of nodes except Constant."""
+    from ..reports.tables import counted, print_line
+
     n, m = info["nodes_before"], info["nodes_after"]
     change = f"{(m - n) / n:+.1%}" if n else "empty graph"
     print_line(out, f"nodes:   {n} -> {m} ({change})")

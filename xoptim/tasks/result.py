@@ -14,19 +14,16 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.operators.opsets import opsets_of
 
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
-from ..reports.tables import as_html, as_text, counted, print_line, print_table
-from ..trust.inputs.coverage import Unverified
-from ..trust.verification import VerificationReport
-from ..trust.windows.certificates import Summary
-from .measure import ModelLatency, print_latency
-from .report import print_changes
 from .saving import SavingFormat, save
-from .verification_tables import print_validation, print_verification, verification_as_dict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ..toolkit.profiles import Profile
+    from ..trust.inputs.coverage import Unverified
+    from ..trust.verification import VerificationReport
+    from ..trust.windows.certificates import Summary
+    from .measure import ModelLatency
     from .traces import Traces
 
 
@@ -153,6 +150,8 @@ class OptimizedModel:
     def to_dict(self) -> dict[str, Any]:
         """All that is known, with values json accepts: counts of nodes, weights, rewrites applied,
         verification, validation, latency, profile."""
+        from .verification_tables import verification_as_dict
+
         return {
             "patterns": "none" if self.patterns is None else str(self.patterns),
             "seconds": self.seconds,
@@ -179,6 +178,9 @@ class OptimizedModel:
 
         :param out: destination
         """
+        from ..reports.tables import counted, print_line
+        from .report import print_changes
+
         print_changes(self.to_dict(), out)
         if self.mended:
             nodes = counted(len(self.mended), "node")
@@ -186,10 +188,16 @@ class OptimizedModel:
         if self.trials:
             print_trials(self.trials, out)
         if self.latency is not None:
+            from .measure import print_latency
+
             print_latency(self.latency, out)
         if self.validation is not None:
+            from .verification_tables import print_validation
+
             print_validation(self.validation, out)
         if self.verification is not None:
+            from .verification_tables import print_verification
+
             print_verification(self.verification, out)
         for missing in self.unverified:
             print_line(out, f"not verified: {missing}")
@@ -220,9 +228,13 @@ class OptimizedModel:
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def __str__(self) -> str:
+        from ..reports.tables import as_text
+
         return as_text(self.print)
 
     def _repr_html_(self) -> str:
+        from ..reports.tables import as_html
+
         return as_html(self.print, fragment=True)
 
 
@@ -232,6 +244,8 @@ def print_trials(trials: Sequence[Trial], out: Console) -> None:
     :param trials: the trials, the kept one last
     :param out: destination
     """
+    from ..reports.tables import print_table
+
     rows = [
         (t.patterns, t.nodes, f"{t.ratio:.3f}", f"{t.low:.3f} - {t.high:.3f}", t.verdict)
         for t in trials

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..reports.tables import counted, print_line, print_table, verdict_style
-from ..trust.windows.certificates import RIGHT, Summary
-
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ..trust.inputs.coverage import Unverified
     from ..trust.outputs import OutputDifference
     from ..trust.verification import VerificationReport
+    from ..trust.windows.certificates import Summary
 
 
 def verification_as_dict(
@@ -48,6 +46,8 @@ def print_verification(report: VerificationReport, out: Console) -> None:
     :param report: the comparison
     :param out: destination
     """
+    from ..reports.tables import print_line, print_table, verdict_style
+
     rows: list[tuple[object, ...]] = []
     for r in report.rows:
         sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"
@@ -80,6 +80,9 @@ def print_validation(summary: Summary, out: Console) -> None:
     :param summary: the certificates
     :param out: destination
     """
+    from ..reports.tables import counted, print_line, print_table
+    from ..trust.windows.certificates import RIGHT
+
     count = counted(len(summary.certificates), "rewrite")
     print_line(out, f"validation: {count}, {summary.text()}, in {summary.seconds:.2f} s")
     rows = [

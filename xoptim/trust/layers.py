@@ -18,7 +18,6 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.operators.op_traits import is_random
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
-from ..toolkit.features.provenance import REWRITES, SOURCES
 from .inputs.coverage import Body, bodies_of
 from .inputs.draws import Draws, draw_inputs, sizes_of
 from .inputs.random_inputs import (
@@ -329,6 +328,8 @@ class _Comparison:
         return node
 
     def _compare(self, name: str, node: NodeProto) -> LayerDifference:
+        from ..toolkit.features.provenance import REWRITES, SOURCES
+
         values = self.first.values[name], self.second.values[name]
         random = is_random(all_nodes([node]))
         difference = self._difference(name, to_python(values[0]), to_python(values[1]), random)

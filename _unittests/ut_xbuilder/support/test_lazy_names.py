@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,17 @@ import pytest
 
 import xbuilder
 import xoptim
+import xoptim.catalogue
+import xoptim.toolkit.features
 from xbuilder.support.lazy_names import lazy_names
 
-PACKAGES = (xbuilder, xoptim)
+PACKAGES = (
+    xbuilder,
+    xoptim,
+    xoptim.catalogue,
+    xoptim.toolkit,
+    xoptim.toolkit.features,
+)
 
 
 def seen_by_type_checkers(package) -> dict[str, str]:
@@ -32,7 +41,10 @@ def seen_by_type_checkers(package) -> dict[str, str]:
 def test_the_names_are_those_type_checkers_see(package):
     homes = {name: home for home, names in package.HOMES.items() for name in names}
     assert homes == seen_by_type_checkers(package)
-    assert sorted(homes) == package.__all__
+    assert sorted(homes) == sorted(package.__all__)
+    # a module that is imported becomes an attribute of its package, in place of the name
+    modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
+    assert modules & set(homes) == set(package.HOMES.get(".", ()))
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)

@@ -49,6 +49,25 @@ def test_the_command_starts_without_what_few_models_need():
     assert out.stdout.strip() == "[]"
 
 
+def test_commands_that_only_read_import_no_rewrite(model):
+    """They take what ``import onnx`` takes and a tenth of a second."""
+    lines = [["print", model], ["dot", model], ["info", model], ["check", model]]
+    lines += [["diff", model, model], ["config", "print"], ["kernels", "--op", "Gelu"]]
+    code = (
+        "import sys; from click.testing import CliRunner; from xoptim.cli.main import main\n"
+        f"for line in {[[str(word) for word in line] for line in lines]!r}:\n"
+        "    done = CliRunner().invoke(main, line)\n"
+        "    assert done.exit_code == 0, (line, done.output)\n"
+        "heavy = ('onnxruntime', 'xbuilder.passes', 'xoptim.engine.engine', 'xoptim.declarative',\n"
+        "         'xoptim.patterns', 'xoptim.trust.sessions', 'xbuilder.shapes.domains.microsoft')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert out.stdout.strip() == "[]", out.stdout + out.stderr
+
+
 def test_the_help_is_that_of_the_commands():
     """It imports none of them: a line each is written apart."""
     assert [*COMMANDS] == sorted(main.commands)

@@ -9,7 +9,7 @@ from ...facts.facts import MAX_TRACKED, ResultFacts, Value
 from .. import values as V
 from ..common import BOOL, facts_like
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def cast_facts(facts: ResultFacts, to: int) -> ResultFacts:
@@ -31,7 +31,7 @@ def cast_facts(facts: ResultFacts, to: int) -> ResultFacts:
 _NAMES = dict(TensorProto.DataType.items())
 
 
-@shape_function("Cast")
+@shipped_function("Cast")
 def cast(ctx: ShapeContext) -> ResultFacts:
     """Cast to the type of attribute `to`."""
     to = ctx.attr("to", 0)
@@ -43,7 +43,7 @@ def cast(ctx: ShapeContext) -> ResultFacts:
     return cast_facts(facts, to)
 
 
-@shape_function("CastLike")
+@shipped_function("CastLike")
 def cast_like(ctx: ShapeContext) -> ResultFacts:
     """Cast to the type of the second input. The content of a constant input is propagated even if
     the result is not computed."""
@@ -63,7 +63,7 @@ def _integers(array: np.ndarray | None) -> Value:
     return items if array.ndim else items[0]
 
 
-@shape_function("BitCast")
+@shipped_function("BitCast")
 def bit_cast(ctx: ShapeContext) -> ResultFacts:
     """Same bits under another type of the same size. The content is not the same number."""
     return facts_like(ctx.facts(0), ctx.attr("to", 0))

@@ -10,7 +10,7 @@ from ...operators.op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
 from .. import values as V
 from ..common import BOOL, broadcast, facts_like, first_type, is_one, same_as_first, several
 from ..context import ShapeContext
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
 _UNARY_VALUES = {
     "Abs": V.absolute,
@@ -28,10 +28,10 @@ UNARY = (
     *("CumProd", "Hardmax", "LogSoftmax", "ReverseSequence", "Softmax", "Trilu"),
 )
 
-register_table((op_type, same_as_first) for op_type in UNARY)
+shipped_table((op_type, same_as_first) for op_type in UNARY)
 
 
-@shape_function(*_UNARY_VALUES)
+@shipped_function(*_UNARY_VALUES)
 def unary_with_value(ctx: ShapeContext) -> ResultFacts:
     """Unary operators whose integer content is propagated, since shapes are computed with them."""
     facts = ctx.facts(0)
@@ -42,7 +42,7 @@ def unary_with_value(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("Identity")
+@shipped_function("Identity")
 def identity(ctx: ShapeContext) -> ResultFacts:
     """Identity: all the known facts of the input, sequences and optionals included."""
     facts = ctx.facts(0)
@@ -85,7 +85,7 @@ def broadcast_all(ctx: ShapeContext, elem_type: int, facts: list[ResultFacts]) -
     return result
 
 
-@shape_function("Add", "Sub", "Mul", "Div", "Pow", "Mod", since=7)
+@shipped_function("Add", "Sub", "Mul", "Div", "Pow", "Mod", since=7)
 def binary(ctx: ShapeContext) -> ResultFacts:
     """Arithmetic on two tensors. The content of integer tensors is propagated."""
     a, b = ctx.facts(0), ctx.facts(1)
@@ -107,18 +107,18 @@ def binary(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", since=7)
+@shipped_function("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", since=7)
 def binary_same_type(ctx: ShapeContext) -> ResultFacts:
     """Binary operators whose content is not propagated."""
     a, b = ctx.facts(0), ctx.facts(1)
     return broadcast_facts(ctx, a.type or b.type, a, b)
 
 
-register_table((op, same_as_first) for op in ("Add", "Sub", "Mul", "Div", "Pow", "PRelu"))
-register_table((op, same_as_first) for op in ("Max", "Min", "Mean", "Sum"))
+shipped_table((op, same_as_first) for op in ("Add", "Sub", "Mul", "Div", "Pow", "PRelu"))
+shipped_table((op, same_as_first) for op in ("Max", "Min", "Mean", "Sum"))
 
 
-@shape_function("PRelu", since=7)
+@shipped_function("PRelu", since=7)
 def prelu(ctx: ShapeContext) -> ResultFacts:
     """PRelu: the slope is broadcast to the input, not the other way round.
 
@@ -133,14 +133,14 @@ def prelu(ctx: ShapeContext) -> ResultFacts:
     return facts
 
 
-@shape_function("SwiGLU")
+@shipped_function("SwiGLU")
 def swiglu(ctx: ShapeContext) -> ResultFacts:
     """SwiGLU: both inputs have the same shape."""
     a, b = ctx.facts(0), ctx.facts(1)
     return facts_like(a if a.shape is not None else b, a.type or b.type)
 
 
-@shape_function("Max", "Min", "Mean", "Sum", since=8)
+@shipped_function("Max", "Min", "Mean", "Sum", since=8)
 def variadic(ctx: ShapeContext) -> ResultFacts:
     """Variadic arithmetic with broadcasting."""
     facts = [ctx.facts(i) for i in range(ctx.n_inputs)]
@@ -156,7 +156,7 @@ def variadic(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("Clip")
+@shipped_function("Clip")
 def clip(ctx: ShapeContext) -> ResultFacts:
     """Clip: bounds are attributes before opset 11, inputs after; they never change the shape."""
     facts = ctx.facts(0)
@@ -171,7 +171,7 @@ def clip(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("Where")
+@shipped_function("Where")
 def where(ctx: ShapeContext) -> ResultFacts:
     """Where: three inputs are broadcast together, the type is the one of the branches."""
     condition, a, b = ctx.facts(0), ctx.facts(1), ctx.facts(2)
@@ -194,7 +194,7 @@ def _same_branches(a: Value, b: Value, condition: ResultFacts, result: ResultFac
     return V.shaped(a, result.shape)
 
 
-@shape_function("CumSum")
+@shipped_function("CumSum")
 def cumsum(ctx: ShapeContext) -> ResultFacts:
     """CumSum, whose content is propagated on integer vectors."""
     facts = ctx.facts(0)
@@ -212,7 +212,7 @@ def cumsum(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("Dropout")
+@shipped_function("Dropout")
 def dropout(ctx: ShapeContext) -> list[ResultFacts]:
     """Dropout: the mask has the type of the input before opset 10, it is boolean after."""
     facts = ctx.facts(0)

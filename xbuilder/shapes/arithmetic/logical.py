@@ -6,17 +6,17 @@ from ...facts.facts import ResultFacts
 from .. import values as V
 from ..common import BOOL, facts_like
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 from .elementwise import broadcast_facts
 
 
-@shape_function("Equal", "Greater", "Less", "And", "Or", "Xor")
+@shipped_function("Equal", "Greater", "Less", "And", "Or", "Xor")
 def legacy_comparison(ctx: ShapeContext) -> ResultFacts:
     """Before opset 7 the second input is broadcast to the first one."""
     return facts_like(ctx.facts(0), BOOL)
 
 
-@shape_function("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", since=7)
+@shipped_function("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", since=7)
 def comparison(ctx: ShapeContext) -> ResultFacts:
     """Comparisons, whose content is known when they are proven for every element."""
     a, b = ctx.facts(0), ctx.facts(1)
@@ -28,7 +28,7 @@ def comparison(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("And", "Or", "Xor", since=7)
+@shipped_function("And", "Or", "Xor", since=7)
 def logic(ctx: ShapeContext) -> ResultFacts:
     """Logic on booleans."""
     a, b = ctx.facts(0), ctx.facts(1)
@@ -38,7 +38,7 @@ def logic(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("Not")
+@shipped_function("Not")
 def logical_not(ctx: ShapeContext) -> ResultFacts:
     """Negation."""
     facts = ctx.facts(0)
@@ -48,7 +48,7 @@ def logical_not(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("IsInf", "IsNaN")
+@shipped_function("IsInf", "IsNaN")
 def is_special(ctx: ShapeContext) -> ResultFacts:
     """Tests on floats."""
     return facts_like(ctx.facts(0), BOOL)

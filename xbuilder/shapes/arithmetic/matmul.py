@@ -6,7 +6,7 @@ from ...dims import Dim, DimensionError, Shape, broadcast_dim
 from ...facts.facts import ResultFacts
 from ..common import INT32, broadcast, first_type, merge_dim
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def matmul_shape(ctx: ShapeContext, a: Shape, b: Shape) -> Shape | None:
@@ -51,19 +51,19 @@ def matmul_facts(ctx: ShapeContext, elem_type: int, i: int, j: int) -> ResultFac
     return None if shape is None else ResultFacts(elem_type, shape)
 
 
-@shape_function("MatMul")
+@shipped_function("MatMul")
 def matmul(ctx: ShapeContext) -> ResultFacts | None:
     """MatMul."""
     return matmul_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
 
 
-@shape_function("MatMulInteger")
+@shipped_function("MatMulInteger")
 def matmul_integer(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulInteger accumulates in int32."""
     return matmul_facts(ctx, INT32, 0, 1)
 
 
-@shape_function("QLinearMatMul")
+@shipped_function("QLinearMatMul")
 def qlinear_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearMatMul: the type is the one of the output's zero point."""
     return matmul_facts(ctx, ctx.type(7), 0, 3)
@@ -83,7 +83,7 @@ def gemm_facts(ctx: ShapeContext, elem_type: int, i: int = 0, j: int = 1) -> Res
     return ResultFacts(elem_type, (rows, columns))
 
 
-@shape_function("Gemm")
+@shipped_function("Gemm")
 def gemm(ctx: ShapeContext) -> ResultFacts | None:
     """Gemm: the third input is broadcast to the product."""
     return gemm_facts(ctx, first_type(ctx))
@@ -115,7 +115,7 @@ def _split_equation(equation: str, ranks: list[int]) -> tuple[list[list[str]], l
     return operands, [*ellipsis, *once]
 
 
-@shape_function("Einsum")
+@shipped_function("Einsum")
 def einsum(ctx: ShapeContext) -> ResultFacts | None:
     """Einsum: every label has one dimension."""
     elem_type = first_type(ctx)
@@ -141,7 +141,7 @@ def einsum(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(elem_type, tuple(sizes[label] for label in parsed[1]))
 
 
-@shape_function("Det")
+@shipped_function("Det")
 def det(ctx: ShapeContext) -> ResultFacts | None:
     """Det: the two last axes are reduced."""
     facts = ctx.facts(0)

@@ -11,7 +11,7 @@ from ...operators.op_traits import REDUCTIONS
 from .. import values as V
 from ..common import INT64, argument, facts_like, is_one, length
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 _VALUES = {
     "ReduceMax": dim_max,
@@ -41,7 +41,7 @@ def _reduced_value(op_type: str, facts: ResultFacts, shape: Shape | None) -> Val
     return V.shaped(V.checked(total, facts.type), shape)
 
 
-@shape_function(*REDUCTIONS)
+@shipped_function(*REDUCTIONS)
 def reduction(ctx: ShapeContext) -> ResultFacts | None:
     """Reduce*: axes are an attribute or an input, all axes when there is none."""
     facts = ctx.facts(0)
@@ -87,7 +87,7 @@ def _unknown_axes(
     return ResultFacts(facts.type, None, rank - count)
 
 
-@shape_function("ArgMax", "ArgMin")
+@shipped_function("ArgMax", "ArgMin")
 def arg_extremum(ctx: ShapeContext) -> ResultFacts | None:
     """ArgMax, ArgMin: one axis, 0 by default."""
     facts = ctx.facts(0)

@@ -33,7 +33,7 @@ from ..layers.pooling import pool_facts
 from ..moving.creation import range_length
 from ..moving.rearranging import block_count
 from ..moving.slicing import gather_nd, pad
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
 #: operators whose output has the type and the shape of the first input
 _LIKE_FIRST = (
@@ -54,8 +54,8 @@ _LIKE_FIRST = (
     "Trilu",
 )
 
-register_table(((op, same_as_first) for op in _LIKE_FIRST), MICROSOFT)
-register_table(
+shipped_table(((op, same_as_first) for op in _LIKE_FIRST), MICROSOFT)
+shipped_table(
     [
         ("FusedConv", conv),
         ("FusedGemm", gemm),
@@ -83,7 +83,7 @@ def _moved(shape: Shape, trans: bool, trans_batch: bool) -> Shape:
     return shape
 
 
-@shape_function("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", domain=MICROSOFT)
+@shipped_function("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", domain=MICROSOFT)
 def fused_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """FusedMatMul: MatMul whose operands may be transposed."""
     elem_type = first_type(ctx, 0, 1)
@@ -96,7 +96,7 @@ def fused_matmul(ctx: ShapeContext) -> ResultFacts | None:
     return None if shape is None else ResultFacts(elem_type, shape)
 
 
-@shape_function("GemmFloat8", domain=MICROSOFT)
+@shipped_function("GemmFloat8", domain=MICROSOFT)
 def gemm_float8(ctx: ShapeContext) -> ResultFacts | None:
     """GemmFloat8: the type is an attribute."""
     return gemm_facts(ctx, ctx.attr("dtype", FLOAT))
@@ -105,14 +105,14 @@ def gemm_float8(ctx: ShapeContext) -> ResultFacts | None:
 # --- convolution, images -------------------------------------------------------------------
 
 
-@shape_function("NhwcMaxPool", domain=MICROSOFT)
+@shipped_function("NhwcMaxPool", domain=MICROSOFT)
 @refuses_negative
 def nhwc_max_pool(ctx: ShapeContext) -> ResultFacts | None:
     """NhwcMaxPool: channels are last."""
     return nhwc_window(ctx, ctx.type(0), ctx.shape(0), ctx.attr("kernel_shape"), None)
 
 
-@shape_function("NhwcConv", "NhwcFusedConv", domain=MICROSOFT)
+@shipped_function("NhwcConv", "NhwcFusedConv", domain=MICROSOFT)
 @refuses_negative
 def nhwc_conv(ctx: ShapeContext) -> ResultFacts | None:
     """NhwcConv: channels are last; weights are `(M, C/group, kH, kW)` as for Conv."""
@@ -150,14 +150,14 @@ def nhwc_window(
     return ResultFacts(elem_type, (shape[0], *spatial, last))
 
 
-@shape_function("MaxpoolWithMask", domain=MICROSOFT)
+@shipped_function("MaxpoolWithMask", domain=MICROSOFT)
 @refuses_negative
 def max_pool_with_mask(ctx: ShapeContext) -> ResultFacts | None:
     """MaxpoolWithMask: the mask does not change the shape."""
     return pool_facts(ctx, ctx.type(0))
 
 
-@shape_function("CropAndResize", domain=MICROSOFT)
+@shipped_function("CropAndResize", domain=MICROSOFT)
 @refuses_negative
 def crop_and_resize(ctx: ShapeContext) -> ResultFacts:
     """CropAndResize: `(number of regions, C, crop height, crop width)`."""
@@ -170,7 +170,7 @@ def crop_and_resize(ctx: ShapeContext) -> ResultFacts:
 # --- normalizations ------------------------------------------------------------------------
 
 
-@shape_function("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)
+@shipped_function("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """The output, mean and deviation kept in float, and the sum of the inputs."""
     stash = stash_facts(ctx, FLOAT)
@@ -179,7 +179,7 @@ def skip_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, facts_like(facts), stash, facts_like(stash), facts_like(facts))
 
 
-@shape_function("SimplifiedLayerNormalization")
+@shipped_function("SimplifiedLayerNormalization")
 def simplified_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """onnxruntime registers it in the main domain; the second output is the deviation."""
     note_last_axis(ctx)
@@ -187,10 +187,10 @@ def simplified_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, output, stash_facts(ctx, ctx.attr("stash_type", FLOAT)))
 
 
-register_table([("SimplifiedLayerNormalization", simplified_layer_normalization)], MICROSOFT)
+shipped_table([("SimplifiedLayerNormalization", simplified_layer_normalization)], MICROSOFT)
 
 
-@shape_function("SkipGroupNorm", domain=MICROSOFT)
+@shipped_function("SkipGroupNorm", domain=MICROSOFT)
 def skip_group_norm(ctx: ShapeContext) -> list[ResultFacts]:
     """The output and the sum of the inputs."""
     return several(ctx, same_as_first(ctx), same_as_first(ctx))
@@ -207,7 +207,7 @@ def embed_facts(ctx: ShapeContext, elem_type: int) -> list[ResultFacts]:
     return several(ctx, output, mask, facts_like(output))
 
 
-@shape_function("EmbedLayerNormalization", domain=MICROSOFT)
+@shipped_function("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """EmbedLayerNormalization: `(batch, sequence, hidden size)`."""
     return embed_facts(ctx, ctx.type(2))
@@ -216,7 +216,7 @@ def embed_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
 # --- elementwise ---------------------------------------------------------------------------
 
 
-@shape_function("BiasSplitGelu", domain=MICROSOFT)
+@shipped_function("BiasSplitGelu", domain=MICROSOFT)
 def bias_split_gelu(ctx: ShapeContext) -> ResultFacts:
     """BiasSplitGelu: the last axis is halved."""
     facts = ctx.facts(0)
@@ -226,7 +226,7 @@ def bias_split_gelu(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(facts.type, (*facts.shape[:-1], half))
 
 
-@shape_function("ComplexMul", "ComplexMulConj", "MulInteger", domain=MICROSOFT)
+@shipped_function("ComplexMul", "ComplexMulConj", "MulInteger", domain=MICROSOFT)
 def broadcast_binary(ctx: ShapeContext) -> ResultFacts:
     """Binary operators with broadcasting."""
     integer = ctx.op_type == "MulInteger"
@@ -235,7 +235,7 @@ def broadcast_binary(ctx: ShapeContext) -> ResultFacts:
     return broadcast_facts(ctx, elem_type, ctx.facts(0), ctx.facts(other))
 
 
-@shape_function("BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", domain=MICROSOFT)
+@shipped_function("BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", domain=MICROSOFT)
 def dropout(ctx: ShapeContext) -> list[ResultFacts]:
     """Dropout whose mask is boolean, or packed in 32 bits."""
     if ctx.op_type == "BiasDropout":
@@ -245,19 +245,19 @@ def dropout(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, same_as_first(ctx), ResultFacts(UINT32, words, 1))
 
 
-@shape_function("IsAllFinite", domain=MICROSOFT)
+@shipped_function("IsAllFinite", domain=MICROSOFT)
 def is_all_finite(ctx: ShapeContext) -> ResultFacts:
     """One boolean."""
     return ResultFacts(BOOL, ())
 
 
-@shape_function("NGramRepeatBlock", domain=MICROSOFT)
+@shipped_function("NGramRepeatBlock", domain=MICROSOFT)
 def ngram_repeat_block(ctx: ShapeContext) -> ResultFacts:
     """The scores are changed, not their shape."""
     return facts_like(ctx.facts(1))
 
 
-@shape_function("MurmurHash3", domain=MICROSOFT)
+@shipped_function("MurmurHash3", domain=MICROSOFT)
 def murmur_hash(ctx: ShapeContext) -> ResultFacts:
     """One hash by element, uint32 or int32."""
     return facts_like(ctx.facts(0), UINT32 if ctx.attr("positive", 1) else INT32)
@@ -266,7 +266,7 @@ def murmur_hash(ctx: ShapeContext) -> ResultFacts:
 # --- others --------------------------------------------------------------------------------
 
 
-@shape_function("Range", domain=MICROSOFT)
+@shipped_function("Range", domain=MICROSOFT)
 def range_(ctx: ShapeContext) -> ResultFacts:
     """Range whose step is 1 by default."""
     start, limit = content(ctx, 0), content(ctx, 1)
@@ -277,7 +277,7 @@ def range_(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(first_type(ctx), (ctx.new_dim("range") if count is None else count,))
 
 
-@shape_function("Unique", domain=MICROSOFT)
+@shipped_function("Unique", domain=MICROSOFT)
 def unique(ctx: ShapeContext) -> list[ResultFacts]:
     """Unique on vectors: values, index of each element, counts."""
     facts = ctx.facts(0)
@@ -286,7 +286,7 @@ def unique(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, ResultFacts(facts.type, (count,)), indices, ResultFacts(INT64, (count,)))
 
 
-@shape_function("ExpandDims", domain=MICROSOFT)
+@shipped_function("ExpandDims", domain=MICROSOFT)
 def expand_dims(ctx: ShapeContext) -> ResultFacts | None:
     """ExpandDims: one more axis of length 1."""
     facts = ctx.facts(0)
@@ -300,7 +300,7 @@ def expand_dims(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (*facts.shape[:position], 1, *facts.shape[position:]))
 
 
-@shape_function("TorchEmbedding", domain=MICROSOFT)
+@shipped_function("TorchEmbedding", domain=MICROSOFT)
 def torch_embedding(ctx: ShapeContext) -> ResultFacts:
     """TorchEmbedding: one row of the weights for each index."""
     weights, indices = ctx.shape(0), ctx.shape(1)
@@ -310,7 +310,7 @@ def torch_embedding(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.type(0), (*indices, weights[-1]))
 
 
-@shape_function("CDist", domain=MICROSOFT)
+@shipped_function("CDist", domain=MICROSOFT)
 def cdist(ctx: ShapeContext) -> ResultFacts:
     """CDist: distances between the rows of two matrices."""
     a, b = ctx.shape(0), ctx.shape(1)
@@ -319,7 +319,7 @@ def cdist(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(first_type(ctx), (a[0], b[0]))
 
 
-@shape_function("UnfoldTensor", domain=MICROSOFT)
+@shipped_function("UnfoldTensor", domain=MICROSOFT)
 @refuses_negative
 def unfold_tensor(ctx: ShapeContext) -> ResultFacts | None:
     """UnfoldTensor: windows along one axis, their content is the last axis."""
@@ -334,7 +334,7 @@ def unfold_tensor(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (*replace_dim(facts.shape, axis, count), size))
 
 
-@shape_function("Rfft", domain=MICROSOFT)
+@shipped_function("Rfft", domain=MICROSOFT)
 def rfft(ctx: ShapeContext) -> ResultFacts | None:
     """Rfft: the last signal axis is halved when one-sided, complex numbers are the last axis."""
     facts = ctx.facts(0)
@@ -346,7 +346,7 @@ def rfft(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (*facts.shape[:-1], last, 2))
 
 
-@shape_function("Irfft", domain=MICROSOFT)
+@shipped_function("Irfft", domain=MICROSOFT)
 @refuses_negative
 def irfft(ctx: ShapeContext) -> ResultFacts | None:
     """Irfft: the inverse of Rfft."""
@@ -359,7 +359,7 @@ def irfft(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (*facts.shape[:-2], last))
 
 
-@shape_function("BeamSearch", "GreedySearch", "Sampling", domain=MICROSOFT)
+@shipped_function("BeamSearch", "GreedySearch", "Sampling", domain=MICROSOFT)
 @refuses_negative
 def generation(ctx: ShapeContext) -> list[ResultFacts]:
     """Generated tokens; beams are `(batch, number of sequences, length)`."""
@@ -375,13 +375,13 @@ def generation(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, ResultFacts(INT32, (batch, count, total)), scores)
 
 
-@shape_function("DynamicTimeWarping", domain=MICROSOFT)
+@shipped_function("DynamicTimeWarping", domain=MICROSOFT)
 def dynamic_time_warping(ctx: ShapeContext) -> ResultFacts:
     """The length of the path depends on the data."""
     return ResultFacts(INT32, (2, ctx.new_dim("path")))
 
 
-@shape_function("ReduceSumInteger", domain=MICROSOFT)
+@shipped_function("ReduceSumInteger", domain=MICROSOFT)
 def reduce_sum_integer(ctx: ShapeContext) -> ResultFacts | None:
     """ReduceSumInteger: axes are an attribute, the type is not known before running."""
     shape = ctx.shape(0)

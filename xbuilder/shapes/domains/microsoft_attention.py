@@ -9,15 +9,15 @@ from ..common import content, facts_like, merge_dim, refuses_negative, same_as_f
 from ..context import ShapeContext
 from ..layers.attention import heads_last, linear_attention
 from ..moving.rearranging import block_count, exact_quotient
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
-register_table(
+shipped_table(
     ((op, same_as_first) for op in ("RotaryEmbedding", "MRotaryEmbedding", "LongformerAttention")),
     MICROSOFT,
 )
 
 
-@shape_function("GemmaRotaryEmbedding", domain=MICROSOFT)
+@shipped_function("GemmaRotaryEmbedding", domain=MICROSOFT)
 def gemma_rotary(ctx: ShapeContext) -> list[ResultFacts]:
     """Both outputs are like the queries and the keys."""
     return several(ctx, facts_like(ctx.facts(1)), facts_like(ctx.facts(3)))
@@ -78,21 +78,21 @@ def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[Resul
     return several(ctx, output, present)
 
 
-@shape_function("Attention", domain=MICROSOFT)
+@shipped_function("Attention", domain=MICROSOFT)
 @refuses_negative
 def attention(ctx: ShapeContext) -> list[ResultFacts]:
     """Attention with merged weights."""
     return merged_attention(ctx, ctx.type(0), 4)
 
 
-@shape_function("QAttention", domain=MICROSOFT)
+@shipped_function("QAttention", domain=MICROSOFT)
 @refuses_negative
 def quantized_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """QAttention: the type is the one of the scales."""
     return merged_attention(ctx, ctx.type(3), 8)
 
 
-@shape_function("PackedAttention", domain=MICROSOFT)
+@shipped_function("PackedAttention", domain=MICROSOFT)
 @refuses_negative
 def packed_attention(ctx: ShapeContext) -> ResultFacts:
     """PackedAttention: `(tokens, hidden size)`."""
@@ -129,7 +129,7 @@ def _multi_head_keys(ctx: ShapeContext) -> tuple[Dim | None, Dim | None, Dim | N
     return steps, size, block_count(value[2], heads), value[2]
 
 
-@shape_function("MultiHeadAttention", domain=MICROSOFT)
+@shipped_function("MultiHeadAttention", domain=MICROSOFT)
 @refuses_negative
 def multi_head_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """MultiHeadAttention: packed or separate queries, keys and values, with caches."""
@@ -157,7 +157,7 @@ def multi_head_attention(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, output, *caches, scores)
 
 
-@shape_function("DecoderMaskedMultiHeadAttention", domain=MICROSOFT)
+@shipped_function("DecoderMaskedMultiHeadAttention", domain=MICROSOFT)
 def decoder_masked_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """DecoderMaskedMultiHeadAttention: caches are shared buffers or unknown."""
     elem_type, query, value = ctx.type(0), ctx.shape(0), ctx.shape(2)
@@ -172,7 +172,7 @@ def decoder_masked_attention(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, output, *caches, ResultFacts(0, None, 4))
 
 
-@shape_function("PackedMultiHeadAttention", domain=MICROSOFT)
+@shipped_function("PackedMultiHeadAttention", domain=MICROSOFT)
 def packed_multi_head_attention(ctx: ShapeContext) -> ResultFacts:
     """PackedMultiHeadAttention: `(tokens, hidden size)`."""
     query, value = ctx.shape(0), ctx.shape(2)
@@ -203,7 +203,7 @@ def _group_output(ctx: ShapeContext, size: Dim | None) -> ResultFacts:
     return ResultFacts(ctx.type(0), (*query[:2], mul(ctx.attr("num_heads"), size)))
 
 
-@shape_function("GroupQueryAttention", domain=MICROSOFT)
+@shipped_function("GroupQueryAttention", domain=MICROSOFT)
 @refuses_negative
 def group_query_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """GroupQueryAttention: caches are as long as the longest of the past and the total length."""
@@ -243,7 +243,7 @@ def _group_cache(ctx: ShapeContext, past: int, joined: Dim, size: Dim | None) ->
     return (query[0], ctx.attr("kv_num_heads"), joined, size)
 
 
-@shape_function("SparseAttention", domain=MICROSOFT)
+@shipped_function("SparseAttention", domain=MICROSOFT)
 @refuses_negative
 def sparse_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """SparseAttention: caches are shared buffers."""
@@ -254,7 +254,7 @@ def sparse_attention(ctx: ShapeContext) -> list[ResultFacts]:
 # --- others --------------------------------------------------------------------------------
 
 
-@shape_function("LinearAttention", domain=MICROSOFT)
+@shipped_function("LinearAttention", domain=MICROSOFT)
 @refuses_negative
 def contrib_linear_attention(ctx: ShapeContext) -> list[ResultFacts] | None:
     """LinearAttention; a window of states adds an axis, and keys may have more heads."""
@@ -271,7 +271,7 @@ def contrib_linear_attention(ctx: ShapeContext) -> list[ResultFacts] | None:
     return answer
 
 
-@shape_function("CausalConvWithState", domain=MICROSOFT)
+@shipped_function("CausalConvWithState", domain=MICROSOFT)
 @refuses_negative
 def contrib_causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
     """CausalConvWithState; without a past state, the new one is only known in the plain layout."""
@@ -285,7 +285,7 @@ def contrib_causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, same_as_first(ctx), state)
 
 
-@shape_function("PagedAttention", domain=MICROSOFT)
+@shipped_function("PagedAttention", domain=MICROSOFT)
 def paged_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """PagedAttention: like the query unless it is packed with the others; caches are updated."""
     separate = ctx.has_input(1) and not ctx.attr("v_head_size", 0)
@@ -293,14 +293,14 @@ def paged_attention(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, output, facts_like(ctx.facts(3)), facts_like(ctx.facts(4)))
 
 
-@shape_function("DecoderAttention", domain=MICROSOFT)
+@shipped_function("DecoderAttention", domain=MICROSOFT)
 def decoder_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """DecoderAttention: like the query, with caches."""
     caches = [ResultFacts(ctx.type(0), None, 4) for _ in range(2)]
     return several(ctx, same_as_first(ctx), *caches)
 
 
-@shape_function("RelativePositionBias", domain=MICROSOFT)
+@shipped_function("RelativePositionBias", domain=MICROSOFT)
 @refuses_negative
 def relative_position_bias(ctx: ShapeContext) -> ResultFacts:
     """RelativePositionBias: `(1, heads, query length, key length)`."""

@@ -29,11 +29,11 @@ from ..context import ShapeContext
 from ..layers.conv import conv_facts
 from ..layers.pooling import pool_facts
 from ..layers.rnn import recurrent
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 from .microsoft import embed_facts, nhwc_window
 from .quantization import dequantize_linear, quantize_linear
 
-register_table(
+shipped_table(
     (
         (op, same_as_first)
         for op in (
@@ -47,7 +47,7 @@ register_table(
     ),
     MICROSOFT,
 )
-register_table(
+shipped_table(
     [("QuantizeLinear", quantize_linear), ("DequantizeLinear", dequantize_linear)], MICROSOFT
 )
 
@@ -70,14 +70,14 @@ def _projected(ctx: ShapeContext, columns: Dim | None, inner: Dim | None = None)
     return ResultFacts(facts.type, (*facts.shape[:-1], columns))
 
 
-@shape_function("MatMulNBits", domain=MICROSOFT)
+@shipped_function("MatMulNBits", domain=MICROSOFT)
 @refuses_negative
 def matmul_nbits(ctx: ShapeContext) -> ResultFacts:
     """MatMulNBits: sizes of the weights are attributes."""
     return _projected(ctx, ctx.attr("N"), ctx.attr("K"))
 
 
-@shape_function("MatMulBnb4", domain=MICROSOFT)
+@shipped_function("MatMulBnb4", domain=MICROSOFT)
 @refuses_negative
 def matmul_bnb4(ctx: ShapeContext) -> ResultFacts:
     """MatMulBnb4: `transB` is 1 by default, otherwise the product is with `(N, K)`."""
@@ -86,7 +86,7 @@ def matmul_bnb4(ctx: ShapeContext) -> ResultFacts:
     return _projected(ctx, ctx.attr("K"), ctx.attr("N"))
 
 
-@shape_function("MatMulFpQ4", domain=MICROSOFT)
+@shipped_function("MatMulFpQ4", domain=MICROSOFT)
 @refuses_negative
 def matmul_fpq4(ctx: ShapeContext) -> ResultFacts:
     """MatMulFpQ4: the shape of the weights is an input."""
@@ -94,14 +94,14 @@ def matmul_fpq4(ctx: ShapeContext) -> ResultFacts:
     return _projected(ctx, weights[-1] if weights else None)
 
 
-@shape_function("MatMulNBitsMlp", domain=MICROSOFT)
+@shipped_function("MatMulNBitsMlp", domain=MICROSOFT)
 @refuses_negative
 def matmul_nbits_mlp(ctx: ShapeContext) -> list[ResultFacts]:
     """MatMulNBitsMlp: one projection, and the sum of the inputs."""
     return several(ctx, _projected(ctx, ctx.attr("N"), ctx.attr("K")), same_as_first(ctx))
 
 
-@shape_function("MatMulNBitsQkv", domain=MICROSOFT)
+@shipped_function("MatMulNBitsQkv", domain=MICROSOFT)
 @refuses_negative
 def matmul_nbits_qkv(ctx: ShapeContext) -> list[ResultFacts]:
     """MatMulNBitsQkv: three projections, and the sum of the inputs."""
@@ -111,19 +111,19 @@ def matmul_nbits_qkv(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, *projections, same_as_first(ctx))
 
 
-@shape_function("DynamicQuantizeMatMul", domain=MICROSOFT)
+@shipped_function("DynamicQuantizeMatMul", domain=MICROSOFT)
 def dynamic_quantize_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """DynamicQuantizeMatMul: float data, quantized weights."""
     return matmul_facts(ctx, ctx.type(0), 0, 1)
 
 
-@shape_function("MatMulIntegerToFloat", domain=MICROSOFT)
+@shipped_function("MatMulIntegerToFloat", domain=MICROSOFT)
 def matmul_integer_to_float(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulIntegerToFloat: the type is the one of the scales."""
     return matmul_facts(ctx, first_type(ctx, 2, 3), 0, 1)
 
 
-@shape_function("MatMulInteger16", domain=MICROSOFT)
+@shipped_function("MatMulInteger16", domain=MICROSOFT)
 def matmul_integer16(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulInteger16 accumulates in int32 (uint32 when both inputs are unsigned)."""
     a, b = ctx.type(0), ctx.type(1)
@@ -131,13 +131,13 @@ def matmul_integer16(ctx: ShapeContext) -> ResultFacts | None:
     return matmul_facts(ctx, elem_type if a and b else 0, 0, 1)
 
 
-@shape_function("QOrderedMatMul", domain=MICROSOFT)
+@shipped_function("QOrderedMatMul", domain=MICROSOFT)
 def qordered_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """QOrderedMatMul: scales are between the operands."""
     return matmul_facts(ctx, ctx.type(0), 0, 2)
 
 
-@shape_function("QGemm", domain=MICROSOFT)
+@shipped_function("QGemm", domain=MICROSOFT)
 def qgemm(ctx: ShapeContext) -> ResultFacts | None:
     """QGemm: float without a zero point for the output."""
     elem_type = ctx.type(8) if ctx.has_input(8) else FLOAT
@@ -147,13 +147,13 @@ def qgemm(ctx: ShapeContext) -> ResultFacts | None:
 # --- elementwise ---------------------------------------------------------------------------
 
 
-@shape_function("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+@shipped_function("QLinearAdd", "QLinearMul", domain=MICROSOFT)
 def qlinear_binary(ctx: ShapeContext) -> ResultFacts:
     """QLinearAdd, QLinearMul: the operands are inputs 0 and 3."""
     return broadcast_facts(ctx, first_type(ctx, 0, 3), ctx.facts(0), ctx.facts(3))
 
 
-@shape_function("QLinearWhere", domain=MICROSOFT)
+@shipped_function("QLinearWhere", domain=MICROSOFT)
 def qlinear_where(ctx: ShapeContext) -> ResultFacts:
     """QLinearWhere: the condition and inputs 1 and 4 are broadcast."""
     facts = [ctx.facts(i) for i in (0, 1, 4)]
@@ -163,7 +163,7 @@ def qlinear_where(ctx: ShapeContext) -> ResultFacts:
 # --- convolution, pooling, reduction, concatenation ----------------------------------------
 
 
-@shape_function("QLinearConv", domain=MICROSOFT)
+@shipped_function("QLinearConv", domain=MICROSOFT)
 @refuses_negative
 def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConv: channels may be last."""
@@ -177,7 +177,7 @@ def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     return nhwc_window(ctx, ctx.type(7), ctx.shape(0), kernel, weights[0])
 
 
-@shape_function("QLinearAveragePool", domain=MICROSOFT)
+@shipped_function("QLinearAveragePool", domain=MICROSOFT)
 @refuses_negative
 def qlinear_average_pool(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearAveragePool: channels may be last."""
@@ -186,7 +186,7 @@ def qlinear_average_pool(ctx: ShapeContext) -> ResultFacts | None:
     return nhwc_window(ctx, ctx.type(0), ctx.shape(0), ctx.attr("kernel_shape"), None)
 
 
-@shape_function("QLinearGlobalAveragePool", domain=MICROSOFT)
+@shipped_function("QLinearGlobalAveragePool", domain=MICROSOFT)
 def qlinear_global_average_pool(ctx: ShapeContext) -> ResultFacts:
     """QLinearGlobalAveragePool: spatial dimensions become 1."""
     shape = ctx.shape(0)
@@ -198,7 +198,7 @@ def qlinear_global_average_pool(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.type(0), new)
 
 
-@shape_function("QLinearReduceMean", domain=MICROSOFT)
+@shipped_function("QLinearReduceMean", domain=MICROSOFT)
 def qlinear_reduce_mean(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearReduceMean: axes are an attribute."""
     shape = ctx.shape(0)
@@ -211,7 +211,7 @@ def qlinear_reduce_mean(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(ctx.type(0), reduced_shape(shape, axes, keepdims))
 
 
-@shape_function("QLinearConcat", domain=MICROSOFT)
+@shipped_function("QLinearConcat", domain=MICROSOFT)
 def qlinear_concat(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConcat: inputs are triples (data, scale, zero point) after those of the output."""
     positions = range(2, ctx.n_inputs, 3)
@@ -235,13 +235,13 @@ def qlinear_concat(ctx: ShapeContext) -> ResultFacts | None:
 # --- others --------------------------------------------------------------------------------
 
 
-@shape_function("QEmbedLayerNormalization", domain=MICROSOFT)
+@shipped_function("QEmbedLayerNormalization", domain=MICROSOFT)
 def qembed_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """QEmbedLayerNormalization: the type is the one of the scales."""
     return embed_facts(ctx, ctx.type(8))
 
 
-@shape_function("AttnLSTM", "DynamicQuantizeLSTM", domain=MICROSOFT)
+@shipped_function("AttnLSTM", "DynamicQuantizeLSTM", domain=MICROSOFT)
 @refuses_negative
 def dynamic_quantize_lstm(ctx: ShapeContext) -> list[ResultFacts] | None:
     """LSTM whose recurrence weights have another layout: the hidden size is an attribute."""
@@ -251,7 +251,7 @@ def dynamic_quantize_lstm(ctx: ShapeContext) -> list[ResultFacts] | None:
     return recurrent(ctx)
 
 
-@shape_function("GatherBlockQuantized", domain=MICROSOFT)
+@shipped_function("GatherBlockQuantized", domain=MICROSOFT)
 def gather_block_quantized(ctx: ShapeContext) -> ResultFacts | None:
     """GatherBlockQuantized: Gather then dequantize; bytes hold several elements."""
     shape, indices = ctx.shape(0), ctx.shape(1)
@@ -270,7 +270,7 @@ def gather_block_quantized(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(elem_type, (*shape[:axis], *indices, *shape[axis + 1 :]))
 
 
-@shape_function("QuantizeWithOrder", "DequantizeWithOrder", domain=MICROSOFT)
+@shipped_function("QuantizeWithOrder", "DequantizeWithOrder", domain=MICROSOFT)
 def with_order(ctx: ShapeContext) -> ResultFacts:
     """Quantization with a layout: the shape is kept."""
     if ctx.op_type == "QuantizeWithOrder":

@@ -9,7 +9,7 @@ from ...facts.facts import ResultFacts
 from ..common import FLOAT, INT64, STRING, facts_like, refuses_negative, same_as_first, several
 from ..context import ShapeContext
 from ..moving.creation import type_of_array
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
 ML = "ai.onnx.ml"
 
@@ -27,11 +27,11 @@ def _float_like(ctx: ShapeContext) -> ResultFacts:
     return facts_like(ctx.facts(0), FLOAT)
 
 
-register_table([("Binarizer", same_as_first), ("Imputer", same_as_first)], ML)
-register_table([("Normalizer", _float_like), ("Scaler", _float_like)], ML)
+shipped_table([("Binarizer", same_as_first), ("Imputer", same_as_first)], ML)
+shipped_table([("Normalizer", _float_like), ("Scaler", _float_like)], ML)
 
 
-@shape_function("ArrayFeatureExtractor", domain=ML)
+@shipped_function("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(ctx: ShapeContext) -> ResultFacts:
     """Elements picked along the last axis; a vector becomes one row."""
     facts = ctx.facts(0)
@@ -51,13 +51,13 @@ _VALUES = {
 }
 
 
-@shape_function("LabelEncoder", domain=ML)
+@shipped_function("LabelEncoder", domain=ML)
 def label_encoder_1(ctx: ShapeContext) -> ResultFacts:
     """LabelEncoder in opset 1: strings become integers and the other way round."""
     return category_mapper(ctx)
 
 
-@shape_function("LabelEncoder", domain=ML, since=2)
+@shipped_function("LabelEncoder", domain=ML, since=2)
 def label_encoder(ctx: ShapeContext) -> ResultFacts:
     """LabelEncoder: the type is the one of the values."""
     facts = ctx.facts(0)
@@ -70,7 +70,7 @@ def label_encoder(ctx: ShapeContext) -> ResultFacts:
     return facts_like(facts, 0)
 
 
-@shape_function("CategoryMapper", domain=ML)
+@shipped_function("CategoryMapper", domain=ML)
 def category_mapper(ctx: ShapeContext) -> ResultFacts:
     """CategoryMapper: strings become integers and the other way round."""
     facts = ctx.facts(0)
@@ -78,7 +78,7 @@ def category_mapper(ctx: ShapeContext) -> ResultFacts:
     return facts_like(facts, swapped.get(facts.type, 0))
 
 
-@shape_function("CastMap", domain=ML)
+@shipped_function("CastMap", domain=ML)
 @refuses_negative
 def cast_map(ctx: ShapeContext) -> ResultFacts:
     """CastMap: one row."""
@@ -88,14 +88,14 @@ def cast_map(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(elem_type, (1, ctx.attr("max_map", 1) if sparse else ctx.new_dim("map")))
 
 
-@shape_function("DictVectorizer", domain=ML)
+@shipped_function("DictVectorizer", domain=ML)
 def dict_vectorizer(ctx: ShapeContext) -> ResultFacts:
     """DictVectorizer: one column for each word; the type is hidden in the map."""
     words = ctx.attr("string_vocabulary") or ctx.attr("int64_vocabulary") or []
     return ResultFacts(0, (1, len(words)) if words else None, 2)
 
 
-@shape_function("FeatureVectorizer", domain=ML)
+@shipped_function("FeatureVectorizer", domain=ML)
 @refuses_negative
 def feature_vectorizer(ctx: ShapeContext) -> ResultFacts:
     """FeatureVectorizer: columns are joined."""
@@ -104,7 +104,7 @@ def feature_vectorizer(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(FLOAT, (rows(ctx), columns))
 
 
-@shape_function("OneHotEncoder", domain=ML)
+@shipped_function("OneHotEncoder", domain=ML)
 def one_hot_encoder(ctx: ShapeContext) -> ResultFacts:
     """OneHotEncoder: one more axis for the categories."""
     facts = ctx.facts(0)
@@ -114,7 +114,7 @@ def one_hot_encoder(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(FLOAT, (*facts.shape, len(categories)))
 
 
-@shape_function("LinearRegressor", "SVMRegressor", domain=ML)
+@shipped_function("LinearRegressor", "SVMRegressor", domain=ML)
 @refuses_negative
 def regressor(ctx: ShapeContext) -> ResultFacts:
     """One column for each target."""
@@ -122,7 +122,7 @@ def regressor(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(FLOAT, (rows(ctx), targets))
 
 
-@shape_function("TreeEnsemble", "TreeEnsembleRegressor", domain=ML)
+@shipped_function("TreeEnsemble", "TreeEnsembleRegressor", domain=ML)
 @refuses_negative
 def tree_ensemble(ctx: ShapeContext) -> ResultFacts:
     """TreeEnsemble has the type of its input, TreeEnsembleRegressor is always float."""
@@ -152,14 +152,14 @@ def _classifier(ctx: ShapeContext, columns: Dim | None) -> list[ResultFacts]:
     return several(ctx, ResultFacts(elem_type, (batch,)), ResultFacts(FLOAT, (batch, width)))
 
 
-@shape_function("TreeEnsembleClassifier", domain=ML)
+@shipped_function("TreeEnsembleClassifier", domain=ML)
 def tree_classifier(ctx: ShapeContext) -> list[ResultFacts]:
     """TreeEnsembleClassifier: labels and scores."""
     _, count = _labels(ctx)
     return _classifier(ctx, count if count > 1 else None)
 
 
-@shape_function("LinearClassifier", domain=ML)
+@shipped_function("LinearClassifier", domain=ML)
 def linear_classifier(ctx: ShapeContext) -> list[ResultFacts]:
     """LinearClassifier: as many scores as intercepts, two when a binary classifier has one."""
     _, count = _labels(ctx)
@@ -169,7 +169,7 @@ def linear_classifier(ctx: ShapeContext) -> list[ResultFacts]:
     return _classifier(ctx, intercepts if intercepts > 1 and intercepts == count else None)
 
 
-@shape_function("SVMClassifier", domain=ML)
+@shipped_function("SVMClassifier", domain=ML)
 def svm_classifier(ctx: ShapeContext) -> list[ResultFacts]:
     """SVMClassifier: one score for each class when there are probabilities."""
     _, count = _labels(ctx)
@@ -177,7 +177,7 @@ def svm_classifier(ctx: ShapeContext) -> list[ResultFacts]:
     return _classifier(ctx, count if known else None)
 
 
-@shape_function("ZipMap", domain=ML)
+@shipped_function("ZipMap", domain=ML)
 def zip_map(ctx: ShapeContext) -> ResultFacts:
     """ZipMap: a sequence of maps."""
     return ResultFacts(sequence=ResultFacts())

@@ -19,15 +19,15 @@ from ..common import (
     several,
 )
 from ..context import ShapeContext
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
-register_table(
+shipped_table(
     ((op, same_as_first) for op in (*CUDA_UNARY, "Rotary")),
     CUDA_DOMAIN,
 )
 
 
-@shape_function(
+@shipped_function(
     "AddAdd", "AddMul", "MulAdd", "MulMul", "MulMulSigmoid", "MulSub", "SubMul", domain=CUDA_DOMAIN
 )
 def fused_elementwise(ctx: ShapeContext) -> ResultFacts:
@@ -40,7 +40,7 @@ def fused_elementwise(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("AddSharedInput", "MulSharedInput", domain=CUDA_DOMAIN)
+@shipped_function("AddSharedInput", "MulSharedInput", domain=CUDA_DOMAIN)
 def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
     """`op(A, B)` and `op(A, C)`."""
     first = ctx.facts(0)
@@ -48,7 +48,7 @@ def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, *pairs)
 
 
-@shape_function("ScatterNDOfShape", "MaskedScatterNDOfShape", "TriMatrix", domain=CUDA_DOMAIN)
+@shipped_function("ScatterNDOfShape", "MaskedScatterNDOfShape", "TriMatrix", domain=CUDA_DOMAIN)
 @refuses_negative
 def of_shape(ctx: ShapeContext) -> ResultFacts:
     """The shape is the content of the first input, the type is the one of the last."""
@@ -60,7 +60,7 @@ def of_shape(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(elem_type, shape)
 
 
-@shape_function("Transpose2DCastFP16", "Transpose2DCastFP32", domain=CUDA_DOMAIN)
+@shipped_function("Transpose2DCastFP16", "Transpose2DCastFP32", domain=CUDA_DOMAIN)
 def transpose_cast(ctx: ShapeContext) -> ResultFacts:
     """Transposition of a matrix and cast."""
     result = facts_like(ctx.facts(0), FLOAT16 if ctx.op_type.endswith("16") else FLOAT)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...facts.facts import ResultFacts
 from ..common import FLOAT, UINT8, facts_like, several
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
-@shape_function("QuantizeLinear")
+@shipped_function("QuantizeLinear")
 def quantize_linear(ctx: ShapeContext) -> ResultFacts:
     """QuantizeLinear: the type comes from `output_dtype`, or the zero point, or is uint8."""
     elem_type = ctx.attr("output_dtype", 0)
@@ -17,13 +17,13 @@ def quantize_linear(ctx: ShapeContext) -> ResultFacts:
     return facts_like(ctx.facts(0), elem_type)
 
 
-@shape_function("DequantizeLinear")
+@shipped_function("DequantizeLinear")
 def dequantize_linear(ctx: ShapeContext) -> ResultFacts:
     """DequantizeLinear: the type comes from `output_dtype`, or the scale."""
     return facts_like(ctx.facts(0), ctx.attr("output_dtype", 0) or ctx.type(1))
 
 
-@shape_function("DynamicQuantizeLinear")
+@shipped_function("DynamicQuantizeLinear")
 def dynamic_quantize_linear(ctx: ShapeContext) -> list[ResultFacts]:
     """DynamicQuantizeLinear: uint8, with a scale and a zero point."""
     quantized = facts_like(ctx.facts(0), UINT8)

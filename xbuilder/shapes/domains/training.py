@@ -6,7 +6,7 @@ from ...facts.facts import ResultFacts
 from ...operators.domains import MICROSOFT
 from ..common import INT64, content, facts_like, length, new_shape, refuses_negative, several
 from ..context import ShapeContext
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
 PREVIEW = "ai.onnx.preview.training"
 
@@ -47,7 +47,7 @@ _SHAPED_BY: dict[str, tuple[int, int]] = {
 }
 
 
-@shape_function("Adagrad", "Adam", "Momentum", domain=PREVIEW)
+@shipped_function("Adagrad", "Adam", "Momentum", domain=PREVIEW)
 def optimizer(ctx: ShapeContext) -> list[ResultFacts] | None:
     """Updated tensors and states, in the order of the inputs."""
     groups, updated = _GROUPS[ctx.op_type]
@@ -58,7 +58,7 @@ def optimizer(ctx: ShapeContext) -> list[ResultFacts] | None:
     return several(ctx, *(facts_like(ctx.facts(i)) for i in inputs))
 
 
-@shape_function("Gradient", domain=PREVIEW)
+@shipped_function("Gradient", domain=PREVIEW)
 def gradient(ctx: ShapeContext) -> list[ResultFacts]:
     """Gradients have the shapes of the first inputs, with respect to which they are taken."""
     return [facts_like(ctx.facts(i)) for i in range(ctx.n_outputs)]
@@ -79,11 +79,11 @@ def shaped_by(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.type(j), shape)
 
 
-register_table(((op_type, like_inputs) for op_type in _LIKE_INPUTS), MICROSOFT)
-register_table(((op_type, refuses_negative(shaped_by)) for op_type in _SHAPED_BY), MICROSOFT)
+shipped_table(((op_type, like_inputs) for op_type in _LIKE_INPUTS), MICROSOFT)
+shipped_table(((op_type, refuses_negative(shaped_by)) for op_type in _SHAPED_BY), MICROSOFT)
 
 
-@shape_function("ConvGrad", domain=MICROSOFT)
+@shipped_function("ConvGrad", domain=MICROSOFT)
 def conv_grad(ctx: ShapeContext) -> list[ResultFacts]:
     """Gradients of the data, the weights and the bias."""
     weights = ctx.facts(2)
@@ -91,7 +91,7 @@ def conv_grad(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, facts_like(ctx.facts(1)), facts_like(weights), bias)
 
 
-@shape_function("SoftmaxCrossEntropyLossInternal", domain=MICROSOFT)
+@shipped_function("SoftmaxCrossEntropyLossInternal", domain=MICROSOFT)
 def softmax_cross_entropy_internal(ctx: ShapeContext) -> list[ResultFacts]:
     """The loss, and the logarithm of the probabilities."""
     facts = ctx.facts(0)
@@ -102,7 +102,7 @@ def softmax_cross_entropy_internal(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, loss, facts_like(facts))
 
 
-@shape_function("BroadcastGradientArgs", domain=MICROSOFT)
+@shipped_function("BroadcastGradientArgs", domain=MICROSOFT)
 def broadcast_gradient_args(ctx: ShapeContext) -> list[ResultFacts]:
     """Axes that were broadcast, for both inputs."""
     return several(ctx, *(ResultFacts(INT64, (ctx.new_dim("axes"),)) for _ in range(2)))

@@ -7,9 +7,9 @@ from ...facts.facts import ResultFacts
 from ..common import refuses_negative, same_as_first, several
 from ..context import ShapeContext
 from ..moving.rearranging import block_count
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
-register_table([("RotaryEmbedding", same_as_first)])
+shipped_table([("RotaryEmbedding", same_as_first)])
 
 
 def heads_last(shape: Shape | None, heads: int | None) -> Shape | None:
@@ -31,7 +31,7 @@ def _rank(ctx: ShapeContext, elem_type: int, rank: int | None) -> ResultFacts:
     return ResultFacts(elem_type, None, rank)
 
 
-@shape_function("Attention")
+@shipped_function("Attention")
 @refuses_negative
 def attention(ctx: ShapeContext) -> list[ResultFacts]:
     """Attention: the output, the two caches, and the product of queries and keys."""
@@ -69,7 +69,7 @@ def _present(ctx: ShapeContext, elem_type: int, shape: Shape | None, past: int) 
     return ResultFacts(elem_type, (batch, heads, total, size))
 
 
-@shape_function("FlexAttention", domain="ai.onnx.preview")
+@shipped_function("FlexAttention", domain="ai.onnx.preview")
 def flex_attention(ctx: ShapeContext) -> ResultFacts:
     """FlexAttention: always four dimensions."""
     query, value = ctx.shape(0), ctx.shape(2)
@@ -78,7 +78,7 @@ def flex_attention(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.type(0), (*query[:-1], value[-1]))
 
 
-@shape_function("LinearAttention", since=27)
+@shipped_function("LinearAttention", since=27)
 @refuses_negative
 def linear_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """LinearAttention: packed heads, the state is `(B, H_kv, d_k, d_v)`."""

@@ -9,7 +9,7 @@ from ...dims import Dim, Shape, add, ceildiv, dim_max, dim_min, floordiv, mul, p
 from ...facts.facts import ResultFacts
 from ..common import INT32, merge_dim, new_shape, refuses_negative, same_as_first
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 class SlidingWindow(NamedTuple):
@@ -204,35 +204,35 @@ def _from_weights(
     return ResultFacts(elem_type, (ctx.new_dim("batch"), channels, *new_shape(ctx, rank - 2)))
 
 
-@shape_function("Conv")
+@shipped_function("Conv")
 @refuses_negative
 def conv(ctx: ShapeContext) -> ResultFacts | None:
     """Conv."""
     return conv_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
 
 
-@shape_function("ConvInteger")
+@shipped_function("ConvInteger")
 @refuses_negative
 def conv_integer(ctx: ShapeContext) -> ResultFacts | None:
     """ConvInteger accumulates in int32."""
     return conv_facts(ctx, INT32, 0, 1)
 
 
-@shape_function("QLinearConv")
+@shipped_function("QLinearConv")
 @refuses_negative
 def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConv: the type is the one of the output's zero point."""
     return conv_facts(ctx, ctx.type(7), 0, 3)
 
 
-@shape_function("DeformConv", since=19)
+@shipped_function("DeformConv", since=19)
 @refuses_negative
 def deform_conv(ctx: ShapeContext) -> ResultFacts | None:
     """DeformConv has the shape of Conv."""
     return conv_facts(ctx, ctx.type(0), 0, 1)
 
 
-@shape_function("ConvTranspose")
+@shipped_function("ConvTranspose")
 @refuses_negative
 def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     """ConvTranspose: weights are `(C, M/group, k1, ...)`."""
@@ -294,7 +294,7 @@ def _transposed_dim(window: SlidingWindow, i: int, dim: Dim, extra: int) -> Dim 
     return None if prove_ge(size, 1) is False else size
 
 
-@shape_function("CausalConvWithState")
+@shipped_function("CausalConvWithState")
 @refuses_negative
 def causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
     """CausalConvWithState: the state keeps the `k - 1` last positions."""

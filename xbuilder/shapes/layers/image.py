@@ -7,10 +7,10 @@ from ...facts.facts import ResultFacts
 from ..common import UINT8, content, length, merge_dim, new_shape, refuses_negative
 from ..context import ShapeContext
 from ..moving.rearranging import exact_quotient
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
-@shape_function("GridSample")
+@shipped_function("GridSample")
 def grid_sample(ctx: ShapeContext) -> ResultFacts | None:
     """GridSample: channels of the image, positions of the grid."""
     shape, grid = ctx.shape(0), ctx.shape(1)
@@ -24,7 +24,7 @@ def grid_sample(ctx: ShapeContext) -> ResultFacts | None:
     return None if batch is None else ResultFacts(elem_type, (batch, shape[1], *grid[1:-1]))
 
 
-@shape_function("AffineGrid")
+@shipped_function("AffineGrid")
 @refuses_negative
 def affine_grid(ctx: ShapeContext) -> ResultFacts:
     """AffineGrid: `(N, H, W, 2)` or `(N, D, H, W, 3)`."""
@@ -37,7 +37,7 @@ def affine_grid(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.type(0), (size[0], *size[2:], len(size) - 2))
 
 
-@shape_function("CenterCropPad")
+@shipped_function("CenterCropPad")
 @refuses_negative
 def center_crop_pad(ctx: ShapeContext) -> ResultFacts | None:
     """CenterCropPad: the second input gives the dimensions."""
@@ -54,7 +54,7 @@ def center_crop_pad(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, tuple(dims))
 
 
-@shape_function("Col2Im")
+@shipped_function("Col2Im")
 @refuses_negative
 def col2im(ctx: ShapeContext) -> ResultFacts | None:
     """Col2Im: `(N, C, image dimensions)` out of `(N, C * product of the block, L)`."""
@@ -74,7 +74,7 @@ def col2im(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (facts.shape[0], channels, *spatial))
 
 
-@shape_function("ImageDecoder")
+@shipped_function("ImageDecoder")
 def image_decoder(ctx: ShapeContext) -> ResultFacts:
     """ImageDecoder: `(H, W, channels)`."""
     return ResultFacts(UINT8, new_shape(ctx, 3, "image"))

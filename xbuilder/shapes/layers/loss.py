@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...facts.facts import ResultFacts
 from ..common import facts_like, several
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
-@shape_function("NegativeLogLikelihoodLoss")
+@shipped_function("NegativeLogLikelihoodLoss")
 def nll_loss(ctx: ShapeContext) -> ResultFacts:
     """A scalar, or the shape of the target without reduction."""
     if ctx.attr("reduction", "mean") == "none":
@@ -16,7 +16,7 @@ def nll_loss(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.type(0), ())
 
 
-@shape_function("SoftmaxCrossEntropyLoss")
+@shipped_function("SoftmaxCrossEntropyLoss")
 def softmax_cross_entropy_loss(ctx: ShapeContext) -> list[ResultFacts]:
     """The loss, and the logarithm of the probabilities."""
     return several(ctx, nll_loss(ctx), facts_like(ctx.facts(0)))

@@ -6,9 +6,9 @@ from ...dims import Shape, normalize_axis
 from ...facts.facts import ResultFacts
 from ..common import FLOAT, facts_like, merge_dim, same_as_first, several
 from ..context import ShapeContext
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 
-register_table(
+shipped_table(
     (op, same_as_first)
     for op in (
         "LRN",
@@ -34,14 +34,14 @@ def note_scale(ctx: ShapeContext, axis: int, i: int = 1, broadcasts: bool = Fals
         merge_dim(ctx, shape[axis], scale[0])
 
 
-@shape_function("InstanceNormalization")
+@shipped_function("InstanceNormalization")
 def instance_normalization(ctx: ShapeContext) -> ResultFacts:
     """InstanceNormalization: one scale by channel."""
     note_scale(ctx, 1)
     return same_as_first(ctx)
 
 
-@shape_function("GroupNormalization")
+@shipped_function("GroupNormalization")
 def group_normalization(ctx: ShapeContext) -> ResultFacts:
     """GroupNormalization: one scale by channel, by group before opset 21."""
     if ctx.opset >= 21:
@@ -58,7 +58,7 @@ def channels(ctx: ShapeContext) -> Shape | None:
     return ctx.shape(1)
 
 
-@shape_function("BatchNormalization")
+@shipped_function("BatchNormalization")
 def batch_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """BatchNormalization: statistics are outputs 1 and 2 (1 to 4 before opset 14)."""
     if ctx.attr("spatial", 1):
@@ -86,7 +86,7 @@ def note_last_axis(ctx: ShapeContext) -> None:
         note_scale(ctx, -1, broadcasts=True)
 
 
-@shape_function("LayerNormalization")
+@shipped_function("LayerNormalization")
 def layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """LayerNormalization: mean and inverse of the deviation are kept in the stash type."""
     stash = stash_facts(ctx, ctx.attr("stash_type", FLOAT))
@@ -94,7 +94,7 @@ def layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, same_as_first(ctx), stash, facts_like(stash))
 
 
-@shape_function("RMSNormalization")
+@shipped_function("RMSNormalization")
 def rms_normalization(ctx: ShapeContext) -> ResultFacts:
     """RMSNormalization: the type is the one of the scale."""
     note_last_axis(ctx)

@@ -6,7 +6,7 @@ from ...dims import Shape, add, mul, sub
 from ...facts.facts import ResultFacts
 from ..common import INT64, int_content, new_shape, refuses_negative, several
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 from .conv import window_of
 
 
@@ -24,14 +24,14 @@ def pool_facts(ctx: ShapeContext, elem_type: int) -> ResultFacts | None:
     return ResultFacts(elem_type, (*shape[:2], *window.outputs(ctx, shape[2:])))
 
 
-@shape_function("AveragePool", "LpPool")
+@shipped_function("AveragePool", "LpPool")
 @refuses_negative
 def pool(ctx: ShapeContext) -> ResultFacts | None:
     """AveragePool, LpPool."""
     return pool_facts(ctx, ctx.type(0))
 
 
-@shape_function("MaxPool")
+@shipped_function("MaxPool")
 @refuses_negative
 def max_pool(ctx: ShapeContext) -> list[ResultFacts] | None:
     """MaxPool: the second output holds indices."""
@@ -41,7 +41,7 @@ def max_pool(ctx: ShapeContext) -> list[ResultFacts] | None:
     return several(ctx, facts, ResultFacts(INT64, facts.shape, facts.rank))
 
 
-@shape_function("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@shipped_function("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(ctx: ShapeContext) -> ResultFacts:
     """Global pooling: spatial dimensions become 1."""
     facts = ctx.facts(0)
@@ -50,7 +50,7 @@ def global_pool(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(facts.type, (*facts.shape[:2], *(1 for _ in facts.shape[2:])))
 
 
-@shape_function("MaxUnpool")
+@shipped_function("MaxUnpool")
 @refuses_negative
 def max_unpool(ctx: ShapeContext) -> ResultFacts | None:
     """MaxUnpool: the inverse of MaxPool unless an input gives the output shape."""
@@ -78,7 +78,7 @@ def max_unpool(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (*facts.shape[:2], *spatial))
 
 
-@shape_function("MaxRoiPool")
+@shipped_function("MaxRoiPool")
 @refuses_negative
 def max_roi_pool(ctx: ShapeContext) -> ResultFacts:
     """MaxRoiPool: `(number of regions, C, pooled dimensions)`."""
@@ -86,7 +86,7 @@ def max_roi_pool(ctx: ShapeContext) -> ResultFacts:
     return _regions(ctx, None if pooled is None else tuple(pooled))
 
 
-@shape_function("RoiAlign")
+@shipped_function("RoiAlign")
 @refuses_negative
 def roi_align(ctx: ShapeContext) -> ResultFacts:
     """RoiAlign: `(number of regions, C, output height, output width)`."""

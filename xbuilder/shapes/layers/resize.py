@@ -10,7 +10,7 @@ from ...dims import Dim, Shape, floordiv, is_static, mul, normalize_axes
 from ...facts.facts import ResultFacts
 from ..common import content, float_content, new_shape, refuses_negative
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def scaled_dim(dim: Dim, scale: float) -> Dim | None:
@@ -49,7 +49,7 @@ def _scaled_shape(
     return tuple(dims)
 
 
-@shape_function("Upsample")
+@shipped_function("Upsample")
 @refuses_negative
 def upsample(ctx: ShapeContext) -> ResultFacts | None:
     """Upsample: scales are attributes in opsets 1 and 7, an input in opset 9."""
@@ -71,7 +71,7 @@ def upsample(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, _scaled_shape(ctx, facts.shape, list(range(rank)), scales))
 
 
-@shape_function("Resize")
+@shipped_function("Resize")
 def resize_10(ctx: ShapeContext) -> ResultFacts | None:
     """Resize in opset 10 has scales only."""
     return upsample(ctx)
@@ -84,7 +84,7 @@ def _is_empty(ctx: ShapeContext, i: int) -> bool:
     return ctx.shape(i) == (0,)
 
 
-@shape_function("Resize", since=11)
+@shipped_function("Resize", since=11)
 @refuses_negative
 def resize(ctx: ShapeContext) -> ResultFacts | None:
     """Resize: either scales or sizes; opset 18 adds axes and the policy on the aspect ratio."""

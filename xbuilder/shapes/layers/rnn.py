@@ -6,7 +6,7 @@ from ...dims import Dim, Shape
 from ...facts.facts import ResultFacts
 from ..common import first_type, refuses_negative, several
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def _hidden_size(ctx: ShapeContext) -> Dim:
@@ -18,7 +18,7 @@ def _hidden_size(ctx: ShapeContext) -> Dim:
     return recurrence[-1] if recurrence else ctx.new_dim("hidden")
 
 
-@shape_function("RNN", "GRU", "LSTM")
+@shipped_function("RNN", "GRU", "LSTM")
 @refuses_negative
 def recurrent(ctx: ShapeContext) -> list[ResultFacts]:
     """All the hidden states, the last one, and the last cell for LSTM.

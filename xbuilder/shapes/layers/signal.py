@@ -6,7 +6,7 @@ from ...dims import Dim, add, floordiv, mul, normalize_axis, sub
 from ...facts.facts import ResultFacts
 from ..common import FLOAT, content, refuses_negative
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def _scalar(ctx: ShapeContext, i: int) -> Dim | None:
@@ -15,7 +15,7 @@ def _scalar(ctx: ShapeContext, i: int) -> Dim | None:
     return values[0] if values is not None and len(values) == 1 else None
 
 
-@shape_function("DFT")
+@shipped_function("DFT")
 @refuses_negative
 def dft(ctx: ShapeContext) -> ResultFacts | None:
     """DFT: the axis is an attribute in opset 17, an input since opset 20."""
@@ -45,7 +45,7 @@ def dft(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, tuple(dims))
 
 
-@shape_function("STFT")
+@shipped_function("STFT")
 @refuses_negative
 def stft(ctx: ShapeContext) -> ResultFacts | None:
     """STFT: `(batch, frames, bins, 2)`."""
@@ -73,7 +73,7 @@ def stft(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (shape[0], frames, bins, 2))
 
 
-@shape_function("BlackmanWindow", "HammingWindow", "HannWindow")
+@shipped_function("BlackmanWindow", "HammingWindow", "HannWindow")
 @refuses_negative
 def window(ctx: ShapeContext) -> ResultFacts:
     """Windows whose size is the input."""
@@ -82,7 +82,7 @@ def window(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(elem_type, (ctx.new_dim("window") if size is None else size,))
 
 
-@shape_function("MelWeightMatrix")
+@shipped_function("MelWeightMatrix")
 @refuses_negative
 def mel_weight_matrix(ctx: ShapeContext) -> ResultFacts:
     """MelWeightMatrix: `(dft_length // 2 + 1, num_mel_bins)`."""

@@ -35,7 +35,7 @@ from ..common import (
     refuses_negative,
 )
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def type_of_array(array: np.ndarray) -> int:
@@ -72,7 +72,7 @@ _CONSTANTS: dict[str, tuple[int, type]] = {
 }
 
 
-@shape_function("Constant")
+@shipped_function("Constant")
 def constant(ctx: ShapeContext) -> ResultFacts | None:
     """Constant: any of its attributes."""
     value = ctx.attr("value")
@@ -94,7 +94,7 @@ def _sparse(sparse: Any) -> ResultFacts | None:
     return ResultFacts(sparse.values.data_type, tuple(sparse.dims))
 
 
-@shape_function("Shape")
+@shipped_function("Shape")
 def shape_(ctx: ShapeContext) -> ResultFacts:
     """Shape: the content of the output is the shape, `start` and `end` since opset 15."""
     facts = ctx.facts(0)
@@ -109,7 +109,7 @@ def shape_(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(INT64, (len(positions),), None, value)
 
 
-@shape_function("Size")
+@shipped_function("Size")
 def size(ctx: ShapeContext) -> ResultFacts:
     """Size: the product of the dimensions."""
     shape = ctx.shape(0)
@@ -128,7 +128,7 @@ def filled(shape: Shape, item: Dim | None, elem_type: int) -> Value:
     return (item,) * shape[0]
 
 
-@shape_function("ConstantOfShape")
+@shipped_function("ConstantOfShape")
 def constant_of_shape(ctx: ShapeContext) -> ResultFacts | None:
     """ConstantOfShape: filled with attribute `value`, a float zero by default."""
     value = ctx.attr("value")
@@ -170,7 +170,7 @@ def _single(value: Value) -> Dim | None:
     return value[0] if len(value) == 1 else None
 
 
-@shape_function("Range")
+@shipped_function("Range")
 def range_(ctx: ShapeContext) -> ResultFacts:
     """Range: the length depends on the content of the inputs."""
     elem_type = first_type(ctx, 0, 1, 2)
@@ -211,7 +211,7 @@ def _sure_count(count: float, span: float, dtype: np.dtype) -> bool:
     return distance > relative * max(abs(count), 1)
 
 
-@shape_function("RandomNormal", "RandomUniform")
+@shipped_function("RandomNormal", "RandomUniform")
 @refuses_negative
 def random(ctx: ShapeContext) -> ResultFacts:
     """Random tensors of a given shape."""
@@ -219,14 +219,14 @@ def random(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.attr("dtype") or FLOAT, None if shape is None else tuple(shape))
 
 
-@shape_function("EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli")
+@shipped_function("EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli")
 def created_like(ctx: ShapeContext) -> ResultFacts:
     """EyeLike and random tensors of the shape of another one."""
     facts = ctx.facts(0)
     return facts_like(facts, ctx.attr("dtype") or facts.type)
 
 
-@shape_function("Multinomial")
+@shipped_function("Multinomial")
 @refuses_negative
 def multinomial(ctx: ShapeContext) -> ResultFacts:
     """Multinomial: `(batch, sample_size)`."""
@@ -235,7 +235,7 @@ def multinomial(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.attr("dtype") or INT32, (batch, ctx.attr("sample_size", 1)))
 
 
-@shape_function("OneHot")
+@shipped_function("OneHot")
 @refuses_negative
 def one_hot(ctx: ShapeContext) -> ResultFacts | None:
     """OneHot: one more axis, of length `depth`."""

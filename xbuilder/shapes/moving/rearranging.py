@@ -7,10 +7,10 @@ from ...facts.facts import MAX_TRACKED, ResultFacts, Value
 from .. import values as V
 from ..common import argument, broadcast, content, length, merge_dim, new_shape, refuses_negative
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
-@shape_function("Transpose")
+@shipped_function("Transpose")
 def transpose(ctx: ShapeContext) -> ResultFacts | None:
     """Transpose: dimensions follow `perm`, reversed by default."""
     facts = ctx.facts(0)
@@ -26,7 +26,7 @@ def transpose(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, tuple([shape[p] for p in perm]), None, facts.value)
 
 
-@shape_function("Squeeze")
+@shipped_function("Squeeze")
 def squeeze(ctx: ShapeContext) -> ResultFacts | None:
     """Squeeze: axes are an attribute before opset 13, an input after."""
     facts = ctx.facts(0)
@@ -49,7 +49,7 @@ def squeeze(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, new, None, V.shaped(facts.value, new))
 
 
-@shape_function("Unsqueeze")
+@shipped_function("Unsqueeze")
 def unsqueeze(ctx: ShapeContext) -> ResultFacts | None:
     """Unsqueeze: axes count in the output."""
     facts = ctx.facts(0)
@@ -101,7 +101,7 @@ def block_count(dim: Dim, size: int) -> Dim:
     return floordiv(dim, size) if quotient is None else quotient
 
 
-@shape_function("Flatten")
+@shipped_function("Flatten")
 def flatten(ctx: ShapeContext) -> ResultFacts | None:
     """Flatten: always two dimensions."""
     facts = ctx.facts(0)
@@ -116,7 +116,7 @@ def flatten(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(facts.type, (prod(shape[:axis]), prod(shape[axis:])))
 
 
-@shape_function("Expand")
+@shipped_function("Expand")
 def expand(ctx: ShapeContext) -> ResultFacts | None:
     """Expand: numpy's broadcasting of the input with the content of the second one."""
     facts = ctx.facts(0)
@@ -168,13 +168,13 @@ def _expand_unknown(
     return ResultFacts(facts.type, tuple(dims))
 
 
-@shape_function("Tile")
+@shipped_function("Tile")
 def legacy_tile(ctx: ShapeContext) -> ResultFacts:
     """Before opset 6, one axis is tiled and both are inputs."""
     return ResultFacts(ctx.type(0), None, ctx.rank(0))
 
 
-@shape_function("Tile", since=6)
+@shipped_function("Tile", since=6)
 @refuses_negative
 def tile(ctx: ShapeContext) -> ResultFacts | None:
     """Tile: every dimension is multiplied."""
@@ -197,7 +197,7 @@ def tile(ctx: ShapeContext) -> ResultFacts | None:
     return result
 
 
-@shape_function("DepthToSpace", "SpaceToDepth")
+@shipped_function("DepthToSpace", "SpaceToDepth")
 def depth_space(ctx: ShapeContext) -> ResultFacts | None:
     """Blocks of the channels become blocks of the image, or the other way round."""
     facts = ctx.facts(0)

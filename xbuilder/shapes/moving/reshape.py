@@ -39,14 +39,14 @@ from ...facts.facts import ResultFacts
 from .. import values as V
 from ..common import argument, length, merge_dim, new_shape
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 from .rearranging import exact_quotient
 
 #: dimensions of a target, None for the one deduced from the others
 Target = list[Dim | None]
 
 
-@shape_function("Reshape")
+@shipped_function("Reshape")
 def reshape(ctx: ShapeContext) -> ResultFacts | None:
     """Reshape: 0 copies a dimension unless `allowzero`, -1 is the exact quotient."""
     facts = ctx.facts(0)

@@ -9,7 +9,7 @@ from ...dims import Dim, Shape, normalize_axis
 from ...facts.facts import ResultFacts
 from ..common import BOOL, FLOAT, INT64, facts_like, int_content, replace_dim
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
 def join_facts(a: ResultFacts, b: ResultFacts) -> ResultFacts:
@@ -30,13 +30,13 @@ def sequence_of(element: ResultFacts | None) -> ResultFacts:
     return ResultFacts(sequence=element if element is not None else ResultFacts())
 
 
-@shape_function("SequenceEmpty")
+@shipped_function("SequenceEmpty")
 def sequence_empty(ctx: ShapeContext) -> ResultFacts:
     """SequenceEmpty: only the type of the elements is known."""
     return sequence_of(ResultFacts(ctx.attr("dtype") or FLOAT))
 
 
-@shape_function("SequenceConstruct")
+@shipped_function("SequenceConstruct")
 def sequence_construct(ctx: ShapeContext) -> ResultFacts:
     """SequenceConstruct: the elements are the inputs."""
     element = facts_like(ctx.facts(0))
@@ -45,7 +45,7 @@ def sequence_construct(ctx: ShapeContext) -> ResultFacts:
     return sequence_of(element)
 
 
-@shape_function("SequenceInsert")
+@shipped_function("SequenceInsert")
 def sequence_insert(ctx: ShapeContext) -> ResultFacts:
     """SequenceInsert: the new element may be unlike the others."""
     element, new = ctx.facts(0).sequence, ctx.facts(1)
@@ -54,13 +54,13 @@ def sequence_insert(ctx: ShapeContext) -> ResultFacts:
     return sequence_of(join_facts(element, new))
 
 
-@shape_function("SequenceErase")
+@shipped_function("SequenceErase")
 def sequence_erase(ctx: ShapeContext) -> ResultFacts:
     """SequenceErase: the facts of every element still hold."""
     return sequence_of(ctx.facts(0).sequence)
 
 
-@shape_function("SequenceAt")
+@shipped_function("SequenceAt")
 def sequence_at(ctx: ShapeContext) -> ResultFacts | None:
     """SequenceAt: one of the elements, the one at a constant position if each is known."""
     parts, position = ctx.facts(0).parts, int_content(ctx, 1) or ()
@@ -70,13 +70,13 @@ def sequence_at(ctx: ShapeContext) -> ResultFacts | None:
     return None if element is None else facts_like(element)
 
 
-@shape_function("SequenceLength")
+@shipped_function("SequenceLength")
 def sequence_length(ctx: ShapeContext) -> ResultFacts:
     """SequenceLength: a scalar."""
     return ResultFacts(INT64, ())
 
 
-@shape_function("ConcatFromSequence")
+@shipped_function("ConcatFromSequence")
 def concat_from_sequence(ctx: ShapeContext) -> ResultFacts | None:
     """ConcatFromSequence: along an axis, or a new one, of unknown length."""
     element = ctx.facts(0).sequence
@@ -107,7 +107,7 @@ def _part_length(ctx: ShapeContext, dim: Dim) -> Dim | None:
     return sizes[0] if exact else None
 
 
-@shape_function("SplitToSequence")
+@shipped_function("SplitToSequence")
 def split_to_sequence(ctx: ShapeContext) -> ResultFacts | None:
     """SplitToSequence: parts of one length, or of given lengths, the last may be smaller.
 
@@ -161,7 +161,7 @@ def facts_of_type_proto(proto: Any, new_dim: Callable[[str], str] | None = None)
     return result
 
 
-@shape_function("Optional")
+@shipped_function("Optional")
 def optional(ctx: ShapeContext) -> ResultFacts:
     """Optional: wraps the input, or an empty value of the type of an attribute."""
     if ctx.has_input(0):
@@ -174,7 +174,7 @@ def optional(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(optional=element)
 
 
-@shape_function("OptionalGetElement")
+@shipped_function("OptionalGetElement")
 def optional_get_element(ctx: ShapeContext) -> ResultFacts:
     """OptionalGetElement: the element; since opset 18 the input may be the element itself."""
     facts = ctx.facts(0)
@@ -182,7 +182,7 @@ def optional_get_element(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(element.type, element.shape, element.rank, element.value, element.sequence)
 
 
-@shape_function("OptionalHasElement")
+@shipped_function("OptionalHasElement")
 def optional_has_element(ctx: ShapeContext) -> ResultFacts:
     """OptionalHasElement: a boolean scalar."""
     return ResultFacts(BOOL, ())

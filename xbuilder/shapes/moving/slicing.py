@@ -37,10 +37,10 @@ from ..common import (
     same_as_first,
 )
 from ..context import ShapeContext
-from ..registry import register_table, shape_function
+from ..shipped import shipped_function, shipped_table
 from .rearranging import block_count
 
-register_table(
+shipped_table(
     (op, same_as_first) for op in ("Scatter", "ScatterElements", "ScatterND", "TensorScatter")
 )
 
@@ -150,7 +150,7 @@ def _slice_value(
     return items[start:end:step]
 
 
-@shape_function("Slice")
+@shipped_function("Slice")
 def slice_(ctx: ShapeContext) -> ResultFacts | None:
     """Slice: parameters are attributes before opset 10, inputs after."""
     facts = ctx.facts(0)
@@ -188,7 +188,7 @@ def slice_(ctx: ShapeContext) -> ResultFacts | None:
 # --- Gather --------------------------------------------------------------------------------
 
 
-@shape_function("Gather")
+@shipped_function("Gather")
 def gather(ctx: ShapeContext) -> ResultFacts | None:
     """Gather: the axis is replaced by the shape of the indices."""
     facts, indices = ctx.facts(0), ctx.facts(1)
@@ -216,7 +216,7 @@ def _pick(items: tuple[Dim, ...], index: Dim | tuple[Dim, ...]) -> Value:
     return picked if isinstance(index, tuple) else picked[0]
 
 
-@shape_function("GatherElements")
+@shipped_function("GatherElements")
 def gather_elements(ctx: ShapeContext) -> ResultFacts:
     """GatherElements: the shape is the one of the indices."""
     indices = ctx.facts(1)
@@ -228,7 +228,7 @@ def gather_elements(ctx: ShapeContext) -> ResultFacts:
     return result
 
 
-@shape_function("GatherND")
+@shipped_function("GatherND")
 def gather_nd(ctx: ShapeContext) -> ResultFacts | None:
     """GatherND: the last axis of the indices counts the axes that are indexed."""
     facts, indices = ctx.facts(0), ctx.facts(1)
@@ -249,7 +249,7 @@ def gather_nd(ctx: ShapeContext) -> ResultFacts | None:
     return None if head is None else ResultFacts(facts.type, (*head, *facts.shape[start:]))
 
 
-@shape_function("Compress")
+@shipped_function("Compress")
 def compress(ctx: ShapeContext) -> ResultFacts | None:
     """Compress: the number of selected elements depends on the data."""
     facts = ctx.facts(0)
@@ -285,7 +285,7 @@ def _count_selected(ctx: ShapeContext, size: Dim | None) -> Dim:
 # --- Concat, Split, Pad --------------------------------------------------------------------
 
 
-@shape_function("Concat")
+@shipped_function("Concat")
 def concat(ctx: ShapeContext) -> ResultFacts | None:
     """Concat: dimensions are added along one axis, the others are the same in a valid model."""
     facts = [ctx.facts(i) for i in range(ctx.n_inputs)]
@@ -328,7 +328,7 @@ def _joined_values(facts: Iterable[ResultFacts]) -> tuple[Dim, ...] | None:
     return tuple(items) if len(items) <= MAX_TRACKED else None
 
 
-@shape_function("Split")
+@shipped_function("Split")
 @refuses_negative
 def split(ctx: ShapeContext) -> list[ResultFacts] | None:
     """Split: sizes are an attribute before opset 13, an input after; equal parts otherwise."""
@@ -374,7 +374,7 @@ def _equal_parts(ctx: ShapeContext, dim: Dim, count: int) -> tuple[Dim, ...] | N
     return (block_count(dim, count),) * count
 
 
-@shape_function("Pad")
+@shipped_function("Pad")
 @refuses_negative
 def pad(ctx: ShapeContext) -> ResultFacts | None:
     """Pad: attributes before opset 11, inputs after; opset 18 adds axes."""

@@ -6,10 +6,10 @@ from ...dims import normalize_axis, prod
 from ...facts.facts import ResultFacts
 from ..common import INT64, content, refuses_negative, replace_dim, several
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
-@shape_function("TopK")
+@shipped_function("TopK")
 @refuses_negative
 def topk(ctx: ShapeContext) -> list[ResultFacts] | None:
     """TopK: `k` is an attribute before opset 10, an input after."""
@@ -28,7 +28,7 @@ def topk(ctx: ShapeContext) -> list[ResultFacts] | None:
     return several(ctx, ResultFacts(facts.type, shape), ResultFacts(INT64, shape))
 
 
-@shape_function("Unique")
+@shipped_function("Unique")
 def unique(ctx: ShapeContext) -> list[ResultFacts] | None:
     """Unique: the number of distinct elements depends on the data."""
     facts = ctx.facts(0)
@@ -50,7 +50,7 @@ def unique(ctx: ShapeContext) -> list[ResultFacts] | None:
     return several(ctx, values, counted, inverse, ResultFacts(INT64, (count,)))
 
 
-@shape_function("NonZero")
+@shipped_function("NonZero")
 def non_zero(ctx: ShapeContext) -> ResultFacts:
     """NonZero: `(rank, number of non null elements)`; onnxruntime gives one row for a scalar."""
     rank = ctx.rank(0)
@@ -59,7 +59,7 @@ def non_zero(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(INT64, (rank, ctx.new_dim("nonzero")))
 
 
-@shape_function("NonMaxSuppression")
+@shipped_function("NonMaxSuppression")
 def non_max_suppression(ctx: ShapeContext) -> ResultFacts:
     """NonMaxSuppression: `(number of selected boxes, 3)`."""
     return ResultFacts(INT64, (ctx.new_dim("boxes"), 3))

@@ -6,16 +6,16 @@ from ...facts.facts import ResultFacts
 from ..arithmetic.elementwise import broadcast_facts
 from ..common import BOOL, FLOAT, INT64, STRING, facts_like, refuses_negative, several
 from ..context import ShapeContext
-from ..registry import shape_function
+from ..shipped import shipped_function
 
 
-@shape_function("StringConcat")
+@shipped_function("StringConcat")
 def string_concat(ctx: ShapeContext) -> ResultFacts:
     """Concatenation element by element, with broadcasting."""
     return broadcast_facts(ctx, STRING, ctx.facts(0), ctx.facts(1))
 
 
-@shape_function("StringSplit")
+@shipped_function("StringSplit")
 def string_split(ctx: ShapeContext) -> list[ResultFacts]:
     """One more axis, as long as the longest split; and the length of each."""
     facts = ctx.facts(0)
@@ -26,13 +26,13 @@ def string_split(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, ResultFacts(STRING, (*facts.shape, ctx.new_dim("split"))), counts)
 
 
-@shape_function("RegexFullMatch")
+@shipped_function("RegexFullMatch")
 def regex_full_match(ctx: ShapeContext) -> ResultFacts:
     """One boolean for each string."""
     return facts_like(ctx.facts(0), BOOL)
 
 
-@shape_function("StringNormalizer")
+@shipped_function("StringNormalizer")
 def string_normalizer(ctx: ShapeContext) -> ResultFacts:
     """Stop words are removed: `(n,)` or `(1, n)`, any length when there are some."""
     facts = ctx.facts(0)
@@ -44,7 +44,7 @@ def string_normalizer(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(STRING, (1,) * (rank - 1) + (ctx.new_dim("words"),))
 
 
-@shape_function("TfIdfVectorizer")
+@shipped_function("TfIdfVectorizer")
 @refuses_negative
 def tfidf_vectorizer(ctx: ShapeContext) -> ResultFacts:
     """The last axis counts the n-grams of the vocabulary."""

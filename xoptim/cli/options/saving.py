@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
-from onnx import ModelProto
 
 from xbuilder.errors import OptionError, XoptimError
-from xbuilder.files.model_files import load_model
-from xbuilder.protos.pretty import pretty_value_info
 
 from ...tasks.saving import FORMATS, SavingFormat
-from ...trust.inputs.random_inputs import required_inputs
 from .bundles import bundled
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ def check_replaced(output: Path, source: Path, data_roots: Sequence[Path] = ()) 
     :param data_roots: folders its weights may be in
     :raises OptionError: the file is a model that has other inputs or outputs
     """
+    from xbuilder.files.model_files import load_model
+
     if not output.exists() or output.samefile(source):
         return
     try:
@@ -114,11 +116,17 @@ def check_replaced(output: Path, source: Path, data_roots: Sequence[Path] = ()) 
 
 def _signature(model: ModelProto) -> tuple[list[bytes], list[str]]:
     """Names and types of the inputs, names of the outputs."""
+    from ...trust.inputs.random_inputs import required_inputs
+
     inputs = [i.name.encode() + i.type.SerializeToString() for i in required_inputs(model)]
     return inputs, [info.name for info in model.graph.output]
 
 
 def _shown(model: ModelProto) -> str:
     """The signature of a model in a message."""
+    from xbuilder.protos.pretty import pretty_value_info
+
+    from ...trust.inputs.random_inputs import required_inputs
+
     inputs = ", ".join(map(pretty_value_info, required_inputs(model)))
     return f"({inputs}) -> {', '.join(info.name for info in model.graph.output)}"

@@ -12,8 +12,6 @@ import click
 
 from xbuilder.tensors.closeness import ATOL, RTOL
 
-from ...trust.inputs.given_inputs import read_inputs
-from ...trust.sessions.runtime import structure_of
 from .bundles import bundled
 
 
@@ -42,6 +40,9 @@ class Comparison:
         :param model: its file
         :raises OptionError: they are not those of the model
         """
+        from ...trust.inputs.given_inputs import read_inputs
+        from ...trust.sessions.runtime import structure_of
+
         if not self.values and not self.files:
             return [{}]
         return read_inputs(structure_of(model), self.values, self.files)

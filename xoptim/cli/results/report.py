@@ -5,9 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ...reports.tables import human_bytes, print_line
-from ...trust.sessions.runtime import VerificationError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -35,6 +32,8 @@ def outcome_as_dict(request: Request, done: OptimizedModel) -> dict[str, Any]:
 
 def _failure(request: Request, done: OptimizedModel) -> dict[str, Any]:
     """The keys of a failed verification: the error as any other one, and the next commands."""
+    from ...trust.sessions.runtime import VerificationError
+
     if not done.failure:
         return {}
     return {
@@ -78,6 +77,8 @@ def print_outcome(request: Request, done: OptimizedModel, out: Console) -> None:
     :param done: the optimization
     :param out: destination
     """
+    from ...reports.tables import human_bytes, print_line
+
     done.print(out)
     if done.failure:
         return

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ...tasks.result import OptimizedModel
 from ..options.bundles import bundled
 from ..terminal.output import staged_text
 from ..terminal.paths import OutputFile
-from .profiles import profile_file_text
-from .statistics import statistics_text
+
+if TYPE_CHECKING:
+    from ...tasks.result import OptimizedModel
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class ReportFiles:
 
         :param done: the optimization
         """
+        from .profiles import profile_file_text
+        from .statistics import statistics_text
+
         with ExitStack() as files:
             for path, text in (
                 (self.stats, statistics_text(done.rows, self.stats)),

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...surgery.signature import cast_inputs
 from ...tasks.optimization import Optimization
-from ...trust.windows.validation import Validation
 from ..options.checks import Checks
 from ..options.optimize_options import Assumptions
 from ..options.signature_options import SignatureOptions
 from ..options.verify_options import Comparison
 from ..terminal.paths import target_of
 from .report_files import ReportFiles
+
+if TYPE_CHECKING:
+    from ...toolkit.profiles import Profile
+    from ...trust.windows.validation import Validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +74,10 @@ class Request:
 
         :param changes: other values of its options
         """
-        from ...toolkit.profiles import Profile
-
         arguments = self.how.arguments(self.model) if self.runs else {}
         if "inputs" in arguments:  # they have the names of the first model
+            from ...surgery.signature import cast_inputs
+
             new = self.signature.renamed
             sets = arguments["inputs"]
             sets = [{new.get(n, n): v for n, v in one.items()} for one in sets]
@@ -87,7 +89,23 @@ class Request:
             self.optimization,
             comparison=None if self.comparison is None else arguments,
             measured=measured if self.measures else None,
-            validation=Validation(self.checks.windows) if self.checks.validates else None,
-            profile=Profile() if self.reports.profiles else None,
+            validation=self._validation(),
+            profile=self._profile(),
             **changes,
         )
+
+    def _validation(self) -> Validation | None:
+        """The checks of each rewrite, if they are asked for."""
+        if not self.checks.validates:
+            return None
+        from ...trust.windows.validation import Validation
+
+        return Validation(self.checks.windows)
+
+    def _profile(self) -> Profile | None:
+        """The measure of the optimization, if it is asked for."""
+        if not self.reports.profiles:
+            return None
+        from ...toolkit.profiles import Profile
+
+        return Profile()
