@@ -159,7 +159,7 @@ def any_number_of_queries() -> Iterator[None]:
     try:
         yield
     finally:
-        del functions["sdpa"]
+        functions["sdpa"] = before
 
 
 @contextlib.contextmanager
