@@ -54,8 +54,22 @@ def is_filled_with(g: GraphQueries, name: str, value: float) -> bool:
     :param name: a result
     :param value: the expected value
     """
-    found = g.get_uniform_value(name)
+    found = g.graph.constants.uniform_value(name)
     return found is not None and bool(found == value)
+
+
+def is_cheap(g: GraphQueries, name: str) -> bool:
+    """Whether a constant is small and in the model, so that writing it again costs nothing.
+
+    A rewrite only touches a weight of another file, or of more than a megabyte, if it removes
+    something a runtime would compute.
+    """
+    return g.graph.constants.is_cheap(name)
+
+
+def cheap_value(g: GraphQueries, name: str) -> np.ndarray | None:
+    """Value of a constant that :func:`is_cheap`, None for any other result."""
+    return g.constant_or_none(name) if is_cheap(g, name) else None
 
 
 def scalar_value(g: GraphQueries, name: str) -> np.ndarray | None:

@@ -48,14 +48,6 @@ class RewriteContext(SeedQueries):
         #: nodes the rewrite visited, its root first
         self.visited: list[NodeRecord] = []
 
-    @classmethod
-    def of(cls, queries: GraphQueries) -> RewriteContext:
-        """The context of an optimizer, created once."""
-        found = queries.shared.get(cls)
-        if found is None:
-            found = queries.shared[cls] = cls(queries)
-        return cast(RewriteContext, found)
-
     # -- refusing
 
     def refuse(self, reason: str) -> NoReturn:
@@ -289,3 +281,11 @@ class RewriteContext(SeedQueries):
         operands = [*inputs, *others]
         call = NewNode(name, operands, attributes, INTERMEDIATE, len(results), function=function)
         return dict(zip(results, call, strict=True))
+
+
+def context_of(queries: GraphQueries) -> RewriteContext:
+    """The context of an optimizer, created once."""
+    found = queries.shared.get(RewriteContext)
+    if found is None:
+        found = queries.shared[RewriteContext] = RewriteContext(queries)
+    return cast(RewriteContext, found)

@@ -19,6 +19,7 @@ from xbuilder.store.graph_store import GraphStore
 from .levels import priority_of
 from .queries import GraphQueries
 from .rewriters import Member
+from .roots import Sweep
 
 Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
 
@@ -277,7 +278,7 @@ class PatternOptimization(Member):
     ) -> Iterator[MatchResult]:
         """Iterates over the matches of the whole graph, in graph order; they may overlap."""
         matched = [] if matched is None else matched
-        for node in g.iter_roots(self):
-            result = self.match(g, node, matched)
+        for record in list(Sweep(g.store).of(self.roots)):
+            result = self.match(g, g.store.proto(record), matched)
             if result is not None:
                 yield result

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
@@ -17,8 +17,6 @@ from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.runtimes.processors import processors_of
 from xbuilder.store.graph_store import GraphStore
-
-from .roots import Sweep
 
 
 def _known_value(node: NodeProto, att: AttributeProto) -> Any:
@@ -40,14 +38,6 @@ def is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
     if not record.domain:
         return record.op_type in op_types
     return f"{record.domain}::{record.op_type}" in op_types
-
-
-class HasRoots(Protocol):
-    """The part of a pattern that declares its roots."""
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """Operator types the pattern starts from."""
 
 
 class GraphQueries:
@@ -163,11 +153,6 @@ class GraphQueries:
             raise OptionError(f"Node {node.op_type} ({node.name!r}) is not a node of this graph.")
         return record
 
-    def iter_roots(self, pattern: HasRoots) -> Iterator[NodeProto]:
-        """Nodes whose type is a root of a pattern, in graph order."""
-        for record in list(Sweep(self.store).of(pattern.roots)):
-            yield self.store.proto(record)
-
     # -- facts
 
     def type_or_none(self, name: str) -> int | None:
@@ -225,19 +210,6 @@ class GraphQueries:
         if exc:
             raise FactError(f"{name!r} is no constant whose shape is known, see is_constant.")
         return None
-
-    def is_cheap_constant(self, name: str) -> bool:
-        """Whether a constant is small and in the model, so that writing it again costs nothing.
-
-        A rewrite only touches a weight of another file, or of more than a megabyte, if it removes
-        something a runtime would compute.
-        """
-        return self.graph.constants.is_cheap(name)
-
-    def get_uniform_value(self, name: str) -> Any:
-        """The value shared by every element of a constant, None if they differ. Cost: O(1) after
-        the first time."""
-        return self.graph.constants.uniform_value(name) if name else None
 
     # -- attributes
 

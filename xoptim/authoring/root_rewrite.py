@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from xbuilder.nodes.record import NodeRecord
 
-from .context import RewriteContext
+from .context import RewriteContext, context_of
 from .deduction import Refusal
 from .patterns import MatchResult, PatternOptimization
 from .queries import GraphQueries
@@ -71,7 +71,7 @@ class _Analysis:
 
     def __init__(self, pattern: RootRewrite, g: GraphQueries):
         self._pattern = pattern
-        self._context = RewriteContext.of(g)
+        self._context = context_of(g)
         self._analysis = pattern._analysis()
         self._has_listener = pattern.listener is not None
 

@@ -17,12 +17,14 @@ from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 from xbuilder.options import FunctionOptions
 from xbuilder.protos.pretty import pretty_node
 
+from .patterns import PatternOptimization
 from .queries import GraphQueries
+from .roots import Sweep
 
 
 class SeedQueries(GraphQueries, FactReading):
-    """Every query of `g`: those of :class:`.GraphQueries`, which a new rewrite uses, and other
-    names of the same facts, which existing patterns use."""
+    """The queries of every `g`: those of :class:`.GraphQueries`, which a new rewrite uses, and
+    other names of the same facts, which existing patterns use."""
 
     @property
     def builder(self) -> GraphBuilder:
@@ -35,18 +37,9 @@ class SeedQueries(GraphQueries, FactReading):
         """The node producing a result; None for an input, an initializer or an outer result."""
         return self.producer_or_none(name)
 
-    def is_input(self, name: str) -> bool:
-        """Whether a name is an input of the graph. Cost: O(number of inputs)."""
-        return name in self.graph.input_names
-
     def get_position(self, node: NodeProto) -> int:
         """A number that increases with the position of the node in the graph."""
         return self.record(node).order
-
-    def iter_nodes(self) -> Iterator[NodeProto]:
-        """Nodes in graph order. Cost: O(N), a pattern should declare roots instead."""
-        for record in list(self.store.nodes):
-            yield self.store.proto(record)
 
     def try_infer_type(self, name: str, exc: bool = False) -> int:
         """Element type; if it is unknown, 0 or, when *exc* is True, an exception."""
@@ -113,28 +106,6 @@ class SeedQueries(GraphQueries, FactReading):
         """
         return (required_attribute if exc else find_attribute)(node, name or att_name)
 
-    def has_local_function(self, name: str, domain: str = "") -> bool:
-        """Whether a local function exists, see
-        :meth:`xbuilder.builder.graph_builder_names.BuilderNames.has_local_function`."""
-        return self.builder.has_local_function(name, domain)
-
-    def make_local_function(
-        self, builder: GraphBuilder, function_options: FunctionOptions, optimize: bool = False
-    ) -> tuple[list[str], tuple[str, str]]:
-        """Turns another builder into a local function that new nodes may call, see
-        :meth:`xbuilder.GraphBuilder.make_local_function`. Only `apply` does it: matching changes
-        nothing."""
-        return self.builder.make_local_function(builder, function_options, optimize)
-
-    def pretty_node(self, node: NodeProto | None, limit: int = 80) -> str:
-        """A node on one line, for messages.
-
-        :param node: a node, or None
-        :param limit: number of characters from which the text is cut
-        """
-        text = "None" if node is None else pretty_node(node)
-        return text if len(text) <= limit else f"{text[: limit - 3]}..."
-
     def get_axis(self, node: NodeProto, default_axis: int | None = None) -> int:
         """Attribute axis.
 
@@ -169,6 +140,47 @@ class SeedQueries(GraphQueries, FactReading):
             return self.make_node(op_type, inputs, outputs, domain, axes=list(axes), **kwargs)
         name = self.make_initializer("", np.array(axes, dtype=np.int64))
         return self.make_node(op_type, [*inputs, name], outputs, domain, **kwargs)
+
+
+class EngineQueries(SeedQueries):
+    """The names that only the `g` of `match` and `apply` has, the engine. A function of a rewrite
+    has no use for them."""
+
+    def is_input(self, name: str) -> bool:
+        """Whether a name is an input of the graph. Cost: O(number of inputs)."""
+        return name in self.graph.input_names
+
+    def iter_nodes(self) -> Iterator[NodeProto]:
+        """Nodes in graph order. Cost: O(N), a pattern should declare roots instead."""
+        for record in list(self.store.nodes):
+            yield self.store.proto(record)
+
+    def iter_roots(self, pattern: PatternOptimization) -> Iterator[NodeProto]:
+        """Nodes whose type is a root of a pattern, in graph order."""
+        for record in list(Sweep(self.store).of(pattern.roots)):
+            yield self.store.proto(record)
+
+    def has_local_function(self, name: str, domain: str = "") -> bool:
+        """Whether a local function exists, see
+        :meth:`xbuilder.builder.graph_builder_names.BuilderNames.has_local_function`."""
+        return self.builder.has_local_function(name, domain)
+
+    def make_local_function(
+        self, builder: GraphBuilder, function_options: FunctionOptions, optimize: bool = False
+    ) -> tuple[list[str], tuple[str, str]]:
+        """Turns another builder into a local function that new nodes may call, see
+        :meth:`xbuilder.GraphBuilder.make_local_function`. Only `apply` does it: matching changes
+        nothing."""
+        return self.builder.make_local_function(builder, function_options, optimize)
+
+    def pretty_node(self, node: NodeProto | None, limit: int = 80) -> str:
+        """A node on one line, for messages.
+
+        :param node: a node, or None
+        :param limit: number of characters from which the text is cut
+        """
+        text = "None" if node is None else pretty_node(node)
+        return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 class NodeFactory:

@@ -11,7 +11,7 @@ from onnx import NodeProto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..authoring.context import RewriteContext
+from ..authoring.context import context_of
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.queries import GraphQueries
 from .function_writer import Step, compiled
@@ -77,7 +77,7 @@ class SearchedPattern(PatternOptimization):
     def _trace(
         self, g: GraphQueries, node: NodeProto
     ) -> tuple[MatchResult | None, list[NodeRecord]]:
-        context = RewriteContext.of(g)
+        context = context_of(g)
         context.visited = [g.record(node)]
         return self.match(g, node, []), context.visited
 

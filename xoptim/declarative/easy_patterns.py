@@ -12,7 +12,7 @@ from xbuilder.errors import OptionError
 from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.operators.opsets import newest_opset
 
-from ..authoring.context import RewriteContext
+from ..authoring.context import context_of
 from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from .attributes import same_attributes
@@ -208,7 +208,7 @@ class EasyPatternOptimization(SearchedPattern):
                 reasons.say(AFTER_SEARCH, records, "{}", reason)
         if reasons is None:
             return None
-        RewriteContext.of(g).visited = reasons.nodes or [g.record(node)]
+        context_of(g).visited = reasons.nodes or [g.record(node)]
         return self.none(node, None, reasons.best)
 
     def _refusal(

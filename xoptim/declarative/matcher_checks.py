@@ -119,7 +119,7 @@ class NumberCheck:
         shown = f"{self._value:.8g}" if isinstance(self._value, float) else str(self._value)
         if not g.is_constant(name):
             return f"{name!r} cannot be {shown}, it is not a constant"
-        found = g.get_uniform_value(name)
+        found = g.graph.constants.uniform_value(name)
         if found is None or not self._is_value(found):
             return f"{name!r} cannot be the constant {shown}"
         return f"the constant {name!r} may change the shape"

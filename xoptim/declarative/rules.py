@@ -28,7 +28,7 @@ from xbuilder.errors import OptionError, PatternError
 from xbuilder.nodes.record import Key, NodeRecord
 
 from ..authoring.conclusion import conclude, conclude_whole
-from ..authoring.context import RewriteContext
+from ..authoring.context import RewriteContext, context_of
 from ..authoring.deduction import Refusal
 from ..authoring.operator_names import check_operators
 from ..authoring.patterns import MatchResult
@@ -132,7 +132,7 @@ class _RuleSearch:
 
     def __init__(self, pattern: RulePattern, g: GraphQueries):
         self._pattern = pattern
-        self._context = RewriteContext.of(g)
+        self._context = context_of(g)
         self._condition = pattern.condition
         self._arguments = pattern.arguments
         self._sole_use = pattern.sole_use

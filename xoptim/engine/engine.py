@@ -8,14 +8,14 @@ from xbuilder.errors import PatternError
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
-from ..authoring.seed_queries import SeedQueries
+from ..authoring.seed_queries import EngineQueries
 from .cleaning import Cleaning
 from .failures import OnFailure
 from .guards.mutation_guard import MutationGuard
 from .outcomes import RefusalKey
 
 
-class Engine(SeedQueries):
+class Engine(EngineQueries):
     """The interface of the optimizer that the parts of the engine use: the graph and its queries,
     the patterns, past decisions; the loop is in :mod:`.optimizer`."""
 

@@ -12,7 +12,7 @@ from onnx import NodeProto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..authoring.context import RewriteContext
+from ..authoring.context import RewriteContext, context_of
 from ..authoring.patterns import MatchResult, Reason
 from ..authoring.queries import GraphQueries
 from ..authoring.right_side import RightSide
@@ -117,7 +117,7 @@ class PatternNodeRewriter(NodeRewriter):
         """Same as :meth:`match`, on records."""
         self._rule.listener = None if self.listener is None else self._reported
         look = self._rule.matcher(g, matched)
-        return partial(self._looked, RewriteContext.of(g), look)
+        return partial(self._looked, context_of(g), look)
 
     def _reported(self, reason: Reason) -> None:
         _, node, line, text = reason

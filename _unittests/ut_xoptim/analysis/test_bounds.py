@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.bounds import clipped
-from xoptim.authoring import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.authoring.deduction import Refusal
 from xoptim.testing import optimizer_of
 
@@ -34,7 +34,7 @@ def found(body: str, opset: int = 18) -> tuple[str, float | None, float | None]:
         opset=opset,
     )
     node = next(n for n in queries.iter_nodes() if n.op_type in ("Clip", "Min"))
-    return clipped(RewriteContext.of(queries), node)
+    return clipped(context_of(queries), node)
 
 
 @pytest.mark.parametrize("body", CASES)

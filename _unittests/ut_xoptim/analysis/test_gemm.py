@@ -7,7 +7,7 @@ import pytest
 from ut_xoptim.toy_patterns import toy_optimizer
 
 from xoptim.analysis.gemm import is_plain, product_and_bias
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.authoring.deduction import Refusal
 from xoptim.testing import optimizer_of
 
@@ -40,7 +40,7 @@ NODES = {
 
 
 def _context(body: str) -> RewriteContext:
-    return RewriteContext.of(
+    return context_of(
         optimizer_of(
             f"g (float[a, 4] X, float[4, 4] W, float[4] b) => (float[a, 4] y) {{ {body} }}"
         )

@@ -8,7 +8,8 @@ from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 
 from xoptim.analysis.places import kept_positions, moved_places, transposed_places
-from xoptim.authoring import Refusal, RewriteContext
+from xoptim.authoring import Refusal
+from xoptim.authoring.context import context_of
 from xoptim.testing import model_from_text, optimizer_of
 
 #: nodes from x to y, a move
@@ -40,7 +41,7 @@ def places(body: str) -> tuple[ModelProto, np.ndarray]:
     if nodes[0].op_type == "Concat":
         nodes.insert(0, queries.node_before(nodes[0].input[0]))
     start = np.arange(24).reshape((2, 3, 4))
-    return model, moved_places(RewriteContext.of(queries), start, *nodes)
+    return model, moved_places(context_of(queries), start, *nodes)
 
 
 @pytest.mark.parametrize("body", MOVES)

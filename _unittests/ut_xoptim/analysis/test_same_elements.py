@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.same_elements import source_of_reshapes
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.testing import optimizer_of
 
 BODY = """e = Exp(x) r = Reshape(e, rows) u = Unsqueeze(r, first) s = Squeeze(u, first)
@@ -21,7 +21,7 @@ BODY = """e = Exp(x) r = Reshape(e, rows) u = Unsqueeze(r, first) s = Squeeze(u,
     ],
 )
 def test_first_of_the_same_elements(last: int | None, expected: str, seen: set[str]) -> None:
-    g = RewriteContext.of(
+    g = context_of(
         optimizer_of(f"""g (float[m, 2, 3] x) => (float[n, 6] y)
             <int64[2] rows = {{-1, 6}}, int64[1] first = {{0}}> {{ {BODY} }}""")
     )
@@ -30,5 +30,5 @@ def test_first_of_the_same_elements(last: int | None, expected: str, seen: set[s
 
 
 def test_nothing_moves() -> None:
-    g = RewriteContext.of(optimizer_of("g (float[m] x) => (float[m] y) { y = Neg(x) }"))
+    g = context_of(optimizer_of("g (float[m] x) => (float[m] y) { y = Neg(x) }"))
     assert source_of_reshapes(g, "y") == "y" and not g.visited

@@ -6,7 +6,8 @@ import pytest
 from ut_xoptim.analysis.small_graph import optimizer
 
 from xoptim.analysis.scaling import Scaled, added_constant, scalar_factor, scaled_operand
-from xoptim.authoring import Refusal, RewriteContext
+from xoptim.authoring import Refusal
+from xoptim.authoring.context import context_of
 from xoptim.testing import optimizer_of
 
 
@@ -72,7 +73,7 @@ def test_integers() -> None:
 def test_added_constant(body: str, data: str, sign: int, value: float, named: bool) -> None:
     queries = optimizer(body)
     node = queries.node_before("Y")
-    context = RewriteContext.of(queries)
+    context = context_of(queries)
     name, found, constant = added_constant(context, node, data if named else "")
     assert (name, found, constant.item()) == (data, sign, value)
 
@@ -80,4 +81,4 @@ def test_added_constant(body: str, data: str, sign: int, value: float, named: bo
 def test_nothing_constant_is_added() -> None:
     queries = optimizer("Y = Add(X, Z)")
     with pytest.raises(Refusal, match="not constant"):
-        added_constant(RewriteContext.of(queries), queries.node_before("Y"))
+        added_constant(context_of(queries), queries.node_before("Y"))

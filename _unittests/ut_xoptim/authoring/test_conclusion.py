@@ -9,6 +9,7 @@ import pytest
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization, RewriteContext
 from xoptim.authoring.conclusion import conclude
+from xoptim.authoring.context import context_of
 from xoptim.catalogue.selection import single_pattern
 from xoptim.testing import model_from_text
 
@@ -18,7 +19,7 @@ TEXT = "g (float[a] X) => (float[a] Y) <float k = {2}> { n = Neg(X) m = Mul(n, k
 @pytest.fixture
 def g() -> RewriteContext:
     builder = GraphBuilder(model_from_text(TEXT))
-    context = RewriteContext.of(GraphBuilderPatternOptimization(builder))
+    context = context_of(GraphBuilderPatternOptimization(builder))
     context.visited = [builder.store.producers["Y"]]
     return context
 

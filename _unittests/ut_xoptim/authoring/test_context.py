@@ -11,6 +11,7 @@ import pytest
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization, RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.authoring.deduction import Refusal
 from xoptim.testing import model_from_text
 
@@ -29,7 +30,7 @@ TEXT = """agraph (float[a, 2] X, T, bool c) => (float[a, 2] Y, float[a, 2] Z, fl
 @pytest.fixture
 def g() -> RewriteContext:
     builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
-    context = RewriteContext.of(GraphBuilderPatternOptimization(builder, None, processor="CUDA"))
+    context = context_of(GraphBuilderPatternOptimization(builder, None, processor="CUDA"))
     context.visited = [builder.store.producers["Y"]]
     return context
 
@@ -46,8 +47,8 @@ def refused(reason: str, call: Any, *args: Any, **kwargs: Any) -> None:
 
 def test_one_for_each_optimizer(g: Any) -> None:
     optimizer = GraphBuilderPatternOptimization(g.builder, None)
-    assert RewriteContext.of(optimizer) is RewriteContext.of(optimizer) is not g
-    assert RewriteContext.of(g) is g
+    assert context_of(optimizer) is context_of(optimizer) is not g
+    assert context_of(g) is g
 
 
 def test_the_queries_of_the_optimizer(g: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 import xoptim
 from xoptim.authoring.context import RewriteContext
 from xoptim.authoring.queries import GraphQueries
-from xoptim.authoring.seed_queries import SeedQueries
+from xoptim.authoring.seed_queries import EngineQueries, SeedQueries
 
 ROOT = Path(xoptim.__file__).parent
 #: the name of a fact that refuses -> the name of the one that returns None
@@ -51,6 +51,12 @@ def test_each_fact_has_two_forms() -> None:
         )
 
 
+def test_the_names_of_the_context_are_few() -> None:
+    """A question that few rewrites ask is a function of `xoptim.analysis`."""
+    assert len(names_of(RewriteContext)) <= 71
+    assert not names_of(RewriteContext) & (names_of(EngineQueries) - names_of(SeedQueries))
+
+
 def test_no_function_has_the_name_of_a_query() -> None:
     """A function of analysis that is only another way to ask becomes a method."""
     taken = names_of(RewriteContext)
@@ -68,7 +74,7 @@ def test_no_function_has_the_name_of_a_query() -> None:
 )
 def test_no_rewrite_uses_the_other_names(folder: str) -> None:
     """They are for existing patterns; a rewrite of the project has the two forms."""
-    others = names_of(SeedQueries) - names_of(GraphQueries)
+    others = names_of(EngineQueries) - names_of(GraphQueries)
     assert {"get_shape", "try_infer_type", "node_before", "get_computed_constant"} < others
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.attr}"

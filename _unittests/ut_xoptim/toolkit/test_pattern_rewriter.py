@@ -9,7 +9,7 @@ import pytest
 from ut_xoptim.toolkit.rewriter_runs import op_types, optimized
 
 from xbuilder.errors import OptionError
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.testing import check_no_match, check_pattern, optimizer_of
 from xoptim.toolkit import PatternNodeRewriter, Var
 
@@ -22,7 +22,7 @@ def has_rank_two(graph, name):
 
 
 def is_two(graph, name):
-    value = graph.get_uniform_value(name)
+    value = graph.graph.constants.uniform_value(name)
     return value is not None and value == 2
 
 
@@ -232,7 +232,7 @@ def test_get_nodes() -> None:
 
 def test_transform() -> None:
     g = optimizer_of(f"{HEAD} {{ m = Mul(x, y) z = Div(m, y) }}", [])
-    context = RewriteContext.of(g)
+    context = context_of(g)
     assert DIV_MUL.transform(context, g.node_before("z")) == {"z": "x"}
     assert DIV_MUL.transform(context, g.node_before("m")) is False
 

@@ -19,6 +19,7 @@ from xbuilder.operators.op_traits import INDICES, RESHAPES
 from ...authoring.context import RewriteContext
 from ...authoring.outlining import INTERMEDIATE
 from ..axes import axis_of, cut_axes
+from ..constants import cheap_value, is_cheap
 from ..gemm import is_plain
 from ..permutations import perm_of
 from ..shapes import proven_equal
@@ -140,7 +141,7 @@ class Magnitudes:
         data."""
         name = node.input[0]
         along = axis_of(self._g, node, self._g.rank_or_none(name))
-        return self.largest(name) if along or self._g.is_cheap_constant(name) else None
+        return self.largest(name) if along or is_cheap(self._g, name) else None
 
     def joined(self, node: NodeProto) -> Found:
         """Operands joined along another axis than the first one: the largest bound."""
@@ -168,7 +169,7 @@ class Magnitudes:
     def quotient(self, node: NodeProto) -> Found:
         """The bound divided by a small constant that is not null."""
         g, (x, name) = self._g, node.input
-        value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
+        value = cheap_value(g, name)
         smallest = 0.0 if value is None else float(np.abs(value).min(initial=np.inf))
         found = self.largest(x) if smallest > 0 else None
         return None if found is None else _computable(found / smallest)
@@ -232,7 +233,7 @@ class Magnitudes:
 def _largest_constant(g: RewriteContext, name: str) -> float:
     """The largest absolute value of a constant of floats; nan, which bounds nothing, if it holds
     one."""
-    value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
+    value = cheap_value(g, name)
     if value is None:
         return largest(weight_blocks(g, name))
     return float(np.abs(value).max(initial=0.0))

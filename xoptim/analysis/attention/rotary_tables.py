@@ -9,7 +9,7 @@ from ...authoring.context import RewriteContext
 from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import Operand
 from ..axes import axes_of, axis_of
-from ..constants import scalar_constant
+from ..constants import is_cheap, scalar_constant
 from ..shapes import proven_equal
 
 #: local function of domain `intermediate`
@@ -30,7 +30,7 @@ def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
     :param name: the result
     :param neighbours: each element is repeated next to itself, otherwise the whole half is
     """
-    if g.is_cheap_constant(name):
+    if is_cheap(g, name):
         return _constant(g, name, neighbours)
     record = g.store.producers.get(name)
     if record is None:

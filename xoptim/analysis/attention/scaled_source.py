@@ -18,6 +18,7 @@ from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import Operand, Replacement
 from ..arguments import other_input
 from ..axes import axis_of
+from ..constants import is_cheap
 from ..permutations import perm_of
 from ..weights.affine import wide
 from ..weights.weights import is_scalable_product, rounded
@@ -171,7 +172,7 @@ def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replac
     if node.op_type in NORMALIZATIONS and not any(node.output[1:]):
         return {name: g.like(node, node.input[0], *_times(g, node.input[1:], factor))}
     if node.op_type == "Mul":
-        constants = [n for n in node.input if g.is_cheap_constant(n)]
+        constants = [n for n in node.input if is_cheap(g, n)]
         if len(constants) != 1:
             return None
         x = other_input(node, constants[0])
@@ -181,7 +182,7 @@ def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replac
 
 def _times(g: RewriteContext, names: Sequence[str], factor: float) -> list[Operand]:
     """Small constants multiplied by a number."""
-    cheap = all(map(g.is_cheap_constant, names))
+    cheap = all(is_cheap(g, n) for n in names)
     g.require(cheap, "the scale or the bias is not a small constant")
     values = [g.constant_of(name) for name in names]
     return [

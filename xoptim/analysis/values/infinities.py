@@ -8,6 +8,7 @@ import onnx.helper as oh
 from xbuilder.operators.op_traits import RESHAPES
 
 from ...authoring import RewriteContext
+from ..constants import is_cheap
 
 #: operators whose result holds every element of the first input, and no other
 _MOVES = RESHAPES | {"Cast", "Expand", "Transpose"}
@@ -44,8 +45,8 @@ def may_hold_infinities(g: RewriteContext, name: str, narrow: int = 0) -> bool:
 
 def _is_huge(g: RewriteContext, name: str, narrow: int) -> bool:
     """Whether a constant is known to hold a huge number; a big constant is not read."""
-    value = g.get_uniform_value(name)
-    if value is None and g.is_cheap_constant(name):
+    value = g.graph.constants.uniform_value(name)
+    if value is None and is_cheap(g, name):
         value = g.constant_or_none(name)
     found = np.asarray(0 if value is None else value)
     if found.dtype.kind not in "fV":

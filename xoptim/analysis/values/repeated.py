@@ -11,7 +11,7 @@ from xbuilder.dims import Dim, Shape
 
 from ...authoring import NewNode, RewriteContext
 from ..axes import axis_of
-from ..constants import Ints
+from ..constants import Ints, is_cheap
 from ..shapes import dims_are_equal, padded
 
 #: operators that repeat what they read
@@ -88,7 +88,7 @@ def _fits(g: RewriteContext, found: Repeated) -> bool:
     if not found.source:
         return True
     shape = g.get_constant_shape(found.source)
-    if shape is None or len(shape) > len(found.shape) or not g.is_cheap_constant(found.source):
+    if shape is None or len(shape) > len(found.shape) or not is_cheap(g, found.source):
         return False
     pairs = zip(padded(shape, len(found.shape)), found.once, strict=True)
     return all(before in (1, after) for before, after in pairs)

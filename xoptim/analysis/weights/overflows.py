@@ -13,6 +13,7 @@ from xbuilder.operators.op_traits import CARRIERS, FLOATS
 from xbuilder.tensors.amplitude import is_normal
 
 from ...authoring.context import RewriteContext
+from ..constants import cheap_value, is_cheap
 from .affine import wide
 from .weights import largest, weight_blocks
 
@@ -51,7 +52,7 @@ def bound_of(g: RewriteContext, name: str) -> float | None:
     """
     for _ in range(_DEPTH):
         if g.is_constant(name):
-            value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
+            value = cheap_value(g, name)
             if value is not None:
                 return float(np.abs(value.astype(np.float64)).max(initial=0.0))
             return largest(weight_blocks(g, name))
@@ -105,7 +106,7 @@ def require_merged(g: RewriteContext, op_type: str, a: str, b: str) -> None:
     kind = g.type_or_none(a)
     if kind is not None and kind not in FLOATS:
         return
-    if kind and all(g.is_cheap_constant(name) for name in (a, b)):
+    if kind and all(is_cheap(g, name) for name in (a, b)):
         left, right = (wide(g.constant_of(name)) for name in (a, b))
         dtype = oh.tensor_dtype_to_np_dtype(kind)
         with np.errstate(all="ignore"):

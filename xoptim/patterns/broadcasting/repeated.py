@@ -16,7 +16,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axis_of
-from ...analysis.constants import Ints
+from ...analysis.constants import Ints, is_cheap
 from ...analysis.moved_axes import ALONG, MOVED, moved_axis
 from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import dims_are_equal, padded
@@ -108,7 +108,7 @@ def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
     3. f is CumSum, LayerNormalization, Softmax, LogSoftmax, Slice or Concat, along other axes.
     4. f is Reshape, Squeeze, Unsqueeze or Transpose, and the axis stays whole. When f copies
        nothing, nothing else reads the repeated tensor, except its shape.
-    5. Constants are small (is_cheap_constant), the new one adds no more to the file than the folds
+    5. Constants are small (is_cheap), the new one adds no more to the file than the folds
        of the model may still add.
     """
     return _computed_once(g, node)
@@ -135,7 +135,7 @@ def _computed_once(g: RewriteContext, node: NodeProto) -> NewNode:
     names, result = g.inputs(node), node.output[0]
     found = {n: r for n in names if n and (r := repetition(g, n)) is not None}
     g.require(found, "nothing is repeated along one axis")
-    known = all(n in found or not n or g.is_cheap_constant(n) for n in names)
+    known = all(n in found or not n or is_cheap(g, n) for n in names)
     g.require(known, "an operand is not a small constant, or is not repeated along one axis")
     first, same = next(iter(found.values())), dims_are_equal(g)
     filled = node.op_type in _MOVES and all(is_one_number(g, r) for r in found.values())

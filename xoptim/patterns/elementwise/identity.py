@@ -12,7 +12,7 @@ from xbuilder.operators.op_traits import ARITHMETIC
 from xbuilder.tensors.bits import is_packed
 
 from ...analysis.arguments import int_attribute, optional_input
-from ...analysis.constants import Ints, int_values, is_filled_with
+from ...analysis.constants import Ints, int_values, is_cheap, is_filled_with
 from ...analysis.permutations import is_identity, perm_of
 from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.values.signed_zeros import SEEN, is_negative_zero, sees_sign_of_zero
@@ -29,8 +29,8 @@ def _adds_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
     """A sum with 0, or a difference, which may change the sign of a zero."""
     a, b = node.input
     name = b if node.op_type == "Sub" or g.is_constant(b) else a
-    cheap = g.is_cheap_constant(name)
-    value = g.constant_of(name) if cheap else np.asarray(g.get_uniform_value(name))
+    cheap = is_cheap(g, name)
+    value = g.constant_of(name) if cheap else np.asarray(g.graph.constants.uniform_value(name))
     if value.dtype.kind in "iub":
         return None
     negative = is_negative_zero(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
+from ...analysis.constants import is_cheap
 from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...analysis.weights.weights import is_scalable_product
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -33,10 +34,10 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     found = [x for x in node.input if g.producer_or_none(x, "Mul") is not None]
     g.require(not is_half(g, node.output[0]), OVERFLOWS)
     shift = other_input(node, found[0]) if len(found) == 1 else ""
-    if not g.is_cheap_constant(shift):
+    if not is_cheap(g, shift):
         return g.no("no constant is added to one product")
     scaled = g.before(found[0], "Mul")
-    constants = [x for x in scaled.input if g.is_cheap_constant(x)]
+    constants = [x for x in scaled.input if is_cheap(g, x)]
     if len(constants) != 1:
         return g.no("it is not multiplied by a constant")
     scale = constants[0]

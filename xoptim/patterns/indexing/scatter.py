@@ -140,7 +140,10 @@ def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> i
     if not same or not whole or adds:
         return None
     repeated = g.producer_or_none(indices, "Expand")
-    value = scalar_value(g, repeated.input[0]) if repeated else g.get_uniform_value(indices)
+    if repeated is None:
+        value = g.graph.constants.uniform_value(indices)
+    else:
+        value = scalar_value(g, repeated.input[0])
     row, count = None if value is None else int(value.item()), shape[axis]
     if row is None or not isinstance(count, int) or not -count <= row < count:
         return None

@@ -11,7 +11,7 @@ from xbuilder.dims import Dim, prove_ge
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.axes import axis_of
-from ...analysis.constants import Ints
+from ...analysis.constants import Ints, is_cheap
 from ...analysis.places import Interval, intervals_of
 from ...analysis.weights.weights import require_weight
 from ...authoring import DerivedConstant, NewNode, RewriteContext
@@ -101,7 +101,7 @@ def gather_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     each = order.ndim == 1 and np.array_equal(np.sort(order), np.arange(channels))
     g.require(each, "each channel is not gathered once")
     require_weight(g, weight)
-    g.require(g.is_cheap_constant(weight), "the weight is large, or in another file")
+    g.require(is_cheap(g, weight), "the weight is large, or in another file")
     moved = np.take(g.constant_of(weight), np.argsort(order), axis=1)
     return g.like(conv, x, DerivedConstant(moved, weight), *conv.input[2:])
 

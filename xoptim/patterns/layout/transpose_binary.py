@@ -8,7 +8,7 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ...analysis.arguments import other_input
-from ...analysis.constants import Ints
+from ...analysis.constants import Ints, is_cheap
 from ...analysis.neighbours import producer_among
 from ...analysis.permutations import inverse, perm_of
 from ...analysis.shapes import keeps_shape
@@ -98,7 +98,7 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     move = producer_among(g, node, "Transpose")
     x, moved = move.input[0], move.output[0]
     c = other_input(node, moved)
-    if not g.is_cheap_constant(c):
+    if not is_cheap(g, c):
         return g.no("the other operand is not a small constant")
     g.require_sole_use("an inner result is used elsewhere", moved, x)
     perm = g.known(perm_of(g, move), "the permutation is not known")

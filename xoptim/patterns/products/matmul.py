@@ -9,6 +9,7 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import is_float_of
 
 from ...analysis.arguments import other_input
+from ...analysis.constants import is_cheap
 from ...analysis.gemm import GEMM_DEFAULTS
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import keeps_shape
@@ -156,7 +157,7 @@ def gemm_transpose(g: RewriteContext, x: str, w: str, b: str | None, alpha: floa
     """
     g.require(g.is_constant(w), "the weight is not constant")
     g.require_sole_use("the weight is used elsewhere", w)
-    g.require(g.is_cheap_constant(w), "the weight is big, or in another file")
+    g.require(is_cheap(g, w), "the weight is big, or in another file")
     bias = [b] if b else []
     turned = g.op.Transpose(w, perm=[1, 0])
     return g.op.Gemm(x, turned, *bias, alpha=None if alpha == 1 else alpha, transB=1)

@@ -13,6 +13,7 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import CARRIERS
 
 from ...analysis.axes import axis_of
+from ...analysis.constants import cheap_value
 from ...analysis.shapes import padded, proven_equal
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
@@ -143,5 +144,5 @@ def _positive(g: RewriteContext, name: str) -> bool:
     """Whether integers are elements of a constant without negative number."""
     while (node := g.producer_or_none(name, *CARRIERS)) is not None:
         name = node.input[0]
-    value = g.constant_or_none(name) if g.is_cheap_constant(name) else None
+    value = cheap_value(g, name)
     return value is not None and bool((value >= 0).all())

@@ -9,7 +9,7 @@ from xbuilder.errors import OptionError, PatternError
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 
-from ...authoring.context import RewriteContext
+from ...authoring.context import context_of
 from ...authoring.patterns import MatchResult, PatternOptimization
 from ...authoring.replacements import match_of_replacements
 from ...authoring.right_side import NewNodeFactory, Replacement
@@ -112,7 +112,7 @@ class ReplaceValidate(GraphFeature):
     def _replace(self, replacements: Mapping[str, Replacement], asked: _Asked) -> str:
         """Replaces results. Returns the reason of a refusal, empty if it is done."""
         engine = GraphBuilderPatternOptimization(self.graph, [])
-        context = RewriteContext.of(engine)
+        context = context_of(engine)
         producers = self.graph.store.producers
         for name in replacements:
             if name not in producers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.attention.heads import Heads, heads_of, repeated, transposed
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.authoring.deduction import Refusal
 from xoptim.testing import optimizer_of
 
@@ -22,9 +22,7 @@ def _context(body: str, x: str = "b, 2, s, 8", y: str = "p, q, r, t", **constant
         **constants,
     }
     names = ", ".join(f"int64[{v.count(',') + 1}] {k} = {{{v}}}" for k, v in values.items())
-    return RewriteContext.of(
-        optimizer_of(f"g (float[{x}] x) => (float[{y}] y) <{names}> {{ {body} }}")
-    )
+    return context_of(optimizer_of(f"g (float[{x}] x) => (float[{y}] y) <{names}> {{ {body} }}"))
 
 
 def _types(g: RewriteContext) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xoptim.analysis.attention.rotary_tables import half_of
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.authoring.right_side import NewNode
 from xoptim.testing import optimizer_of
 
@@ -18,7 +18,7 @@ PAIRS = COLUMN + "p = {} y = Reshape(p, flat)"
 
 
 def _context(body: str) -> RewriteContext:
-    return RewriteContext.of(
+    return context_of(
         optimizer_of(f"""g (float[m, 4] x, float[m, 8] z, int64[2] i) => (y) <
             float[4] twice = {{1, 2, 1, 2}}, float[4] pairs = {{1, 1, 2, 2}},
             float[3] odd = {{1, 1, 1}}, float factor = {{2}}, float[8] row = {{1, 2, 3, 4, 5, 6, 7, 8}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.attention.rotated_halves import rotated_halves
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.authoring.deduction import Refusal
 from xoptim.testing import optimizer_of
 
@@ -16,7 +16,7 @@ LEFT = SPLIT + "n = Neg(a) y = Concat<axis = 1>(b, n)"
 
 def _read(body: str, sizes: str = "2, 2"):
     count = sizes.count(",") + 1
-    g = RewriteContext.of(
+    g = context_of(
         optimizer_of(f"""g (float[m, 4] x) => (float[m, 4] y)
             <int64[{count}] sizes = {{{sizes}}}> {{ {body} }}""")
     )

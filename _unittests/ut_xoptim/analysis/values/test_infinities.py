@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.infinities import may_hold_infinities
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.testing import optimizer_of
 
 SEEN = {
@@ -27,7 +27,7 @@ def test_seen_infinite(body: str) -> None:
     """Only results that hold infinities are followed, not results computed from them."""
     text = f"""g (float[2, 2] x, bool[2, 2] c) => (y) <float huge = {{-3e38}}, float two = {{2}},
         int64[1] axis = {{0}}, float[2] many = {{1, 1e30}}, int32 big = {{2000000000}}> {{ {body} }}"""
-    g = RewriteContext.of(optimizer_of(text))
+    g = context_of(optimizer_of(text))
     assert may_hold_infinities(g, "y") is SEEN[body]
 
 
@@ -35,5 +35,5 @@ def test_seen_infinite(body: str) -> None:
 def test_seen_infinite_once_narrowed(narrow: int, expected: bool) -> None:
     """float16 cannot hold 1e9."""
     text = "g (float[2] x, bool[2] c) => (y) <float big = {-1e9}> { y = Where(c, x, big) }"
-    g = RewriteContext.of(optimizer_of(text))
+    g = context_of(optimizer_of(text))
     assert may_hold_infinities(g, "y", narrow) is expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.masks import sees_a_key
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.testing import optimizer_of
 
 CAUSAL = "a = LessOrEqual(columns, rows) "
@@ -46,7 +46,7 @@ UNSEEN = {
 
 def context(body: str) -> RewriteContext:
     """A graph that gives y, a condition on scores."""
-    return RewriteContext.of(
+    return context_of(
         optimizer_of(f"""g (float[s] x, float[p] cache, bool[s, s] c, int64[s, 1] others) => (y) <
             int64 zero = {{0}}, int64 one = {{1}}, int64 five = {{5}}, int64[1] v0 = {{0}},
             int64[1] v1 = {{1}}, int64[2] v12 = {{1, 2}}, int64[3] copies = {{2, 1, 1}}

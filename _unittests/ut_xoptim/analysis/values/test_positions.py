@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.positions import constant_difference, positions_of
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.testing import optimizer_of
 
 R = "r = Range(zero, n, one) "
@@ -77,7 +77,7 @@ OTHERS = {
 
 def context(body: str) -> RewriteContext:
     """A graph that gives y."""
-    return RewriteContext.of(
+    return context_of(
         optimizer_of(f"""g (int64 n, int64 m, int64[b] x, float[a] data, int64[2] w, int64[1] w1,
             float f, int32 i) => (y) <
             int64 zero = {{0}}, int64 one = {{1}}, int64 three = {{3}}, int64 minus = {{-1}}, int64[1] v0 = {{0}},

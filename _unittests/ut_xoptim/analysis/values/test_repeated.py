@@ -11,7 +11,7 @@ from xoptim.analysis.values.repeated import (
     repeated_value,
     repetition,
 )
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.testing import optimizer_of
 
 EXPAND = "s = Concat<axis = 0>(n, one) y = Expand(c, s)"
@@ -39,7 +39,7 @@ OTHERS = {
 
 def context(body: str) -> RewriteContext:
     """A graph whose result is y."""
-    return RewriteContext.of(
+    return context_of(
         optimizer_of(f"""agraph (float[a, b] x, float[a, 2] p, float[1, 2] row, int64[d] any)
         => (int64[e] w)
         <float[1, 2] c = {{1, 2}}, float[2, 2] cube = {{1, 2, 3, 4}}, float number = {{4}},

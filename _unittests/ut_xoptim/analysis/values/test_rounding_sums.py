@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.analysis.values.rounding_sums import ROUNDS, rounds
-from xoptim.authoring import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.testing import (
     assert_same_outputs,
     model_from_text,
@@ -41,8 +41,8 @@ KEPT = [
 
 def both(body: str, header: str = X, constants: str = C) -> list[bool]:
     """The answers for both nodes."""
-    g = RewriteContext.of(optimizer_of(f"{header} <{constants}> {{ {body} }}"))
-    return [rounds(g, node) for node in g.iter_nodes()]
+    queries = optimizer_of(f"{header} <{constants}> {{ {body} }}")
+    return [rounds(context_of(queries), node) for node in queries.iter_nodes()]
 
 
 @pytest.mark.parametrize("body", ROUNDING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.tiny_weights import has_subnormal_weights
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.testing import optimizer_of
 
 #: nodes -> whether the scores are known to be lowered by -100
@@ -32,7 +32,7 @@ def test_makes_tiny_weights(body: str) -> None:
     text = f"""g (float[2, 2] x, bool[2, 2] c) => (y) <float[2, 2] mask = {{0, -100, 0, 0}},
         float[2, 2] little = {{0, -80, 0, 0}}, float[2] row = {{0, -100}}, float low = {{-100}},
         float lower = {{-10000}}, int64[1] one = {{1}}, int64[1] four = {{4}}> {{ {body} }}"""
-    g = RewriteContext.of(optimizer_of(text))
+    g = context_of(optimizer_of(text))
     assert has_subnormal_weights(g, "y") is LOWERED[body]
 
 
@@ -42,7 +42,7 @@ def test_number_of_nodes(steps: int, expected: bool) -> None:
     nodes = [f"a{i} = Add(a{i - 1}, x)" for i in range(1, steps + 1)]
     text = f"""g (float[2, 2] x) => (y) <float[2, 2] mask = {{0, -100, 0, 0}}>
         {{ a0 = Add(x, mask) {" ".join(nodes)} y = Identity(a{steps}) }}"""
-    g = RewriteContext.of(optimizer_of(text))
+    g = context_of(optimizer_of(text))
     assert has_subnormal_weights(g, f"a{steps}") is expected
 
 
@@ -51,5 +51,5 @@ def test_other_types(kind: str) -> None:
     """Nothing is said of other types."""
     text = f"""g ({kind}[2, 2] x, bool[2, 2] c) => (y, z) <{kind}[2, 2] mask = {{0, -100, 0, 0}},
         {kind} low = {{-100}}> {{ y = Add(x, mask) z = Where(c, x, low) }}"""
-    g = RewriteContext.of(optimizer_of(text))
+    g = context_of(optimizer_of(text))
     assert not has_subnormal_weights(g, "y") and not has_subnormal_weights(g, "z")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.uniform import is_always
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.testing import optimizer_of
 
 ONES = "e = Expand(true, s) "
@@ -81,7 +81,7 @@ UNKNOWN = {
 
 def context(body: str) -> RewriteContext:
     """A graph that gives y."""
-    return RewriteContext.of(
+    return context_of(
         optimizer_of(f"""g (bool[a, b] c, int64[2] s, int64 n, int64 m, float[a, b] x) => (y) <
             bool true = {{1}}, bool false = {{0}}, bool[2] some = {{1, 0}}, float zero = {{0}},
             float one = {{1}}, float low = {{-1000}}, int64 start = {{0}}, int64 step = {{1}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xoptim.analysis.values.zeros import is_zeros
-from xoptim.authoring.context import RewriteContext
+from xoptim.authoring.context import context_of
 from xoptim.testing import optimizer_of
 
 ZEROS = {
@@ -23,5 +23,5 @@ def test_is_zeros(body: str) -> None:
     """0 * x may be NaN."""
     text = f"""g (float[2] x, int64[2] s) => (y)
         <float[2] none = {{0, -0.0}}, float[2] some = {{0, 1}}> {{ {body} }}"""
-    g = RewriteContext.of(optimizer_of(text))
+    g = context_of(optimizer_of(text))
     assert is_zeros(g, "y") is ZEROS[body]
