@@ -21,7 +21,7 @@ from xoptim.catalogue.registry import all_patterns
         ("WhereAdd", "stabilize"),
         ("Gelu", "specialize"),
         ("FusedConv", "specialize"),
-        ("MissingTopK", "uncanonicalize"),
+        ("MissingCosSin", "uncanonicalize"),
         ("AddMul", "specialize"),
     ],
 )

@@ -80,7 +80,7 @@ REFUSED = {
     "the difference is the other one": (
         model(ALL.replace("Sub(p, q)", "Sub(q, p)")), "the factors are not",
     ),
-    "a factor twice": (model(ALL.replace("Mul(ai, br)", "Mul(ai, bi)")), "the factors are not"),
+    "a factor twice": (model(ALL.replace("Mul(ai, br)", "Mul(ai, bi)")), "cannot be 'b0'"),
     "the parts exchanged": (model(ALL.replace("ar, ai = S", "ai, ar = S")), "the factors are not"),
     "broadcast": (model(ALL, count="4", b="1, 1, 2"), "the shapes are not the same"),
     "several": (model(ALL, count="4"), "the kernel is wrong for several numbers"),
@@ -105,13 +105,13 @@ REFUSED = {
         "not joined on the last axis",
     ),
     "other factors": (model("n0 = Neg(a) " + ALL.replace("(a, ones)", "(n0, ones)")
-        .replace("Mul(ar, bi)", "Mul(br, bi)")), "the factors are not"),
+        .replace("Mul(ar, bi)", "Mul(br, bi)")), "cannot be 'b0'"),
     "type": (model(ALL, kind="double"), "no ComplexMul for this type"),
     "on CPU": (model(ALL), "no ComplexMul for this type", {"processor": "CPU"}),
 }  # fmt: skip
 CONJUGATES = {
     "no conjugate": (
-        model(SPLIT + CONJUGATE.replace("Mul(ai, br)", "Mul(ar, br)") + JOIN), "the factors are not",
+        model(SPLIT + CONJUGATE.replace("Mul(ai, br)", "Mul(ar, br)") + JOIN), "cannot be 'b0'",
     ),
     "on CPU": (
         model(SPLIT + CONJUGATE + JOIN), "no ComplexMulConj for this type", {"processor": "CPU"},
