@@ -1,6 +1,6 @@
 # Every target works on a fresh machine with Python >= 3.11, pip and make.
 # Variables to override on the command line: PYTHON, VENV, TORCH (make test TORCH=torch==2.14.0),
-# JOBS (test processes), PYTEST_ARGS, BASE (make test-fast BASE=HEAD).
+# JOBS (test processes), PYTEST_ARGS, BASE (make test-fast BASE=HEAD), MOST (tests of test-fast).
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || command -v python)
 VENV ?= .venv
@@ -8,6 +8,7 @@ TORCH ?= torch==2.13.0
 JOBS ?= 2
 PYTEST_ARGS ?=
 BASE ?=
+MOST ?= 1500
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -95,7 +96,7 @@ test-fast: $(VENV)/.light
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	near=$$($(BIN)/python _unittests/near_change.py $(BASE:%=--base %)) && \
-	  $(PYTEST) -m "not slow and not long" $(PYTEST_ARGS) $$near
+	  $(PYTEST) -m "not slow and not long" --at-most $(MOST) $(PYTEST_ARGS) $$near
 
 test-no-torch:
 	$(MAKE) run-tests VENV=$(VENV)-no-torch WITH=.light

@@ -14,6 +14,8 @@ pytest.register_assert_rewrite("ut_torch_interpreter", "ut_xbuilder", "ut_xoptim
 
 #: files one process runs for minutes: they start first, the other processes run the rest meanwhile
 LONGEST = ("test_mutants.py",)
+#: tests that are run however many there are
+ALWAYS = "test_architecture.py"
 #: the tests of the package that imports torch
 TORCH = Path(__file__).parent / "ut_torch_interpreter"
 
@@ -34,15 +36,27 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option of a sample."""
+    """Adds the options of a sample."""
     text = "runs one test in N, the same ones each time"
     parser.addoption("--sample", type=int, default=1, metavar="N", help=text)
+    text = "runs N tests at most besides those of the architecture, the same ones each time"
+    parser.addoption("--at-most", type=int, default=0, metavar="N", help=text)
 
 
+@pytest.hookimpl(trylast=True)  # after the option -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps the sample, puts the longest files before the others."""
-    count = config.getoption("sample")
-    others = [item for item in items if crc32(item.nodeid.encode()) % count]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if crc32(item.nodeid.encode()) % count == 0]
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    count, most = config.getoption("sample"), config.getoption("at_most")
+    chosen = [item for item in items if _rank(item) % count == 0]
+    if most:
+        free = sorted((item for item in chosen if item.path.name != ALWAYS), key=_rank)
+        left = {id(item) for item in free[most:]}
+        chosen = [item for item in chosen if id(item) not in left]
+    kept = {id(item) for item in chosen}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = sorted(chosen, key=lambda item: item.path.name not in LONGEST)
+
+
+def _rank(item: pytest.Item) -> int:
+    """A number that only depends on the name of a test."""
+    return crc32(item.nodeid.encode())
