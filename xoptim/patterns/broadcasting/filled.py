@@ -44,6 +44,7 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
     reads="ConstantOfShape",
     priority="later",
     min_opset=9,
+    aliases="AddZeros",
 )
 def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(x, ConstantOfShape(s, v)) -> f(x, v), where x has the shape of the result.
@@ -52,7 +53,8 @@ def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
        broadcast as the number is;
     2. the shape of x is proven to stay the same.
 
-    If something else reads the tensor, it is kept for the others.
+    x + zeros is then x + 0, which Identity removes. If something else reads the tensor, it is kept
+    for the others.
     """
     names = g.inputs(node)
     g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")

@@ -144,47 +144,36 @@ def _require_narrow(g: RewriteContext, node: NodeProto, narrow: int) -> None:
         require_cpu_kernel(g, node.op_type, narrow)
 
 
-@rewrite("approximate", "uncanonicalize", root=ARITHMETIC, precision="approximate", min_opset=7)
-def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
-    """op(Cast(A), Cast(B)) -> Cast(op(A, B)) when A and B have the same narrower float type.
-
-    The results differ by 5e-4 of their value at most in float16, 4e-3 in bfloat16, where float16
-    does not overflow and keeps its digits (above 6e-5): never in the default set. A and B are not
-    known to hold infinities, NaN, nor the huge numbers of a mask.
-    """
-    casts = [c for name in g.inputs(node) if (c := widening_cast(g, name)) is not None]
-    g.require(len(casts) == 2, "an operand is not widened by its own Cast")
-    left, right = casts
-    narrow = g.type_of(left.input[0])
-    g.require(narrow == g.type_or_none(right.input[0]), "the operands come from different types")
-    _require_finite(g, left.input[0], right.input[0])
-    _require_narrow(g, node, narrow)
-    return g.like(left, g.like(node, left.input[0], right.input[0]))
-
-
-@rewrite("approximate", "uncanonicalize", root=ARITHMETIC, precision="approximate", min_opset=7)
+@rewrite(
+    "approximate",
+    "uncanonicalize",
+    root=ARITHMETIC,
+    precision="approximate",
+    min_opset=7,
+    aliases="CastCastBinary",
+)
 def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Cast(A), B) -> Cast(op(A, Cast(B))) where A has a float type narrower than B.
 
-    1. A is the first or the second operand, nothing else reads Cast(A), B is not itself a widened
-       result.
-    2. A and B are not known to hold infinities, NaN, the huge numbers of a mask, nor what the
+    1. A is the first or the second operand, nothing else reads Cast(A).
+    2. Both are: op(Cast(A), Cast(B)) -> Cast(op(A, B)), A and B have the same type.
+    3. A and B are not known to hold infinities, NaN, the huge numbers of a mask, nor what the
        narrower type cannot hold.
 
     B is rounded, then the result: products and quotients differ by 1e-3 of their value at most in
-    float16, sums and differences S by 5e-4 * (|B| + |S|), 8 times as much in bfloat16, where
-    float16 does not overflow and keeps its digits (above 6e-5): never in the default set.
+    float16, sums and differences S by 5e-4 * (|B| + |S|), the results of 2. by 5e-4 of their value,
+    8 times as much in bfloat16, where float16 does not overflow and keeps its digits (above 6e-5):
+    never in the default set.
     """
-    casts = [widening_cast(g, name) for name in g.inputs(node)]
-    widened = [cast for cast in casts if cast is not None]
-    g.require(len(widened) == 1, "there is not one operand widened by its own Cast")
-    narrow = g.type_of(widened[0].input[0])
+    pairs = [(widening_cast(g, name), name) for name in g.inputs(node)]
+    casts = [cast for cast, _ in pairs if cast is not None]
+    g.require(casts, "no operand is widened by its own Cast")
+    narrow, *others = {g.type_of(cast.input[0]) for cast in casts}
+    g.require(not others, "the operands come from different types")
     _require_narrow(g, node, narrow)
-    for cast, name in zip(casts, g.inputs(node), strict=True):
-        _require_finite(g, name if cast is None else cast.input[0], narrow=narrow)
-    pairs = zip(casts, g.inputs(node), strict=True)
+    _require_finite(g, *(name if c is None else c.input[0] for c, name in pairs), narrow=narrow)
     inputs = [c.input[0] if c is not None else g.op.Cast(name, to=narrow) for c, name in pairs]
-    return g.like(widened[0], g.like(node, *inputs))
+    return g.like(casts[0], g.like(node, *inputs))
 
 
 @rewrite(

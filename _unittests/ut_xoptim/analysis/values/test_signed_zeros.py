@@ -130,7 +130,6 @@ def check(text: str, feeds: list[dict]) -> None:
 #: pattern -> what it refuses
 PATTERNS = {
     "Identity": ("sum", "difference with -0", "normalization"),
-    "AddZeros": ("zeros of a computed shape",),
     "RepeatedUnary": ("absolute of a Relu", "absolute of a root"),
     "MaxRelu": ("maximum",),
     "WhereCast": ("chosen",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xoptim.testing import refusal_tests, rewrite_tests
 
-_FILLED = "g (float[a, 2] x) => (float[a, 2] y) { s = Shape(x) z = ConstantOfShape(s)"
 _LSTM = """g (float[s, b, 1] x) => (float[s, 1, b, 1] y, float[1, b, 1] h)
     <float[1, 4, 1] w = {1, -1, 2, 0.5}, float[1, 4, 1] r = {0.5, 1, -1, 1}, float zero = {0},
      int64[1] one = {1}, float[1, 8] bias = {1, 0, 0, 1, 0, 0, 0, 0}> {"""
@@ -18,21 +17,6 @@ _LENGTHS = _LSTM.replace("[s, b, 1] x", "[s, 2, 1] x").replace(
 )
 
 MODELS = {
-    "AddZeros": {
-        "ConstantOfShape": (
-            f"{_FILLED} r = Add(x, z) y = Neg(r) }}",
-            "g (float[a, 2] x) => (float[a, 2] y) { y = Neg(x) }",
-        ),
-        "zeros on the left, Expand": (
-            """g (float[a, b] x) => (float[a, b] y) <float zero = {0}>
-            { s = Shape<start = 1>(x) z = Expand(zero, s) r = Add(z, x) y = Neg(r) }""",
-            "g (float[a, b] x) => (float[a, b] y) { y = Neg(x) }",
-        ),
-        "subtracted": (
-            f"{_FILLED} r = Sub(x, z) y = Neg(r) }}",
-            "g (float[a, 2] x) => (float[a, 2] y) { y = Neg(x) }",
-        ),
-    },
     "ZeroState": {
         "both states": (
             f"{_LENGTHS} {_ZEROS} y, h = LSTM<hidden_size = 1>(x, w, r, bias, n, z, z) }}",
@@ -54,27 +38,6 @@ MODELS = {
     },
 }
 REFUSED = {
-    "AddZeros": {
-        "ones": (
-            f"{_FILLED} y = Add(x, z) }}".replace("OfShape(s)", "OfShape<value = float[1] {1}>(s)"),
-            "nothing is known to be made of zeros",
-        ),
-        # 0 - x is -x
-        "subtracted from zeros": (
-            f"{_FILLED} y = Sub(z, x) }}",
-            "nothing is known to be made of zeros",
-        ),
-        "the shape of something else": (
-            "g (float[a, 2] x, int64[2] s) => (float[b, c] y)"
-            "{ z = ConstantOfShape(s) y = Add(x, z) }",
-            "the shape may change",
-        ),
-        "more dimensions": (
-            "g (float[a, 2] x, float[1, a, 2] t) => (float[1, a, 2] y)"
-            "{ s = Shape(t) z = ConstantOfShape(s) y = Add(x, z) }",
-            "the shape may change",
-        ),
-    },
     "ZeroState": {
         "no state": (
             f"{_LSTM} y, h = LSTM<hidden_size = 1>(x, w, r) }}",

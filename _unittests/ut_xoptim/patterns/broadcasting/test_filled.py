@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xoptim.testing import refusal_tests, rewrite_tests
+import pytest
+
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
 MODELS = {
@@ -171,3 +173,28 @@ test_rewrites = rewrite_tests(MODELS)
 
 
 test_refuses = refusal_tests(REFUSED)
+
+
+_ZEROS = "g (float[a, 2] x) => (float[a, 2] y) { s = Shape(x) z = ConstantOfShape(s)"
+#: sums with zeros
+SUMS = {
+    "ConstantOfShape": f"{_ZEROS} r = Add(x, z) y = Neg(r) }}",
+    "zeros on the left, Expand": """g (float[a, 2] x) => (float[a, 2] y) <float zero = {0}>
+        { s = Shape<start = 1>(x) z = Expand(zero, s) r = Add(z, x) y = Neg(r) }""",
+    "subtracted": f"{_ZEROS} r = Sub(x, z) y = Neg(r) }}",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_zeros_are_not_added(name: str) -> None:
+    after = "g (float[a, 2] x) => (float[a, 2] y) { y = Neg(x) }"
+    check_pattern(SUMS[name], after, "AddZeros,Identity,ShapeBasedExpandBroadcast")
+
+
+def test_zeros_are_negated() -> None:
+    """0 - x is -x, a sum with ones is another one."""
+    ones = _ZEROS.replace("OfShape(s)", "OfShape<value = float[1] {1}>(s)")
+    for text, number in ((f"{_ZEROS} y = Sub(z, x) }}", 0), (f"{ones} y = Add(z, x) }}", 1)):
+        after = f"g (float[a, 2] x) => (float[a, 2] y) <float c = {{{number}}}> {{ y = Sub(c, x) }}"
+        after = after.replace("Sub", "Add") if number else after
+        check_pattern(text, after, "AddZeros,Identity")
