@@ -9,7 +9,7 @@ from xbuilder.operators.domains import CUDA_DOMAIN
 from ..analysis.arguments import other_input
 from ..analysis.axes import moved_axes
 from ..analysis.constants import is_filled_with, scalar_index
-from ..analysis.values.zeros import is_zero_filled
+from ..analysis.values.uniform import is_always
 from ..authoring import NewNode, Refusal, RewriteContext
 from ..catalogue import rewrite
 from .cuda import require_cuda
@@ -34,7 +34,7 @@ def constant_of_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode 
         return g.no("there is no reduction")
     require_cuda(g, node.output[0])
     zeros = g.before(node, "ConstantOfShape")
-    g.require(is_zero_filled(g, zeros), "the data is not made of zeros")
+    g.require(is_always(g, zeros.output[0], 0), "the data is not made of zeros")
     shape, indices, updates = zeros.input[0], node.input[1], node.input[2]
     return g.op.ScatterNDOfShape(shape, indices, updates, reduction=reduction, domain=CUDA_DOMAIN)
 

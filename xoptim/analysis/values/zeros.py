@@ -1,33 +1,20 @@
-"""Results made of zeros, and the parts Concat, Pad and ScatterND write between zeros."""
+"""The parts that Concat, Pad and ScatterND write between zeros."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axis
 
 from ...authoring import RewriteContext
 from ..axes import axis_of
-from ..constants import is_filled_with
 from ..pads import adds_zeros, pads_of
+from .uniform import is_always
 
 #: most ScatterND that write rows of one result
 _STEPS = 16
-
-
-def is_zero_filled(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
-    """Whether a ConstantOfShape returns zeros."""
-    value = g.get_attribute_with_default(constant_of_shape, "value", np.zeros(1))
-    return not np.asarray(value).any()
-
-
-def is_zeros(g: RewriteContext, name: str) -> bool:
-    """Whether every element of a result is 0: a constant, or the result of ConstantOfShape."""
-    made = g.producer_or_none(name, "ConstantOfShape")
-    return is_filled_with(g, name, 0) if made is None else is_zero_filled(g, made)
 
 
 class Part(NamedTuple):
@@ -63,7 +50,7 @@ def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, l
         length = g.shape_of(name)[axis]
         if not isinstance(length, int):
             g.refuse("the length of a part is not known")
-        if not is_zeros(g, name):
+        if not is_always(g, name, 0):
             parts.append(Part(position, position + length, name))
         position += length
     return axis, parts
@@ -87,7 +74,7 @@ def _scattered(g: RewriteContext, node: NodeProto, depth: int = _STEPS) -> list[
     data, rows, updates = node.input
     before = g.producer_or_none(data, "ScatterND") if depth else None
     parts = [] if before is None else _scattered(g, before, depth - 1)
-    zeros = before is not None or is_zeros(g, data)
+    zeros = before is not None or is_always(g, data, 0)
     g.require(zeros, "rows are not written on zeros")
     reduction = g.get_attribute_with_default(node, "reduction", "none")
     g.require(reduction in ("none", "add"), "the reduction may keep a zero")

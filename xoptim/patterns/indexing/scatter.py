@@ -11,7 +11,7 @@ from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import scalar_value
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
-from ...analysis.values.zeros import is_zeros
+from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern, rewrite
@@ -39,7 +39,7 @@ def add_reduction_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Re
     if g.get_attribute_with_default(node, "reduction", "none") != "none":
         return g.no("there is already a reduction")
     data, indices, updates = node.input
-    g.require(is_zeros(g, data), "the data is not made of zeros")
+    g.require(is_always(g, data, 0), "the data is not made of zeros")
     g.require(g.type_or_none(updates) in _ADDED, "runtimes may not add this type")
     g.require(not _repeats(g, node), "an index is repeated")
     return g.like(node, data, indices, updates, reduction="add")
@@ -172,7 +172,7 @@ class GatherGradPattern(Rewrite):
         if g.get_attribute_with_default(node, "reduction", "none") != "add":
             return g.no("the updates are not added")
         data, updates = node.input[0], node.input[2]
-        g.require(is_zeros(g, data), "the data is not made of zeros")
+        g.require(is_always(g, data, 0), "the data is not made of zeros")
         zeros = g.before_or_none(node, "ConstantOfShape")
         known = zeros is None and list(g.static_shape(data, "the shape is not known"))
         shape = np.array(known, np.int64) if zeros is None else zeros.input[0]
