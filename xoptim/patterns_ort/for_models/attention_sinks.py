@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from ...analysis.arguments import optional_input
 from ...analysis.attention.attention import Attention, have_same_heads
 from ...analysis.attention.heads import KEYS, heads_of, repeated, transposed
-from ...analysis.axes import axis_of, cut_axes
-from ...analysis.constants import int_values
+from ...analysis.axes import axis_of, cuts_of
 from ...analysis.shapes import proven_equal
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
@@ -67,10 +65,9 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
 
 def _require_keys(g: RewriteContext, cut: NodeProto, scores: str) -> None:
     """Refuses unless a Slice takes all the columns but the last one."""
-    starts = int_values(g, cut.input[1]) if len(cut.input) > 2 else None
-    steps = optional_input(cut, 4)
-    plain = starts == (0,) and (not steps or int_values(g, steps) == (1,))
-    g.require(plain and cut_axes(g, cut, 4) == (3,), _ALL_BUT_LAST)
+    cuts = cuts_of(g, cut, 4) or {}
+    start, _, step = cuts.get(3, (0, 0, 0))
+    g.require(len(cuts) == 1 and (start, step) == (0, 1), _ALL_BUT_LAST)
     g.require(proven_equal(g, g.shape_of(cut.output[0]), g.shape_of(scores)), _ALL_BUT_LAST)
 
 

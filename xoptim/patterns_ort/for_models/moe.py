@@ -13,10 +13,10 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import CARRIERS
 from xbuilder.runtimes.processors import processors_of
 
-from ...analysis.arguments import optional_input, other_input
-from ...analysis.axes import axes_of, axis_of
+from ...analysis.arguments import other_input
+from ...analysis.axes import axes_of, axis_of, cuts_of
 from ...analysis.bounds import clipped
-from ...analysis.constants import int_values, scalar_constant, scalar_value
+from ...analysis.constants import scalar_constant, scalar_value
 from ...analysis.same_elements import source_of_reshapes
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import require_weight
@@ -256,11 +256,10 @@ def _cut(g: RewriteContext, half: str, other: str) -> tuple[str, bool]:
 
 def _every_other(g: RewriteContext, node: NodeProto, start: int) -> bool:
     """Whether a Slice takes every other column, from a given one."""
-    length = g.shape_of(node.input[0])[-1]
-    values = [int_values(g, optional_input(node, i)) for i in range(1, 5)]
-    starts, ends, axes, steps = values
-    known = starts == (start,) and axes in ((1,), (-1,)) and steps == (2,) and ends is not None
-    return known and isinstance(length, int) and (ends or (0,))[0] >= length
+    length, cuts = g.shape_of(node.input[0])[-1], cuts_of(g, node, 2) or {}
+    first, end, step = cuts.get(1, (0, 0, 0))
+    known = len(cuts) == 1 and (first, step) == (start, 2)
+    return known and isinstance(length, int) and end >= length
 
 
 def _scores(g: RewriteContext, chosen: str, experts: int) -> str:

@@ -9,8 +9,7 @@ from onnx import NodeProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import optional_input
-from ...analysis.axes import axis_of
-from ...analysis.constants import int_values, scalar_index
+from ...analysis.axes import axis_of, cuts_of
 from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...catalogue import register_pattern
@@ -89,9 +88,6 @@ def _filters(g: RewriteContext, conv: NodeProto) -> tuple[dict[str, Any], int]:
 
 def _is_state(g: RewriteContext, node: NodeProto, length: int) -> bool:
     """Whether a Slice keeps the last elements of the last axis."""
-    if len(node.input) < 4:
-        return False
-    start, end, axis = (scalar_index(g, name) for name in node.input[1:4])
-    steps = int_values(g, node.input[4]) if len(node.input) > 4 and node.input[4] else (1,)
-    to_the_end = end is not None and end >= 2**31 - 1
-    return start == -length and to_the_end and axis in (2, -1) and steps == (1,)
+    cuts = cuts_of(g, node, 3) or {}
+    start, end, step = cuts.get(2, (0, 0, 0))
+    return len(cuts) == 1 and (start, step) == (-length, 1) and end >= 2**31 - 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from onnx import NodeProto
 
@@ -13,6 +11,7 @@ from ...analysis.constants import scalar_value
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
+from .fused_gemm import ACTIVATIONS
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -30,19 +29,7 @@ def _bounds(g: RewriteContext, clip: NodeProto) -> list[float]:
     return [float(default if value is None else value) for value, default in found]
 
 
-#: activation -> its parameters
-_PARAMETERS: dict[str, Callable[[RewriteContext, NodeProto], list[float]]] = {
-    "Relu": lambda g, node: [],
-    "Sigmoid": lambda g, node: [],
-    "Tanh": lambda g, node: [],
-    "LeakyRelu": lambda g, node: [g.get_attribute_with_default(node, "alpha", 0.01)],
-    "HardSigmoid": lambda g, node: [
-        g.get_attribute_with_default(node, "alpha", 0.2),
-        g.get_attribute_with_default(node, "beta", 0.5),
-    ],
-    "Clip": _bounds,
-}
-_ACTIVATIONS = tuple(_PARAMETERS)
+_ACTIVATIONS = ("Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh")
 
 
 @rewrite("onnxruntime", root="Conv", read_by=_ACTIVATIONS, priority="late", precision="rounding")
@@ -56,7 +43,10 @@ def fused_conv(g: RewriteContext, conv: NodeProto) -> dict[str, NewNode]:
     node = g.after_or_none(conv, *_ACTIVATIONS)
     node = g.known(node, "an activation is not the only use")
     require_kernel(g, "FusedConv", conv.input[0])
-    parameters = _PARAMETERS[node.op_type](g, node)
+    defaults = ACTIVATIONS.get(node.op_type, {}).items()
+    parameters = [g.get_attribute_with_default(node, name, value) for name, value in defaults]
+    if node.op_type == "Clip":
+        parameters = _bounds(g, node)
     attributes = {a.name: a for a in conv.attribute}
     new = g.op.FusedConv(
         *g.inputs(conv),
