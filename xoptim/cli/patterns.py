@@ -14,7 +14,6 @@ from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
 from xbuilder.support.deferred_list import known
 
-from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..catalogue.cards import PatternCard
 from ..catalogue.database_query import RewriteDatabaseQuery
@@ -204,13 +203,12 @@ def describe_patterns(
 
 
 def _describe(member: Member | PatternCard) -> dict[str, Any]:
-    is_pattern = isinstance(member, (PatternOptimization, PatternCard))
     return {
         "name": member.name,
         "aliases": list(member.aliases),
         "sets": [tag for tag in member.tags if tag not in _PRECISIONS],
         "phase": member.phase,
-        "roots": list(member.roots) if is_pattern else [],
+        "roots": list(getattr(member, "roots", ())),
         "priority": member.priority,
         "min_opset": member.min_opset,
         "precision": member.precision,
