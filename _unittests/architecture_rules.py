@@ -80,6 +80,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 HOOKS = {
     "xbuilder.passes.patterns": "the engine",
     "xoptim.catalogue.registry": "the families of patterns, which it names",
+    "xoptim.catalogue.cards": "the module of a pattern, when its class is first needed",
     "xoptim.tasks.sources": "the converter of torch modules",
     "xoptim.cli.main": "the subcommands, when one is asked for",
     "xbuilder.shapes.registry": "the families of shape functions, which families.py lists",

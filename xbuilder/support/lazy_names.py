@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
+
+#: what a package defines: `__getattr__`, `__dir__`, `__all__`
+Names: TypeAlias = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
+#: a line of a stub, which may be wrapped
+_LINE = re.compile(r"^from (\S+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
-def lazy_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """The function ``__getattr__`` of a package that imports its public names on first use.
+def lazy_names(package: str, file: str) -> Names:
+    """The names of the stub of a package, which its module imports on first use.
 
-    The package imports the same names under ``if TYPE_CHECKING:``, for type checkers and editors.
+    The stub ``__init__.pyi``, next to the module, is what type checkers and editors read. It holds
+    one line for each name.
 
-    :param package: its name
-    :param homes: relative or absolute name of a module -> the names it defines; ``"."`` for the
-        modules of the package themselves
-    :return: the function; it raises AttributeError for a name that is in no module
+    :param package: name of the package
+    :param file: file of its module
+    :return: `__getattr__`, which raises AttributeError for a name that is not in the stub;
+        `__dir__`; and `__all__`
 
     ::
 
-        __getattr__ = lazy_names(__name__, {".builder.graph_builder": ("GraphBuilder",)})
+        # __init__.pyi: from .builder.graph_builder import GraphBuilder as GraphBuilder
+        __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
     """
-    modules = {name: module for module, names in homes.items() for name in names}
+    modules = read_stub(Path(file).with_name("__init__.pyi").read_text(encoding="utf-8"))
 
-    def __getattr__(name: str) -> Any:
+    def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = modules[name]
@@ -34,4 +43,13 @@ def lazy_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[st
         setattr(sys.modules[package], name, value)  # the next read is that of any attribute
         return value
 
-    return __getattr__
+    names = sorted(modules)
+    return get, lambda: sorted({*vars(sys.modules[package]), *names}), names
+
+
+def read_stub(text: str) -> dict[str, str]:
+    """The module of each name in the lines ``from module import name as name`` of a stub.
+
+    :param text: the stub
+    """
+    return {name: module for module, name in _LINE.findall(text)}

@@ -150,6 +150,8 @@ class PatternOptimization(Member):
     reads: ClassVar[tuple[str, ...]] = ()
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
+    #: operators a graph must have: all those of one of these sets, if there are any
+    needs: ClassVar[tuple[frozenset[Key], ...]] = ()
     #: the engine passes nodes to it, which it must not modify
     receives_nodes: ClassVar[bool] = True
     #: `roots`, `after`, `reads` and `read_by` are computed on first access, and need no check
@@ -172,7 +174,7 @@ class PatternOptimization(Member):
 
         :param keys: domains and types of the nodes
         """
-        return True
+        return not self.needs or any(needed <= keys for needed in self.needs)
 
     @staticmethod
     def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:

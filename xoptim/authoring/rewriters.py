@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .levels import priority_of
 
@@ -58,13 +58,6 @@ class Member:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
-
-
-def is_member(rewrite: Any) -> bool:
-    """Whether an object is a pattern, a rewriter, or the class of one."""
-    return isinstance(rewrite, Member) or (
-        isinstance(rewrite, type) and issubclass(rewrite, Member)
-    )
 
 
 class DistinctMember(Member):

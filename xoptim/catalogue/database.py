@@ -6,42 +6,19 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
 
 from ..authoring.rewriters import short_name
+from .cards import PatternCard
 from .database_query import RewriteDatabaseQuery, as_position, as_words
+from .entry import Entry
 from .query_text import query_of_names, read_call, read_signed_names
 
 #: width of a summary that is not printed on a terminal
 _WIDTH = 120
-
-
-class Entry(NamedTuple):
-    """A registered rewrite and its metadata.
-
-    :param name: its name
-    :param rewrite: a class of patterns, a pattern, a rewriter, another database
-    :param tags: its tags
-    :param position: its place in a sequence
-    :param words: every word that selects it: names, name of the class, tags, name of the database
-    :param serial: order of the registration
-    :param aliases: its other names
-
-    >>> from xoptim.catalogue.registry import pattern_database
-    >>> pattern_database()["NotNot"].tags
-    ('default', 'exact')
-    """
-
-    name: str
-    rewrite: Any
-    tags: tuple[str, ...]
-    position: float | None
-    words: frozenset[str]
-    serial: int
-    aliases: tuple[str, ...] = ()
 
 
 class RewriteDatabase:
@@ -97,8 +74,8 @@ class RewriteDatabase:
 
     def _all(self) -> Iterator[Entry]:
         for entry in self._entries.values():
-            if isinstance(entry.rewrite, RewriteDatabase):
-                yield from entry.rewrite._all()
+            if isinstance(entry.declared, RewriteDatabase):
+                yield from entry.declared._all()
             else:
                 yield entry
 
@@ -197,10 +174,21 @@ class RewriteDatabase:
             self.check_new(word, tags)
         if rewrite is self or any(rewrite is d for d in self._inner.values()):
             raise OptionError(f"{rewrite!r} is in the database, a ProxyDatabase repeats it.")
+        return self.add_checked(name, rewrite, tags, position, aliases)
+
+    def add_checked(
+        self,
+        name: str,
+        rewrite: Any,
+        tags: tuple[str, ...] = (),
+        position: float | None = None,
+        aliases: tuple[str, ...] = (),
+    ) -> Entry:
+        """Adds a rewrite whose names are known to be free, see :meth:`add`."""
         if self.name:
             tags = (*tags, self.name)
         others = {*aliases}
-        if isinstance(rewrite, type):
+        if isinstance(rewrite, (type, PatternCard)):
             others |= {rewrite.__name__, *(f"{alias}Pattern" for alias in aliases)}
         self._others.update(dict.fromkeys(others, name))
         words = frozenset((name, *tags, *others))
@@ -221,10 +209,10 @@ class RewriteDatabase:
             taken = self.find(name)
             if taken is None:
                 raise OptionError(f"{name!r} is a tag, it cannot be the name of a rewrite.")
-            raise OptionError(f"Pattern {name!r} is already registered by {taken.rewrite}.")
+            raise OptionError(f"Pattern {name!r} is already registered by {taken.declared}.")
         for tag in tags:
             entry = None if tag in self._tags else self.find(tag)
-            if entry is not None and not isinstance(entry.rewrite, RewriteDatabase):
+            if entry is not None and not isinstance(entry.declared, RewriteDatabase):
                 raise OptionError(f"{tag!r} is the name of a rewrite, it cannot be a tag.")
 
     def remove(self, name: str) -> None:
@@ -267,7 +255,8 @@ class RewriteDatabase:
         other._others, other._tags = dict(self._others), dict(self._tags)
         other._inner = {name: database.copy() for name, database in self._inner.items()}
         other._entries = {
-            n: e._replace(rewrite=other._inner.get(n, e.rewrite)) for n, e in self._entries.items()
+            n: e._replace(declared=other._inner.get(n, e.declared))
+            for n, e in self._entries.items()
         }
         return other
 
@@ -405,7 +394,7 @@ class RewriteDatabase:
         known = self.find(name)
         if known is not None and known.rewrite in (rewrite, type(rewrite)):
             place = known.position if position is None else as_position(position)
-            return known._replace(rewrite=rewrite, position=place)
+            return known._replace(declared=rewrite, position=place)
         words = frozenset((name, *getattr(rewrite, "tags", ())))
         return Entry(name, rewrite, (), as_position(position), words, _next_serial())
 
@@ -424,14 +413,15 @@ class RewriteDatabase:
         for entry in self._entries.values():
             position = "" if entry.position is None else f"{entry.position:g}"
             name, tags = "  " * depth + entry.name, " ".join(entry.tags)
-            if isinstance(entry.rewrite, RewriteDatabase):
+            declared = entry.declared
+            if isinstance(declared, RewriteDatabase):
                 inner = None if query is None else query.inner(entry.name)
-                rows = list(entry.rewrite.summary_rows(inner, depth + 1))
-                yield position, f"{name} ({len(rows)})", type(entry.rewrite).__name__, tags
+                rows = list(declared.summary_rows(inner, depth + 1))
+                yield position, f"{name} ({len(rows)})", type(declared).__name__, tags
                 yield from rows
             elif selected is None or entry.serial in selected:
-                cls = entry.rewrite if isinstance(entry.rewrite, type) else type(entry.rewrite)
-                yield position, name, cls.__name__, tags
+                is_named = isinstance(declared, (type, PatternCard))
+                yield position, name, (declared if is_named else type(declared)).__name__, tags
 
     def print_summary(
         self, file: IO[str] | None = None, query: RewriteDatabaseQuery | None = None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
 
 from ..authoring.rewriters import Member, short_name
+from .cards import PatternCard
 from .phases import OTHERS, PHASES
 
-T = TypeVar("T", bound="Member | type[Member]")
+#: a rewrite, its class, or the card of a class
+RewriteLike: TypeAlias = "Member | type[Member] | PatternCard"
+T = TypeVar("T", bound="RewriteLike")
 
 
-def run_order(rewrites: Sequence[Member | type[Member]]) -> list[int]:
+def run_order(rewrites: Sequence[RewriteLike]) -> list[int]:
     """Places of rewrites in the order they run. One key decides:
 
     1. the level, see :data:`.LEVELS`: the engine tries a level when the ones before have nothing
@@ -29,7 +32,7 @@ def run_order(rewrites: Sequence[Member | type[Member]]) -> list[int]:
     first: a graph rewritten phase after phase ends with 204 nodes instead of 166 (text detection of
     PP-OCRv4), what a fusion leaves is simplified before the next fusion looks. Cost: O(n log n).
 
-    :param rewrites: patterns, rewriters of graphs, or their classes
+    :param rewrites: patterns, rewriters of graphs, their classes, or cards
     :raises OptionError: `before` and `behind` of some make a circle, or contradict the levels
     """
     free_order = sorted(range(len(rewrites)), key=lambda i: _key(rewrites[i]))
@@ -89,7 +92,7 @@ def check_names(rewrites: Iterable[Any], registered: Collection[str]) -> None:
 
 
 def _class_of(rewrite: Any) -> Any:
-    return rewrite if isinstance(rewrite, type) else type(rewrite)
+    return rewrite if isinstance(rewrite, (type, PatternCard)) else type(rewrite)
 
 
 def _name_of(rewrite: Any) -> str:
@@ -100,7 +103,7 @@ def _names_of(rewrite: Any) -> tuple[str, ...]:
     return _name_of(rewrite), *rewrite.aliases
 
 
-def _key(rewrite: Member | type[Member]) -> tuple[int, float, int, str]:
+def _key(rewrite: RewriteLike) -> tuple[int, float, int, str]:
     """Level, phase, whose it is, name: what is equal keeps its order."""
     position = PHASES.get(rewrite.phase, PHASES[OTHERS]).position
     if not rewrite.phase:
@@ -109,7 +112,7 @@ def _key(rewrite: Member | type[Member]) -> tuple[int, float, int, str]:
     return rewrite.priority, position, not is_ours, _name_of(rewrite)
 
 
-def _edges(rewrites: Sequence[Member | type[Member]]) -> list[tuple[int, int]]:
+def _edges(rewrites: Sequence[RewriteLike]) -> list[tuple[int, int]]:
     """Pairs of places, the first one runs before the second one."""
     declaring = [i for i, r in enumerate(rewrites) if r.before or r.behind]
     if not declaring:

@@ -35,13 +35,13 @@ def load_pattern_file(path: str | Path) -> list[str]:
     """
     database, name = pattern_database(), f"patterns of {os.path.realpath(path)}"
     for entry in database:
-        if entry.rewrite.__module__ == name:
+        if entry.declared.__module__ == name:
             database.remove(entry.name)
     try:
         with rollback_on_failure(database):
             module = _run(str(path), name)
             for cls in _patterns_of(module):
-                if not any(e.rewrite is cls for e in database):
+                if not any(e.declared is cls for e in database):
                     register_pattern(
                         priority=cls.priority, min_opset=cls.min_opset, precision=cls.precision
                     )(cls)
@@ -53,7 +53,7 @@ def load_pattern_file(path: str | Path) -> list[str]:
             f"The patterns of {str(path)!r} fail{where}: {type(e).__name__}: "
             f"{str(e).removesuffix('.')}."
         ) from e
-    found = [e.name for e in database if e.rewrite.__module__ == name]
+    found = [e.name for e in database if e.declared.__module__ == name]
     if not found:
         raise OptionError(f"{str(path)!r} defines no pattern.")
     return found

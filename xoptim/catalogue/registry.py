@@ -15,7 +15,15 @@ from xbuilder.support.walking import import_all
 
 from ..authoring.levels import priority_of
 from ..authoring.patterns import PatternOptimization
-from ..authoring.rewriters import is_member, short_name
+from ..authoring.rewriters import short_name
+from .cards import (
+    PatternCard,
+    card_file,
+    current_stamp,
+    is_member,
+    read_cards,
+    write_cards,
+)
 from .database import RewriteDatabase
 from .database_query import as_words
 from .installed import load_installed
@@ -48,15 +56,24 @@ def empty_database() -> RewriteDatabase:
 
 #: every registered pattern, each in the database of its phase
 PATTERNS = empty_database()
+#: the cards of the patterns of this project, by name
+_CARDS: dict[str, PatternCard] = {}
 
 
 def _new_name(cls: Any, tags: Sequence[str], aliases: Sequence[str]) -> str:
     """The name of a class to register, checked to be free, as its aliases are."""
     check_type("register_pattern", cls, type, "a class")
     name = short_name(cls)
-    for word in (name, *aliases):
+    for word in (name, *aliases) if _card_of(cls) is None else ():
         PATTERNS.check_new(word, tags)
     return name
+
+
+def _card_of(cls: PatternClass) -> PatternCard | None:
+    """The card of a class that is not registered yet, None if there is none."""
+    card = _CARDS.get(short_name(cls))
+    is_expected = card is not None and card.cls is None and card.__module__ == cls.__module__
+    return card if is_expected else None
 
 
 def register_pattern(
@@ -102,8 +119,7 @@ def register_pattern(
     names = {"roots": roots, "after": after, "reads": reads, "read_by": read_by}
 
     def register(cls: C) -> C:
-        name = _new_name(cls, tags, as_words(aliases))
-        cls.aliases = as_words(aliases)
+        name, cls.aliases = _new_name(cls, tags, as_words(aliases)), as_words(aliases)
         _check_precision(name, precision, tags)
         cls.phase = phase_of(name, cls.__module__, tags)
         sets = tuple(t for t in tags if t not in PHASES)
@@ -114,11 +130,20 @@ def register_pattern(
         for attribute, words in (*names.items(), ("prepares", prepares)):
             if words:
                 setattr(cls, attribute, tuple(words))
-        PATTERNS[cls.phase].add(name, cls, cls.tags, aliases=cls.aliases)
-        copyreg.pickle(cls, _pickled)
+        _add(name, cls)
         return cls
 
     return register
+
+
+def _add(name: str, cls: PatternClass) -> None:
+    """Adds a class to the database, or to its card."""
+    card = _card_of(cls)
+    if card is None:
+        PATTERNS[cls.phase].add(name, cls, cls.tags, aliases=cls.aliases)
+    else:
+        card.cls = cls
+    copyreg.pickle(cls, _pickled)
 
 
 def _check_precision(name: str, precision: str, tags: Sequence[str]) -> None:
@@ -142,23 +167,49 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
     return pattern
 
 
-def is_shipped(pattern: PatternOptimization) -> bool:
+def is_shipped(pattern: PatternOptimization | PatternCard) -> bool:
     """Whether a pattern is one of this project. Their tests already check every call, with
     ``verifies=True``."""
-    return type(pattern).__module__.startswith("xoptim.patterns")
+    return pattern.__module__.startswith("xoptim.patterns")
 
 
 @lru_cache(maxsize=1)
 @without_gc
 def load_patterns() -> None:
-    """Imports every family, then the patterns of other distributions, once. Patterns are in the
-    order of :func:`.run_order`, not in the one of the imports."""
-    for package in _PACKAGES:
+    """Registers the cards of the patterns of this project, or imports every family if there are
+    none, then loads the patterns of other distributions, once. Patterns are in the order of
+    :func:`.run_order`, not in the one of the imports."""
+    is_first = not any(is_member(e.declared) for e in PATTERNS)
+    path, stamp = card_file(), current_stamp()
+    cards = read_cards(path, stamp)
+    for card in cards or ():
+        _register_card(card, is_first)
+    for package in _PACKAGES if cards is None else ():
         import_all(package, import_module(package).__path__)
-    known = [e for e in PATTERNS if is_member(e.rewrite)]
-    places = {known[i].name: k for k, i in enumerate(run_order([e.rewrite for e in known]))}
-    PATTERNS.reorder(lambda e: places.get(e.name, len(places)))
+    if cards is None or not is_first:
+        known = [e for e in PATTERNS if is_member(e.declared)]
+        places = {known[i].name: k for k, i in enumerate(run_order([e.declared for e in known]))}
+        PATTERNS.reorder(lambda e: places.get(e.name, len(places)))
+    if cards is None and is_first:  # nobody had them yet: they declare what their files say
+        write_cards(path, stamp, [e.declared for e in PATTERNS])
     load_installed(PATTERNS)
+
+
+def _register_card(card: PatternCard, is_first: bool) -> None:
+    """Registers a pattern that is not imported, unless its module already is.
+
+    :param card: its card
+    :param is_first: only cards are registered, whose names were checked before they were written
+    """
+    phase = PATTERNS[card.phase]
+    if is_first:
+        phase.add_checked(card.name, card, card.tags, aliases=card.aliases)
+    else:
+        known = PATTERNS.find(card.name)
+        if known is not None and known.declared.__module__ == card.__module__:
+            return
+        phase.add(card.name, card, card.tags, aliases=card.aliases)
+    _CARDS[card.name] = card
 
 
 def pattern_database() -> RewriteDatabase:

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from xbuilder.errors import OptionError
+from xbuilder.support.deferred_list import Deferred, DeferredList
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
+from .cards import PatternCard
 from .database import RewriteDatabase
 from .database_query import RewriteDatabaseQuery
 from .order import check_names, in_order
 from .registry import pattern_database
 
+#: a class of patterns, or the card of one
+Declared: TypeAlias = "type[PatternOptimization] | PatternCard"
 
-class Selection(list[Member]):
-    """The list of rewrites a user selected, in the order they run when it was made."""
 
-    def __init__(self, members: Iterable[Member] = ()):
-        super().__init__(members)
-        self._made_of = tuple(self)
-
-    def is_as_made(self) -> bool:
-        """Whether the list still holds the instances it was built with."""
-        if len(self) != len(self._made_of):
-            return False
-        return all(a is b for a, b in zip(self, self._made_of, strict=True))
+class Selection(DeferredList[Member]):
+    """The list of rewrites a user selected, in the order they run when it was made. The instance of
+    a pattern whose module is not imported is made when it is read."""
 
 
 def as_selection(patterns: Any) -> Selection:
@@ -54,6 +50,11 @@ def get_pattern_list(
         the words means nothing; an instance prevails over what a name of the same list makes
     :raises OptionError: a name is not known, close names are suggested
     """
+    declared = _declared(positive_list) if negative_list is None else None
+    if declared is not None:
+        found = Selection(_instance(d, verbose) for d in declared)
+        check_declarations(found.known())
+        return found
     selected = _select(positive_list, verbose)
     check_declarations(selected)
     if negative_list is not None:
@@ -62,17 +63,39 @@ def get_pattern_list(
     return Selection(selected)
 
 
+def _declared(what: Any) -> tuple[Declared, ...] | None:
+    """The classes of patterns a text or a query selects, and the cards of those that are not
+    imported, in the order they run; None if it selects anything else, or is neither."""
+    if isinstance(what, RewriteDatabaseQuery):
+        return _only_classes(what.database or pattern_database(), what)
+    if not isinstance(what, str) or what.strip().lower() == "none":
+        return None
+    database = pattern_database()  # its first call registers the patterns
+    return _classes_of(what, database, RewriteDatabase.generation)
+
+
+def _instance(declared: Declared, verbose: int) -> PatternOptimization | Deferred[Any]:
+    if not isinstance(declared, PatternCard):
+        return declared(verbose=verbose)
+    card = declared
+    if card.cls is None:
+        return Deferred(lambda: card.load()(verbose=verbose), card)
+    return card.cls(verbose=verbose)
+
+
 #: the declarations of a pattern that are tuples of names
 DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
 
 
-def check_declarations(members: Iterable[Member]) -> None:
-    """Checks the declarations of patterns.
+def check_declarations(members: Iterable[Member | PatternCard]) -> None:
+    """Checks the declarations of patterns. Those of a card were, before it was written.
 
+    :param members: patterns, rewriters, cards
     :raises OptionError: it is not a tuple of names, or a pattern comes before an unknown one
     """
     rows = list(members)
-    new = [m for m in rows if m.checked is not type(m) or not DECLARED.isdisjoint(m.__dict__)]
+    made = [m for m in rows if isinstance(m, Member)]
+    new = [m for m in made if m.checked is not type(m) or not DECLARED.isdisjoint(m.__dict__)]
     if not new:
         return
     check_names(rows, pattern_database().names())
@@ -108,11 +131,9 @@ def _select(what: Any, verbose: int) -> list[Member]:
         return []
     if isinstance(what, str) and what.strip().lower() == "none":
         return []
-    if isinstance(what, str):
-        database = pattern_database()  # its first call registers the patterns
-        rewrites = _classes_of(what, database, RewriteDatabase.generation)
-        if rewrites is not None:
-            return [r(verbose=verbose) for r in rewrites]
+    declared = _declared(what)
+    if declared is not None:
+        return list(Selection(_instance(d, verbose) for d in declared))
     if isinstance(what, (str, RewriteDatabaseQuery)):
         database = getattr(what, "database", None) or pattern_database()
         query = database.as_query(what, verbose=verbose)
@@ -136,10 +157,17 @@ def _select(what: Any, verbose: int) -> list[Member]:
 @lru_cache(maxsize=64)
 def _classes_of(
     text: str, database: RewriteDatabase, generation: int
-) -> tuple[type[PatternOptimization], ...] | None:
-    """The classes of patterns a text selects, None if it selects anything but classes."""
-    found = database.select(database.as_query(text))
-    return tuple(in_order(found)) if all(_is_pattern(f) for f in found) else None
+) -> tuple[Declared, ...] | None:
+    return _only_classes(database, text)
+
+
+def _only_classes(
+    database: RewriteDatabase, what: RewriteDatabaseQuery | str
+) -> tuple[Declared, ...] | None:
+    found = [e.declared for e in database.entries_of(database.as_query(what))]
+    if not all(isinstance(f, PatternCard) or _is_pattern(f) for f in found):
+        return None
+    return tuple(in_order(found))
 
 
 def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:

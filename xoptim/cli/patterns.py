@@ -12,9 +12,10 @@ import click
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
+from xbuilder.support.deferred_list import known
 
-from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
+from ..catalogue.cards import PatternCard
 from ..catalogue.database_query import RewriteDatabaseQuery
 from .options.selection import SelectionType, load_option
 from .terminal.output import common_options, print_json, print_list
@@ -112,9 +113,9 @@ def _looking_at(query: RewriteDatabaseQuery, op: str) -> RewriteDatabaseQuery:
     from ..reports.tables import counted
 
     entries = list(pattern_database().entries_of(query))
-    kept = [e.name for e in entries if op in _operators(e.rewrite)]
+    kept = [e.name for e in entries if op in _operators(e.declared)]
     if not kept:
-        known = {o for e in entries for o in _operators(e.rewrite)} - {"*"}
+        known = {o for e in entries for o in _operators(e.declared)} - {"*"}
         close = closest_names(op, known)
         hint = f", did you mean {' or '.join(close)}?" if close else "."
         raise OptionError(f"None of {counted(len(entries), 'pattern')} looks at {op!r}{hint}")
@@ -198,16 +199,16 @@ def describe_patterns(
     from ..catalogue.selection import get_pattern_list
 
     found = RewriteDatabaseQuery(None) if selection is None else selection
-    return [_describe(member) for member in get_pattern_list(found)]
+    return [_describe(member) for member in known(get_pattern_list(found))]
 
 
-def _describe(member: Member) -> dict[str, Any]:
+def _describe(member: Member | PatternCard) -> dict[str, Any]:
     return {
         "name": member.name,
         "aliases": list(member.aliases),
         "sets": [tag for tag in member.tags if tag not in _PRECISIONS],
         "phase": member.phase,
-        "roots": list(member.roots) if isinstance(member, PatternOptimization) else [],
+        "roots": list(getattr(member, "roots", ())),
         "priority": member.priority,
         "min_opset": member.min_opset,
         "precision": member.precision,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 from onnx import NodeProto
 
 from xbuilder.errors import OptionError, PatternError
-from xbuilder.nodes.record import Key, NodeRecord
+from xbuilder.nodes.record import NodeRecord
 
 from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext, context_of
@@ -48,7 +48,7 @@ from .compiled import (
     said,
 )
 from .matcher_writer import Search
-from .outlines import Outline, outline_of
+from .outlines import outline_of
 from .small_graph import SmallGraph, Variable, operands_of
 from .template import TemplateWriter
 
@@ -89,14 +89,9 @@ class RulePattern(SearchedPattern):
     sides: ClassVar[tuple[RuleSide, ...]] = ()
     condition: ClassVar[Condition | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()
-    outlines: ClassVar[tuple[Outline, ...]] = ()
     line: ClassVar[int] = 0
     has_lazy_declarations = True
     receives_nodes = False  # the search reads records, a condition receives names and values
-
-    def may_match(self, keys: Set[Key]) -> bool:
-        """Whether the graph has all operators of one equation. The rule is compiled only then."""
-        return any(outline.needs <= keys for outline in self.outlines)
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
@@ -366,7 +361,7 @@ def make_rule(
         outlines = [outline_of(text, root) for text in equations]
         for o in outlines:
             check_operators(f"Rule {name!r}", [*o.roots, *(n for d, n in o.needs if not d)])
-        cls.outlines = tuple(outlines)
+        cls.needs = tuple(o.needs for o in outlines)
         cls.roots = tuple(dict.fromkeys(r for o in outlines for r in o.roots))
 
     members.update((attribute, LazyClassAttribute(attribute, outline)) for attribute in _OUTLINED)
@@ -401,7 +396,7 @@ def _returns_something(function: Condition) -> bool:
 
 
 #: attributes read from the outline, and attributes read once the equations are compiled
-_OUTLINED = ("outlines", "roots")
+_OUTLINED = ("needs", "roots")
 _READ = ("sides", "after", "candidate_roots", "arguments")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from xbuilder.nodes.record import Key
+from xbuilder.store.graph_store import GraphStore
+from xbuilder.support.deferred_list import DeferredList, known, peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from ..authoring.roots import Link, Roots, links_of, root_keys
+from ..catalogue.cards import PatternCard
 from ..catalogue.order import run_order
 from ..catalogue.registry import is_shipped
 from ..catalogue.selection import DECLARED, as_selection, check_declarations
@@ -28,17 +31,17 @@ class Dispatch:
     place among those that run. It knows nothing of the instances: the selections that declare the
     same share it, see :func:`dispatch_of`.
 
-    :param selection: patterns and rewriters of whole graphs
+    :param selection: patterns and rewriters of whole graphs, and the cards of patterns
     :param opset: main opset of the graph
     :param prepares: patterns that only prepare the graph for others run without these too
     """
 
-    def __init__(self, selection: Sequence[Member], opset: int, prepares: bool):
+    def __init__(self, selection: Sequence[Member | PatternCard], opset: int, prepares: bool):
         self.opset, self.prepares = opset, prepares
         #: places of the rewrites in the selection, in the order they run
         self.order = run_order(selection)
         rewrites = [selection[i] for i in self.order]
-        patterns = [p for p in rewrites if isinstance(p, PatternOptimization)]
+        patterns = [p for p in rewrites if isinstance(p, (PatternOptimization, PatternCard))]
         #: classes of the patterns that may change a node they are given: no test of this project
         #: calls them
         self.watched = {type(p) for p in patterns if p.receives_nodes and not is_shipped(p)}
@@ -56,19 +59,23 @@ class Dispatch:
         self._any_key: list[tuple[int, tuple[str, ...]]] = []
         # by rank: sets of operators of the main domain, the graph has one of each
         self._needs: list[list[set[str]]] = []
+        # by rank: sets of operators, the graph has all those of one of them
+        self._alternatives: list[tuple[frozenset[Key], ...]] = []
         # by rank: whether the pattern has a method that says if it may match
         self._asks: list[bool] = []
         for rank, i in enumerate(self.running):
             self._add(rank, patterns[i])
 
-    def _add(self, rank: int, pattern: PatternOptimization) -> None:
+    def _add(self, rank: int, pattern: PatternOptimization | PatternCard) -> None:
         if not self.levels or self.levels[-1][0] != pattern.priority:
             self.levels.append((pattern.priority, rank, rank))
         priority, first, _ = self.levels[-1]
         self.levels[-1] = priority, first, rank + 1
-        asks = type(pattern).may_match is not PatternOptimization.may_match
+        asks = _asks(pattern)
         self._asks.append(asks)
+        self._alternatives.append(() if asks else pattern.needs)
         # reading what a rule declares compiles it
+        asks = asks or pattern.has_lazy_declarations
         declared = [] if asks else [pattern.after, pattern.reads, pattern.read_by]
         self._needs.append([set(types) for types in declared if types])
         roots = tuple(pattern.roots)
@@ -105,25 +112,54 @@ class Dispatch:
                 found.add(rank)
         return found
 
+    def possible(
+        self, ranks: Iterable[int], patterns: Sequence[PatternOptimization], store: GraphStore
+    ) -> list[int]:
+        """The ranks, among some whose roots are in a graph, of the patterns for which the graph has
+        the other operators they need, in order.
+
+        :param ranks: the ranks
+        :param patterns: the patterns by rank
+        :param store: the graph
+        """
+        keys = frozenset(store.bucket_keys())
+        types = {op_type for domain, op_type in keys if not domain}
+        return [rank for rank in sorted(ranks) if self.may_match(rank, patterns, keys, types)]
+
     def may_match(
-        self, rank: int, pattern: PatternOptimization, keys: Set[Key], types: Set[str]
+        self,
+        rank: int,
+        patterns: Sequence[PatternOptimization],
+        keys: Set[Key],
+        types: Set[str],
     ) -> bool:
         """Whether a graph that has roots of a pattern has the other operators it needs.
 
         :param rank: the rank of the pattern
-        :param pattern: the pattern
+        :param patterns: the patterns by rank
         :param keys: domains and types of the nodes
         :param types: those of the main domain
         """
-        if pattern.listener is not None:  # a subscriber wants the reasons
+        made = peek(patterns, rank)
+        if made is not None and made.listener is not None:  # a subscriber wants the reasons
             return True
         for needed in self._needs[rank]:
             if needed.isdisjoint(types):
                 return False
-        return not self._asks[rank] or pattern.may_match(keys)
+        if self._asks[rank]:
+            return patterns[rank].may_match(keys)
+        found = self._alternatives[rank]
+        return not found or any(needed <= keys for needed in found)
 
 
 _DISPATCHES: dict[object, Dispatch] = {}
+
+
+def _asks(pattern: PatternOptimization | PatternCard) -> bool:
+    """Whether a pattern has a method that says if it may match."""
+    if isinstance(pattern, PatternCard):
+        return pattern.asks
+    return type(pattern).may_match is not PatternOptimization.may_match
 
 
 def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False) -> Dispatch:
@@ -134,17 +170,18 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
     :param opset: see :class:`Dispatch`
     :param prepares: see :class:`Dispatch`
     """
-    key = opset, prepares, *[_declarations(member) for member in selection]
+    declared = known(selection)
+    key = opset, prepares, *[_declarations(member) for member in declared]
     try:
         dispatch = _DISPATCHES.get(key)
     except TypeError:  # a list stands for a tuple somewhere
-        check_declarations(selection)
-        return Dispatch(selection, opset, prepares)
+        check_declarations(declared)
+        return Dispatch(declared, opset, prepares)
     if dispatch is None:
-        check_declarations(selection)
+        check_declarations(declared)
         if len(_DISPATCHES) >= _KEPT:
             _DISPATCHES.clear()
-        dispatch = _DISPATCHES[key] = Dispatch(selection, opset, prepares)
+        dispatch = _DISPATCHES[key] = Dispatch(declared, opset, prepares)
     return dispatch
 
 
@@ -161,22 +198,25 @@ class Plan:
         self._made_of = patterns
         self.selection = as_selection(patterns)
         self.dispatch = dispatch_of(self.selection, opset)
-        ordered = [self.selection[i] for i in self.dispatch.order]
-        self.patterns = [p for p in ordered if isinstance(p, PatternOptimization)]
-        self.others = [r for r in ordered if not isinstance(r, PatternOptimization)]
+        places, declared = self.dispatch.order, self.selection.known()
+        is_other = [not isinstance(d, (PatternOptimization, PatternCard)) for d in declared]
+        self.patterns: DeferredList[Any] = self.selection.part(i for i in places if not is_other[i])
+        self.others = [self.selection[i] for i in places if is_other[i]]
 
     def is_for(self, patterns: Any, opset: int) -> bool:
         """Whether it was made of these patterns, for this main opset."""
         return self._made_of is patterns and self.dispatch.is_for(opset, False)
 
 
-def _declarations(member: Member) -> tuple[Any, ...]:
+def _declarations(member: Member | PatternCard) -> tuple[Any, ...]:
     """The declarations of a class and of its instance. The operators next to the roots of a rule
-    are left out, because reading them compiles the rule."""
+    are left out, because reading them compiles the rule. A card declares the same as its class."""
     place = member.priority, member.min_opset, member.before, member.behind
-    if not isinstance(member, PatternOptimization):
+    if not isinstance(member, (PatternOptimization, PatternCard)):
         return type(member), *place
-    rows = type(member), *place, member.roots, member.prepares
-    if member.has_lazy_declarations and DECLARED.isdisjoint(member.__dict__):
+    which = (member.__module__, member.name) if is_shipped(member) else type(member)
+    rows = which, *place, member.roots, member.prepares
+    is_as_class = isinstance(member, PatternCard) or DECLARED.isdisjoint(member.__dict__)
+    if member.has_lazy_declarations and is_as_class:
         return rows
     return *rows, member.after, member.reads, member.read_by

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xbuilder.errors import PatternError
+from xbuilder.support.deferred_list import DeferredList
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
@@ -19,7 +20,7 @@ class Engine(EngineQueries):
     """The interface of the optimizer that the parts of the engine use: the graph and its queries,
     the patterns, past decisions; the loop is in :mod:`.optimizer`."""
 
-    patterns: list[PatternOptimization]
+    patterns: DeferredList[PatternOptimization]
     #: matches that are not tried again
     refused: set[RefusalKey]
     #: whether the nodes a pattern writes or receives are checked

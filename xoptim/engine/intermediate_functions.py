@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from onnx import NodeProto
 
@@ -12,9 +13,12 @@ from xbuilder.nodes.functions import FunctionKey, function_key
 
 from ..authoring.outlining import INTERMEDIATE, InlinedBack
 from ..authoring.patterns import PatternOptimization
+from ..catalogue.cards import PatternCard
+
+P = TypeVar("P", bound="PatternOptimization | PatternCard")
 
 
-def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]:
+def useful(patterns: Sequence[P]) -> list[P]:
     """Leaves out patterns that make functions no other pattern starts from, which are useless.
 
     :param patterns: patterns the opset of the graph allows

@@ -127,7 +127,7 @@ class GraphBuilderPatternOptimization(Engine):
         self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
         plan = patterns if isinstance(patterns, Plan) else Plan(patterns, graph.main_opset)
         self._selection, self._dispatch = plan.selection, plan.dispatch
-        self.patterns = list(plan.patterns)
+        self.patterns = plan.patterns.part(range(len(plan.patterns)))
         self.rewriters = [r for r in plan.others if isinstance(r, Rewriter)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
@@ -173,6 +173,13 @@ class GraphBuilderPatternOptimization(Engine):
             )
         attempt = pattern.attempt(self, node)
         return attempt.reason if attempt.match is None else attempt.match.to_string(short=False)
+
+    def possible_patterns(self) -> list[PatternOptimization]:
+        """The patterns that may match the graph: it has their roots, and the other operators they
+        need."""
+        dispatch, patterns = self._dispatch, self.patterns.part(self._dispatch.running)
+        ranks = dispatch.starting_from(Sweep(self.store), every_reason=False)
+        return [patterns[rank] for rank in dispatch.possible(ranks, patterns, self.store)]
 
     @without_gc
     def optimize(
@@ -318,7 +325,7 @@ class GraphBuilderPatternOptimization(Engine):
         dispatch = self._dispatch
         if not dispatch.is_for(self.main_opset, self.keeps_functions):
             dispatch = dispatch_of(self._selection, self.main_opset, self.keeps_functions)
-        patterns = [self.patterns[i] for i in dispatch.running]
+        patterns = self.patterns.part(dispatch.running)
         if not patterns and not self.rewriters and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)

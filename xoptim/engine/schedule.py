@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.support.deferred_list import peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.roots import Candidates, Roots, Sweep
@@ -40,7 +41,8 @@ class Schedule:
         self._levels = dispatch.levels or [(0, 0, 0)]
         self._whole: Sweep | None = None
         # patterns are listened to from the beginning, or not at all
-        self._every_reason = bool([p for p in patterns if p.listener is not None])
+        made = (peek(patterns, rank) for rank in range(len(patterns)))
+        self._every_reason = any(p is not None and p.listener is not None for p in made)
         self._only_near = self._from_fixed_point = near is not None
         #: patterns only looked near what something else changed since the last fixed point
         self._is_partial = False
@@ -77,14 +79,9 @@ class Schedule:
             for rank in self._dispatch.starting_from(self.near, self._every_reason):
                 if rank in active and rank not in sweep:
                     places[rank] = self.near
-        keys = frozenset(self._store.bucket_keys())
-        types = {op_type for domain, op_type in keys if not domain}
-        may_match, patterns = self._dispatch.may_match, self._patterns
-        return [
-            (patterns[rank], places[rank])
-            for rank in sorted(places)
-            if may_match(rank, patterns[rank], keys, types)
-        ]
+        patterns = self._patterns
+        possible = self._dispatch.possible(places, patterns, self._store)
+        return [(patterns[rank], places[rank]) for rank in possible]
 
     def _sweep(self) -> Sweep:
         """The whole graph; what is known of it is kept as long as it is the same."""

@@ -274,7 +274,7 @@ def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:
     engine = GraphBuilderPatternOptimization(builder.graph, patterns, processor=processor)
     found = {
         id(match.nodes[0])
-        for pattern in engine.patterns
+        for pattern in engine.possible_patterns()
         for match in pattern.enumerate_matches(engine)
         if match.nodes
     }

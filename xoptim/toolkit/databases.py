@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..catalogue.database import Entry, ProxyDatabase, RewriteDatabase
+from ..catalogue.database import ProxyDatabase, RewriteDatabase
 from ..catalogue.database_query import RewriteDatabaseQuery
+from ..catalogue.entry import Entry
 from ..catalogue.registry import pattern_database
 from ..engine.failures import OnFailure
 from .equilibrium import EquilibriumGraphRewriter
@@ -46,11 +47,11 @@ class RewriterDatabase(RewriteDatabase):
         """The entries of a query, where inner databases are replaced by their rewriters."""
         rows = []
         for entry in self.add_extra(self.found_in(query), query):
-            if isinstance(entry.rewrite, RewriteDatabase):
+            if isinstance(entry.declared, RewriteDatabase):
                 inner = query.inner(entry.name)
                 if not entry.rewrite.entries_of(inner):
                     continue
-                entry = entry._replace(rewrite=rewriter_of(entry.rewrite, inner, entry.name))
+                entry = entry._replace(declared=rewriter_of(entry.rewrite, inner, entry.name))
             rows.append(entry)
         return rows
 

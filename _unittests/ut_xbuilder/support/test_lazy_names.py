@@ -14,7 +14,7 @@ import xbuilder
 import xoptim
 import xoptim.catalogue
 import xoptim.toolkit.features
-from xbuilder.support.lazy_names import lazy_names
+from xbuilder.support.lazy_names import lazy_names, read_stub
 
 PACKAGES = (
     xbuilder,
@@ -26,25 +26,25 @@ PACKAGES = (
 
 
 def seen_by_type_checkers(package) -> dict[str, str]:
-    """The names a package imports under ``if TYPE_CHECKING:``, with their modules."""
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
-    block = next(node for node in tree.body if isinstance(node, ast.If))
+    """The names the stub of a package exports, with their modules."""
+    text = Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     found = {}
-    for node in block.body:
-        assert isinstance(node, ast.ImportFrom)
+    for node in ast.parse(text).body:
+        assert isinstance(node, ast.ImportFrom), ast.unparse(node)
         for alias in node.names:
+            assert alias.asname == alias.name, "otherwise, type checkers do not export it"
             found[alias.name] = "." * node.level + (node.module or "")
     return found
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
 def test_the_names_are_those_type_checkers_see(package):
-    homes = {name: home for home, names in package.HOMES.items() for name in names}
-    assert homes == seen_by_type_checkers(package)
-    assert sorted(homes) == sorted(package.__all__)
+    homes = seen_by_type_checkers(package)
+    text = Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert read_stub(text) == homes and sorted(homes) == package.__all__
     # a module that is imported becomes an attribute of its package, in place of the name
     modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
-    assert modules & set(homes) == set(package.HOMES.get(".", ()))
+    assert modules & set(homes) == {name for name, home in homes.items() if home == "."}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
@@ -58,8 +58,12 @@ def test_every_name_is_there(package):
         exec(f"from {package.__name__} import nothing")
 
 
-def test_a_name_is_imported_once():
-    get = lazy_names("xbuilder", {".support.rows": ("complete_rows",), ".": ("options",)})
+def test_a_name_is_imported_once(tmp_path):
+    lines = ["from .support.rows import complete_rows as complete_rows"]
+    lines += ["from . import options as options", "from .errors import (", "    A as A,", ")"]
+    (tmp_path / "__init__.pyi").write_text("\n".join(lines))
+    get, _, names = lazy_names("xbuilder", str(tmp_path / "__init__.py"))
+    assert names == ["A", "complete_rows", "options"]
     assert get("complete_rows") is xbuilder.complete_rows
     assert get("options") is sys.modules["xbuilder.options"]
     del xbuilder.complete_rows

@@ -53,6 +53,6 @@ def test_every_rule_is_compiled(name: str) -> None:
     cls = RULES[name]
     assert issubclass(cls, RulePattern)
     assert cls.roots == tuple(dict.fromkeys(s.left.root for s in cls.sides))
-    for text, outline in zip(cls.equations, cls.outlines, strict=True):
+    for text, needs in zip(cls.equations, cls.needs, strict=True):
         keys = [s.left.keys for s in cls.sides if s.text == text]
-        assert outline.needs == frozenset.intersection(*keys)
+        assert needs == frozenset.intersection(*keys)

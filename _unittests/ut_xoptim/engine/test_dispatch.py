@@ -64,7 +64,7 @@ def _possible(patterns: list[Silent], g: Any, roots: Roots) -> list[Silent]:
     keys = frozenset(g.store.bucket_keys())
     types = {op_type for domain, op_type in keys if not domain}
     ranks = sorted(dispatch.starting_from(roots, every_reason))
-    return [patterns[r] for r in ranks if dispatch.may_match(r, patterns[r], keys, types)]
+    return [patterns[r] for r in ranks if dispatch.may_match(r, patterns, keys, types)]
 
 
 def _schedule(g: Any, *patterns: Silent) -> Schedule:

@@ -1,0 +1,16 @@
+from .builder.graph_builder import GraphBuilder as GraphBuilder
+from .builder.optimization_options import OptimizationOptions as OptimizationOptions
+from .errors import ExternalDataError as ExternalDataError
+from .errors import FactError as FactError
+from .errors import InvalidModelError as InvalidModelError
+from .errors import OptionError as OptionError
+from .errors import PatternError as PatternError
+from .errors import XoptimError as XoptimError
+from .facts.facts import ResultFacts as ResultFacts
+from .facts.virtual_tensor import VirtualTensor as VirtualTensor
+from .options import FunctionOptions as FunctionOptions
+from .options import InferShapesOptions as InferShapesOptions
+from .options import OrderAlgorithm as OrderAlgorithm
+from .protos.pretty import pretty_onnx as pretty_onnx
+from .protos.python_code import to_graph_builder_code as to_graph_builder_code
+from .shapes import register_shape_function as register_shape_function
