@@ -6,7 +6,7 @@ The keys and their values are those of ``torch.onnx``, which viewers show.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -89,6 +89,39 @@ class NodeSource:
         return NodeSource(scopes, (*call.classes[:-1], *self.classes[1:]), self.trace)
 
 
+class NodeMetadata:
+    """The metadata of a node, read once.
+
+    Attribute `props` holds the pairs, `by_key` the same ones by key, `source` the place in a torch
+    model they give, None if they do not say it.
+
+    :param node: the node
+    """
+
+    __slots__ = ("_labels", "by_key", "props", "source")
+
+    def __init__(self, node: NodeProto):
+        self.props = node.metadata_props[:]
+        self.by_key = {p.key: p for p in self.props}
+        self.source: NodeSource | None = None
+        self._labels: list[str] | None = None
+        scopes = _texts(self._text(SCOPES))
+        if scopes:
+            self.source = NodeSource(scopes, _texts(self._text(CLASSES)), self._text(TRACE))
+
+    def _text(self, key: str) -> str:
+        found = self.by_key.get(key)
+        return "" if found is None else found.value
+
+    def labels(self) -> list[str]:
+        """The operators of torch the node computes: several for a fused node."""
+        if self._labels is None:
+            fused = self._text(FUSED)
+            alone = [] if self.source is None else [self.source.label]
+            self._labels = fused.split("\n") if fused else alone
+        return self._labels
+
+
 def source_of(node: NodeProto) -> NodeSource | None:
     """The source of a node, None if its metadata does not say it.
 
@@ -100,11 +133,7 @@ def source_of(node: NodeProto) -> NodeSource | None:
 
     :param node: a node
     """
-    known = {p.key: p.value for p in node.metadata_props[:]}
-    scopes = _texts(known.get(SCOPES, ""))
-    if not scopes:
-        return None
-    return NodeSource(scopes, _texts(known.get(CLASSES, "")), known.get(TRACE, ""))
+    return NodeMetadata(node).source
 
 
 def write_source(node: NodeProto, source: NodeSource) -> None:
@@ -141,19 +170,19 @@ def move_sources(nodes: Sequence[NodeProto], call: NodeProto) -> None:
                 node.name = f"{outer.module}.{node.name}"
 
 
-def write_fused(node: NodeProto, replaced: Sequence[NodeProto]) -> None:
+def write_fused(node: NodeProto, replaced: Sequence[NodeMetadata]) -> None:
     """Lists the operators a new node computes, and their lines of code, if there are several.
 
     :param node: a new node, which has the source of one of those it replaces
-    :param replaced: the nodes it replaces that have a source
+    :param replaced: the metadata of the nodes it replaces
     """
-    labels = _distinct(label for old in replaced for label in fused_labels(old))
+    labels = _distinct([label for old in replaced for label in old.labels()])
     if len(labels) < 2:
         return
-    traces = _distinct(source.trace for old in replaced if (source := source_of(old)))
+    traces = _distinct([old.source.trace for old in replaced if old.source])
     listed = [*labels[:_MOST_FUSED], *(["..."] if len(labels) > _MOST_FUSED else [])]
     written = {FUSED: "\n".join(listed), TRACE: "\n".join(filter(None, traces[:_MOST_FUSED]))}
-    kept = [p for p in node.metadata_props if p.key not in written]
+    kept = [p for p in node.metadata_props[:] if p.key not in written]
     del node.metadata_props[:]
     node.metadata_props.extend(kept)
     for key, value in written.items():
@@ -167,14 +196,10 @@ def fused_labels(node: NodeProto) -> list[str]:
     :param node: a node
     :return: several for a fused node, none if its metadata does not say it
     """
-    known = next((p.value for p in node.metadata_props[:] if p.key == FUSED), "")
-    if known:
-        return known.split("\n")
-    source = source_of(node)
-    return [] if source is None else [source.label]
+    return NodeMetadata(node).labels()
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def _distinct(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 

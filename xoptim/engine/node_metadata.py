@@ -9,7 +9,7 @@ from onnx import NodeProto
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import readable
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.nodes.sources import SCOPES, source_of, write_fused
+from xbuilder.nodes.sources import SCOPES, NodeMetadata, NodeSource, write_fused
 
 
 def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:
@@ -26,45 +26,64 @@ def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[N
     :param removed: the removed nodes
     :param added: the new nodes, not in the graph yet
     """
-    documented = [r for r in removed if r._proto.doc_string or r._proto.metadata_props]
+    documented = [_Replaced(r) for r in removed if _is_documented(r._proto)]
     if not documented:
         return
-    given = {name: node for node in added for name in node.output if name}
-    gone = [r for r in documented if not any(name in given for name in r.outputs)]
-    replacing = {n for r in removed for n in r.outputs} & given.keys()
-    for node in added:
-        before = [r for r in documented if any(name in node.output for name in r.outputs)]
-        replaces = any(name in replacing for name in node.output)
-        if replaces:
-            sources = before + gone
+    outputs = [set(node.output[:]) - {""} for node in added]
+    given = set().union(*outputs)
+    gone = [r for r in documented if given.isdisjoint(r.outputs)]
+    replacing = given.intersection(n for r in removed for n in r.outputs)
+    for node, names in zip(added, outputs, strict=True):
+        if not replacing.isdisjoint(names):
+            before = [r for r in documented if not names.isdisjoint(r.outputs)]
+            _inherit(graph, node, before + gone, documents=True)
         else:
-            sources = sorted(documented, key=lambda r: r.op_type != node.op_type)
-        _inherit(graph, node, [r._proto for r in sources], replaces)
+            same_first = sorted(documented, key=lambda r: r.op_type != node.op_type)
+            _inherit(graph, node, same_first, documents=False)
 
 
-def _inherit(graph: Graph, new: NodeProto, sources: Sequence[NodeProto], documents: bool) -> None:
+def _is_documented(node: NodeProto) -> bool:
+    return bool(node.metadata_props or node.doc_string)
+
+
+class _Replaced:
+    """A removed node, whose metadata is read once for all those that replace it."""
+
+    __slots__ = ("metadata", "op_type", "outputs", "proto")
+
+    def __init__(self, record: NodeRecord):
+        self.proto = record._proto
+        self.outputs, self.op_type = record.outputs, record.op_type
+        self.metadata = NodeMetadata(self.proto)
+
+
+def _inherit(graph: Graph, new: NodeProto, replaced: Sequence[_Replaced], documents: bool) -> None:
     """Adds to a new node the documentation and metadata of others that it lacks.
 
     :param graph: names the node
     :param new: the new node
-    :param sources: the others
+    :param replaced: the others
     :param documents: their documentation is that of the node too
     """
     known = {p.key for p in new.metadata_props[:]}
     is_kept = SCOPES in known
-    for source in sources:
-        if documents and source.doc_string and not new.doc_string:
-            new.doc_string = readable(source.doc_string)
-        props = source.metadata_props
-        added = [p for p in props[:] if p.key not in known]
-        new.metadata_props.extend(added)
-        known.update(p.key for p in added)
+    for old in replaced:
+        if documents and not new.doc_string and old.proto.doc_string:
+            new.doc_string = readable(old.proto.doc_string)
+        metadata = old.metadata
+        if known:
+            added = [p for key, p in metadata.by_key.items() if key not in known]
+        else:
+            added = metadata.props
+        if added:
+            new.metadata_props.extend(added)
+            known.update(metadata.by_key)
     if SCOPES in known and not is_kept:
-        write_fused(new, sources)
-        _rename(graph, new, sources[0], documents)
+        write_fused(new, [old.metadata for old in replaced])
+        _rename(graph, new, replaced[0], documents)
 
 
-def _rename(graph: Graph, new: NodeProto, replaced: NodeProto, is_same: bool) -> None:
+def _rename(graph: Graph, new: NodeProto, replaced: _Replaced, is_same: bool) -> None:
     """Names a new node after its module and its operator if the node it replaces is named so.
 
     :param graph: names the node
@@ -72,9 +91,10 @@ def _rename(graph: Graph, new: NodeProto, replaced: NodeProto, is_same: bool) ->
     :param replaced: the node it replaces
     :param is_same: it gives the same result, and has the same name if the operator is the same
     """
-    source = source_of(replaced)
+    source: NodeSource | None = replaced.metadata.source
     prefix = f"{source.module}." if source is not None and source.module else ""
-    if new.name and prefix and replaced.name.startswith(f"{prefix}{replaced.op_type}"):
+    before = replaced.proto.name
+    if new.name and prefix and before.startswith(f"{prefix}{replaced.op_type}"):
         same = is_same and new.op_type == replaced.op_type
         name = f"{prefix}{new.op_type}"
-        new.name = replaced.name if same else graph.unique_node_name(name)
+        new.name = before if same else graph.unique_node_name(name)

@@ -11,6 +11,7 @@ from xbuilder.nodes.sources import (
     NAMESPACE,
     SCOPES,
     TRACE,
+    NodeMetadata,
     NodeSource,
     fused_labels,
     move_sources,
@@ -61,7 +62,7 @@ def test_metadata_of_another_tool(written: str):
 
 def test_one_operator_is_not_a_fusion():
     node = node_from(UP)
-    write_fused(node, [node_from(UP), node_from(UP)])
+    write_fused(node, [NodeMetadata(n) for n in (node_from(UP), node_from(UP))])
     assert said(node) == said(node_from(UP))
 
 
@@ -69,11 +70,11 @@ def test_fused_operators_are_listed_once():
     act = NodeSource(("", "mlp", "relu"), ("M", "Mlp", "aten.relu.default"), "File b")
     more = NodeSource(("", "add"), ("M", "aten.add.Tensor"))
     node, again = node_from(act), node_from(more)
-    write_fused(node, [node_from(act), node_from(UP)])
+    write_fused(node, [NodeMetadata(n) for n in (node_from(act), node_from(UP))])
     labels = ["mlp/relu: aten.relu.default", "mlp.up/linear: aten.linear.default"]
     assert fused_labels(node) == labels
     assert said(node)[TRACE] == f"File b\n{LINE}" and source_of(node).scopes == act.scopes
-    write_fused(again, [node, node_from(more), node_from(UP)])
+    write_fused(again, [NodeMetadata(n) for n in (node, node_from(more), node_from(UP))])
     assert fused_labels(again) == [*labels, "add: aten.add.Tensor"]
     assert [p.key for p in again.metadata_props].count(FUSED) == 1
 
@@ -81,7 +82,7 @@ def test_fused_operators_are_listed_once():
 def test_a_fusion_of_a_whole_model_stays_short():
     many = [node_from(NodeSource(("", f"add_{i}"), ("M", "add"))) for i in range(100)]
     node = node_from(None)
-    write_fused(node, many)
+    write_fused(node, [NodeMetadata(n) for n in many])
     assert len(fused_labels(node)) == 33 and fused_labels(node)[-1] == "..."
 
 
