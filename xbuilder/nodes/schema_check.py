@@ -94,12 +94,13 @@ def node_check(
         if form in valid:
             return
         opset = opsets.get(record.domain, 0)
-        if not is_standard(form, opset):
+        if record.key in functions:
             check_arity(record, opsets)
-            if record.key not in functions:
-                record._proto = mended(record._proto, opsets)
-                form = form_of(record)
-                _check_attributes(record, form, opset)
+        elif not is_standard(form, opset):
+            check_arity(record, opsets)
+            record._proto = mended(record._proto, opsets)
+            form = form_of(record)
+            _check_attributes(record, form, opset)
         valid.add(form)
 
     return check
