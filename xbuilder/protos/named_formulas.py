@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, TypeProto
 
-from ..dims import normalize, symbols
+from ..dims import Dim, normalize, substitute, symbols
 from ..dims.scope import opaque
 from ..graph.graph import Graph
 from ..inference.refresh import refresh
@@ -18,8 +18,8 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     finds the same formula for the output. Infers again what depends on these inputs.
 
     The name of a dimension proves nothing alone: an input declared `[n + 1]` may have any size. If
-    an output has this name too, and is proven to be as long as `n + 1`, so is the input. A name
-    that two outputs give to two dimensions is no formula.
+    an output has this name too, and is proven to be as long as `n + 1`, maybe once the input is,
+    both are. A name that two outputs give to two dimensions is no formula.
 
     Example: `mask[past+seq]`, and `present = Concat(cache[past], x[seq])` declared `[past+seq]`.
 
@@ -33,19 +33,27 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     if not formulas:
         return False
     answers = dict[str, set[bool]]()
-    constraints = graph.facts.constraints
     for info in proto.output:
         shape = graph.facts[info.name].shape or ()
         for dim, name in zip(shape, _names(info.type), strict=False):
             if name in formulas and dim != name:
-                equal = constraints.prove_equal(dim, formulas[name]) is True
-                answers.setdefault(name, set()).add(equal)
+                found = _is_formula(graph, dim, name, formulas[name])
+                answers.setdefault(name, set()).add(found)
     proven = {name for name, found in answers.items() if found == {True}}
     for name in sorted(proven):
-        constraints.add_equal(name, formulas[name], "an output of the same name")
+        graph.facts.constraints.add_equal(name, formulas[name], "an output of the same name")
     shapes = {spec.name: graph.facts[spec.name].shape for spec in graph.input_specs}
     refresh(graph, [name for name, shape in shapes.items() if proven.intersection(shape or ())])
     return bool(proven)
+
+
+def _is_formula(graph: Graph, dim: Dim, name: str, formula: Dim) -> bool:
+    """Whether a dimension depends on what a formula depends on, and is this formula as soon as the
+    dimension of this name is."""
+    if not isinstance(dim, str) or not symbols(formula) <= symbols(dim):
+        return False
+    assumed = substitute(dim, {name: formula})
+    return graph.facts.constraints.prove_equal(assumed, formula) is True
 
 
 def _names(declared: TypeProto) -> Iterator[str]:

@@ -62,6 +62,7 @@ def test_an_output_has_the_formula(name):
         ("past+seq", "past+seq", "past+seq"),  # the name of two dimensions
         ("past+total", "past+total", "o"),  # no input has `total`
         ("total", "total", "o"),  # no formula
+        ("past+seq", "n", "past+seq"),  # the other output is longer
     ],
 )
 def test_a_name_is_no_formula(mask, present, other):
@@ -74,3 +75,21 @@ def test_a_name_is_no_formula(mask, present, other):
 def test_each_formula_has_its_output():
     builder = GraphBuilder(model("2*past", "past+seq", "2*past"))
     assert difference(builder, "past-seq") is True
+
+
+def test_an_output_that_depends_on_the_input():
+    """The words are added to as many positions as the mask leaves after the cache, as OPT does."""
+    proto = parse("""g (float[b, past] cache, float[b, seq] x, float[b, m] mask) =>
+        (float[b, n] present, float[b, k] same) <int64[1] one = {1}, int64[1] far = {9223372036854775807}> {
+        start = Shape<start: int = 1>(cache)
+        rest = Slice(mask, start, far, one)
+        words = Add(x, rest)
+        present = Concat<axis: int = 1>(cache, words)
+        same = Exp(mask)
+    }""")
+    for info in (proto.graph.input[2], proto.graph.output[1]):
+        info.type.tensor_type.shape.dim[1].dim_param = "past+seq"
+    assert "broadcast" in GraphBuilder(proto).get_shape("words")[1]  # `same` proves nothing
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "past+seq"
+    builder = GraphBuilder(proto)
+    assert prove_equal(builder.get_shape("words")[1], "seq", builder.constraints) is True
