@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, TypeProto
 
-from ..dims import Dim, normalize, substitute, symbols
+from ..dims import Dim, is_plain, normalize, substitute, symbols
 from ..dims.scope import opaque
 from ..graph.graph import Graph
 from ..inference.refresh import refresh
@@ -32,14 +32,14 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     formulas = {k: f for k, f in formulas.items() if isinstance(f, str) and symbols(f) <= named}
     if not formulas:
         return False
-    answers = dict[str, set[bool]]()
+    answers = dict[str, set[bool | None]]()
     for info in proto.output:
         shape = graph.facts[info.name].shape or ()
         for dim, name in zip(shape, _names(info.type), strict=False):
             if name in formulas and dim != name:
                 found = _is_formula(graph, dim, name, formulas[name])
                 answers.setdefault(name, set()).add(found)
-    proven = {name for name, found in answers.items() if found == {True}}
+    proven = {name for name, found in answers.items() if True in found and False not in found}
     for name in sorted(proven):
         graph.facts.constraints.add_equal(name, formulas[name], "an output of the same name")
     shapes = {spec.name: graph.facts[spec.name].shape for spec in graph.input_specs}
@@ -47,13 +47,14 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     return bool(proven)
 
 
-def _is_formula(graph: Graph, dim: Dim, name: str, formula: Dim) -> bool:
+def _is_formula(graph: Graph, dim: Dim, name: str, formula: Dim) -> bool | None:
     """Whether a dimension depends on what a formula depends on, and is this formula as soon as the
-    dimension of this name is."""
-    if not isinstance(dim, str) or not symbols(formula) <= symbols(dim):
-        return False
+    dimension of this name is. None if it is not known: a broadcast may be anything."""
     assumed = substitute(dim, {name: formula})
-    return graph.facts.constraints.prove_equal(assumed, formula) is True
+    same = graph.facts.constraints.prove_equal(assumed, formula) is True
+    if same and isinstance(dim, str) and symbols(formula) <= symbols(dim):
+        return True
+    return None if same or not is_plain(assumed) else False
 
 
 def _names(declared: TypeProto) -> Iterator[str]:

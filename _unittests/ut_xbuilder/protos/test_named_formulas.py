@@ -93,3 +93,14 @@ def test_an_output_that_depends_on_the_input():
     proto.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "past+seq"
     builder = GraphBuilder(proto)
     assert prove_equal(builder.get_shape("words")[1], "seq", builder.constraints) is True
+
+
+def test_an_output_that_is_not_known():
+    """Another output of the name may be as long as the mask or not: it contradicts nothing."""
+    text = DECODER.replace("other = Concat<axis: int = 1>(cache, cache)", "other = Add(x, present)")
+    proto = parse(text)
+    for info in (proto.graph.input[2], proto.graph.output[0], proto.graph.output[2]):
+        info.type.tensor_type.shape.dim[1].dim_param = "past+seq"
+    builder = GraphBuilder(proto)
+    assert "broadcast" in builder.get_shape("other")[1]
+    assert difference(builder, 0) is True
