@@ -199,7 +199,11 @@ class Dispatcher:
         return self.find_function(name) is not None
 
     def find_method(self, name: str) -> UserConverter | None:
-        """The converter of a tensor method, registered as ``aten_meth_<name>``, or None."""
+        """The converter of a tensor method, registered as ``aten_meth_<name>``, or None.
+
+        :param name: ``"view"``, or ``"aten_meth_view"``
+        """
+        name = name.removeprefix("aten_meth_")
         for key in (f"aten_meth_{name}", f"meth_{name}", f"method.{name}"):
             if key in self.registered_functions:
                 return self.registered_functions[key]

@@ -26,6 +26,7 @@ from ..nodes.subgraphs import local_names, subgraphs_of
 from ..nodes.value_infos import IOSpec, declared_names, facts_from_type, held_dimension
 from ..options import InferShapesOptions
 from ..support.user_warnings import warn_user
+from .named_formulas import note_formulas
 
 
 def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoProto] = ()) -> None:
@@ -73,6 +74,8 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     declarations.update((v.name, v) for v in proto.output)
     import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
+    if graph.parent is None and not graph.is_uninferred and not trusts_shapes(graph):
+        note_formulas(graph, proto)
 
 
 def _unique_initializers(proto: GraphProto) -> dict[str, TensorProto]:

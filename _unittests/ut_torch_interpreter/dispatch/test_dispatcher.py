@@ -98,6 +98,7 @@ def test_merge():
 def test_methods():
     dispatcher = Dispatcher({"aten_meth_cosh": len})
     assert dispatcher.find_method("cosh") is len and dispatcher.find_method("sinh") is None
+    assert dispatcher.find_method("aten_meth_cosh") is len
 
 
 def test_fallback_of_the_user():

@@ -1,0 +1,63 @@
+"""Formulas: names of dimensions such as `past+seq`, where the outputs of a file prove them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import GraphProto, TypeProto
+
+from ..dims import Dim, is_plain, normalize, substitute, symbols
+from ..dims.scope import opaque
+from ..graph.graph import Graph
+from ..inference.refresh import refresh
+from ..nodes.value_infos import declared_names
+
+
+def note_formulas(graph: Graph, proto: GraphProto) -> bool:
+    """Notes the formulas that name a dimension of an input and one of an output, where inference
+    finds the same formula for the output. Infers again what depends on these inputs.
+
+    The name of a dimension proves nothing alone: an input declared `[n + 1]` may have any size. If
+    an output has this name too, and is proven to be as long as `n + 1`, maybe once the input is,
+    both are. A name that two outputs give to two dimensions is no formula.
+
+    Example: `mask[past+seq]`, and `present = Concat(cache[past], x[seq])` declared `[past+seq]`.
+
+    :param graph: a graph whose nodes are inferred
+    :param proto: its content
+    :return: whether a formula is noted
+    """
+    named = declared_names(proto.input)
+    formulas = {opaque(text): normalize(text) for text in named if opaque(text) != text}
+    formulas = {k: f for k, f in formulas.items() if isinstance(f, str) and symbols(f) <= named}
+    if not formulas:
+        return False
+    answers = dict[str, set[bool | None]]()
+    for info in proto.output:
+        shape = graph.facts[info.name].shape or ()
+        for dim, name in zip(shape, _names(info.type), strict=False):
+            if name in formulas and dim != name:
+                found = _is_formula(graph, dim, name, formulas[name])
+                answers.setdefault(name, set()).add(found)
+    proven = {name for name, found in answers.items() if True in found and False not in found}
+    for name in sorted(proven):
+        graph.facts.constraints.add_equal(name, formulas[name], "an output of the same name")
+    shapes = {spec.name: graph.facts[spec.name].shape for spec in graph.input_specs}
+    refresh(graph, [name for name, shape in shapes.items() if proven.intersection(shape or ())])
+    return bool(proven)
+
+
+def _is_formula(graph: Graph, dim: Dim, name: str, formula: Dim) -> bool | None:
+    """Whether a dimension depends on what a formula depends on, and is this formula as soon as the
+    dimension of this name is. None if it is not known: a broadcast may be anything."""
+    assumed = substitute(dim, {name: formula})
+    same = graph.facts.constraints.prove_equal(assumed, formula) is True
+    if same and isinstance(dim, str) and symbols(formula) <= symbols(dim):
+        return True
+    return None if same or not is_plain(assumed) else False
+
+
+def _names(declared: TypeProto) -> Iterator[str]:
+    """The names of the dimensions of a tensor, empty where there is none."""
+    for dim in declared.tensor_type.shape.dim:
+        yield opaque(dim.dim_param) if dim.dim_param else ""
