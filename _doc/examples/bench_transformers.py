@@ -27,6 +27,7 @@ import argparse
 import contextlib
 import copy
 import gc
+import inspect
 import io
 import multiprocessing
 import time
@@ -131,10 +132,20 @@ def with_dynamo(tiny: TinyModel, arguments: Any, dims: Any) -> onnx.ModelProto:
     for name, parts in shapes.items():
         if isinstance(parts, dict) and all(isinstance(p, list) for p in parts.values()) and parts:
             shapes[name] = list(parts.values())
+    shapes = by_parameter(tiny.model, shapes)
     program = torch.onnx.export(
         tiny.model, (), kwargs=arguments, dynamic_shapes=shapes, dynamo=True, verbose=False
     )
     return program.model_proto
+
+
+def by_parameter(model: torch.nn.Module, shapes: dict[str, Any]) -> dict[str, Any]:
+    """The shapes by parameter of the model: what it receives in ``**kwargs`` is one of them."""
+    parameters = inspect.signature(model.forward).parameters
+    others = {k: v for k, v in shapes.items() if k not in parameters}
+    keywords = [n for n, p in parameters.items() if p.kind is inspect.Parameter.VAR_KEYWORD]
+    known = {k: v for k, v in shapes.items() if k in parameters}
+    return {**known, **{name: others for name in keywords if others}}
 
 
 def with_transformers(tiny: TinyModel, arguments: Any, dims: Any) -> onnx.ModelProto:

@@ -30,7 +30,7 @@ from ..patches.kept_operators import (
     skip_mask_detection,
 )
 from ..patches.keywords import name_keywords
-from ..patches.math_functions import known_quotients
+from ..patches.known_numbers import known_numbers
 from ..patches.packed import keep_packed_sequences
 from ..patches.python_numbers import keep_python_numbers
 from ..patches.recurrent import keep_recurrent_layers
@@ -146,7 +146,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(scale_queries())
             stack.enter_context(skip_content_checks())
             stack.enter_context(assign_at_expressions())
-            stack.enter_context(known_quotients())
+            stack.enter_context(known_numbers())
         stack.enter_context(in_python(mod))
         stack.enter_context(skip_distribution_checks())
         stack.enter_context(separate_categories())

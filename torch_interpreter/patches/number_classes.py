@@ -31,12 +31,12 @@ class _StandIn(type):
 
     real: type
     accepted: tuple[type, ...]
-    convert: Callable[[Any], Any]
+    convert: Callable[..., Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Converts what torch puts in place of a number, calls the class otherwise."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], cls.accepted):
-            return cls.convert(args[0])
+        if args and not kwargs and all(isinstance(a, cls.accepted) for a in args):
+            return cls.convert(*args)
         return cls.real(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -60,12 +60,12 @@ class _StandIn(type):
         return hash(cls.real)
 
 
-def stand_in(real: type, accepted: tuple[type, ...], convert: Callable[[Any], Any]) -> type:
+def stand_in(real: type, accepted: tuple[type, ...], convert: Callable[..., Any]) -> type:
     """A class that behaves as another one, but for what torch puts in place of a number.
 
     :param real: the class it stands for
     :param accepted: the classes that *convert* accepts
-    :param convert: what a call does with one of them
+    :param convert: what a call does with arguments of these classes
 
     >>> import torch
     >>> number = stand_in(int, (torch.Tensor,), lambda x: "a tensor")

@@ -4,8 +4,9 @@
 torch gives them the size of the arguments, which freezes that size. Here, they return an expression
 of torch. The functions of ``math`` are replaced for everybody, the names ``int``, ``float`` and
 ``len`` only in the modules that call them with such a number: the export starts again once the name
-is replaced. ``isinstance`` and ``type`` are replaced in the packages of the model: a size is an
-``int`` for them, as when the model runs.
+is replaced. So is ``range``, whose elements are expressions when their number is known:
+``range(0, n, n)``. ``isinstance`` and ``type`` are replaced in the packages of the model: a size is
+an ``int`` for them, as when the model runs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .attributes import patched
 from .math_functions import symbolic_function
@@ -31,6 +33,8 @@ _CONVERTED = (torch.SymInt, torch.SymFloat, torch.SymBool, torch.Tensor)
 #: methods through which Python asks for one of its numbers
 _ASKED = ("__int__", "__index__", "__float__")
 _MISSING = object()
+#: largest number of rounds of a loop on sizes
+_ROUNDS = 64
 #: packages whose globals stay as they are
 _NEVER = frozenset({"builtins", "torch", "torch_interpreter"})
 
@@ -69,6 +73,20 @@ def _real(value: Any) -> Any:
 
 def _length(value: Any) -> Any:
     return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
+
+
+def _counted(*args: Any) -> Any:
+    """The numbers of a range whose count does not depend on the sizes; ``range`` makes the others
+    constants."""
+    bounds = [_number(a) for a in args]
+    start, stop, step = bounds if len(bounds) == 3 else (*([0] * (2 - len(bounds))), *bounds, 1)
+    if any(map(_is_symbolic, bounds)) and statically_known_true(step > 0):
+        for count in range(_ROUNDS):
+            if statically_known_true(stop <= start + count * step):
+                return [start + i * step for i in range(count)]
+            if not statically_known_true(stop > start + count * step):
+                break
+    return range(*bounds)
 
 
 def _logarithm(x: Any, base: Any = math.e) -> Any:
@@ -116,6 +134,7 @@ def _of_symbols(name: str) -> Callable[..., Any]:
 _REPLACED: dict[Any, Any] = {
     builtins.int: stand_in(int, _CONVERTED, _integer),
     builtins.float: stand_in(float, _CONVERTED, _real),
+    builtins.range: stand_in(range, (int, *_CONVERTED), _counted),
     builtins.len: _length,
     **{getattr(math, name): _of_symbols(name) for name in _FUNCTIONS},
 }
@@ -135,7 +154,8 @@ def _replacements(names: dict[str, Any], code_names: tuple[str, ...]) -> dict[st
 def _is_model(frame: FrameType) -> bool:
     """Whether a frame runs the code of a model, not the one of torch that looks at sizes."""
     module = str(frame.f_globals.get("__name__"))
-    return not f"{module}.".startswith("torch.") or module.startswith("torch.nn.")
+    is_library = f"{module}.".startswith("torch.") or module == __name__
+    return not is_library or module.startswith("torch.nn.")
 
 
 def _watched(original: Callable[..., Any], only_failures: bool) -> Callable[..., Any]:
@@ -143,7 +163,7 @@ def _watched(original: Callable[..., Any], only_failures: bool) -> Callable[...,
 
     @functools.wraps(original)
     def call(self: Any) -> Any:
-        if only_failures:
+        if only_failures and not isinstance(getattr(self, "item_memo", None), torch.SymInt):
             try:
                 return original(self)
             except Exception:
@@ -222,7 +242,7 @@ def _watching() -> Iterator[None]:
 def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
     """Calls a function that exports a model, in which numbers computed from sizes stay symbolic.
 
-    :param export: called again every time a module needs another ``int``, ``float`` or ``len``
+    :param export: called again every time a module needs another ``int`` or ``range``
     :param mod: the model
     :return: what it returns
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import Fct1, check_export, run_ort
+from ut_torch_interpreter.export_checks import Fct1, run_ort
 
 from torch_interpreter import to_onnx
 from torch_interpreter.common.errors import ConversionError
@@ -46,28 +46,3 @@ def test_a_branch_names_the_function():
 
 def test_a_number_of_python():
     assert symbolic_function("log")(8) == math.log(8)
-
-
-def halves(x):
-    n = torch.div(x.shape[1], 2, rounding_mode="trunc")
-    return x.view(x.shape[0], n, 2)
-
-
-def overlapping(x):
-    count = 2 * torch.div(x.size(1), 4, rounding_mode="floor") - 1
-    return x.new_ones(x.size(0), 1 + count, 2) * count
-
-
-@pytest.mark.parametrize("function", [halves, overlapping])
-def test_torch_divides_a_size(function):
-    others = [(torch.randn(2, 12),), (torch.randn(3, 4),)]
-    onx = check_export(function, (torch.randn(2, 8),), ({0: "a", 1: "n"},), others)
-    shape = onx.graph.output[0].type.tensor_type.shape.dim[1].dim_param
-    assert shape == ("n//2" if function is halves else "2*(n//4)")
-
-
-def test_torch_divides_tensors_as_before():
-    def quotient(x):
-        return torch.div(x, 2, rounding_mode="floor"), torch.div(x.shape[1], 2)
-
-    check_export(quotient, (torch.randn(2, 8),), ({0: "a", 1: "n"},), [(torch.randn(3, 5),)])

@@ -181,3 +181,37 @@ def test_both_sides_agree_where_the_decision_changes():
     assert (
         outcome(lambda x: x * (1 if int(x.shape[1] ** 0.5) ** 2 == x.shape[1] else 2)) == "refused"
     )
+
+
+def chunks(x):
+    """All the columns at once, as when no length of a chunk is given."""
+    n = x.shape[1]
+    return torch.cat([x[:, i : i + n] * 2 for i in range(0, n, n)], 1)
+
+
+def multiples(x):
+    n = x.shape[1]
+    return torch.cat([x[:, i - n :] * i for i in range(n, 3 * n, n)], 1)
+
+
+def none_at_all(x):
+    return x + sum(range(x.shape[1], 0)) + isinstance(range(2), range)
+
+
+@pytest.mark.parametrize("function", [chunks, multiples, none_at_all])
+def test_a_loop_whose_rounds_are_known(function):
+    check_export(function, (torch.randn(2, 8),), ({0: "a", 1: "n"},), [(torch.randn(3, 5),)])
+
+
+def test_a_loop_on_a_size():
+    model = Fct1(lambda x: sum(x[:, i] for i in range(x.shape[1])))
+    with pytest.raises(XoptimError, match=r"Dimension 'n' .*became 8 at .*range\(x.shape\[1\]\)"):
+        to_onnx(model, (torch.randn(2, 8),), dynamic_shapes=({0: "a", 1: "n"},))
+
+
+def test_the_integer_of_a_tensor_that_holds_a_size():
+    def half(x):
+        return x[:, : int(torch.div(x.shape[1], 2, rounding_mode="floor"))]
+
+    onx = check_export(half, (torch.randn(2, 8),), ({1: "n"},), [(torch.randn(2, 5),)])
+    assert onx.graph.output[0].type.tensor_type.shape.dim[1].dim_param == "n//2"
