@@ -51,6 +51,23 @@ def test_the_same(exported):
     assert {"linear_3", "relu_1", "add_2", "output_0", "output_1"} <= set(found.compared)
 
 
+@pytest.mark.parametrize("patterns", ["default", "default+onnxruntime"])
+def test_an_attention_is_the_same(patterns):
+    """Its weights take the scale of the scores: the queries that are scaled have another name."""
+    torch.manual_seed(0)
+    model = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    args = (torch.randn(2, 3, 8),) * 3
+    onx = to_onnx(model, args, dynamic_shapes=({0: "batch"},) * 3, options=patterns)
+    found = compare_with_torch(model, onx, args, dynamic_shapes=({0: "batch"},) * 3)
+    assert found.ok and len(found.compared) > 5
+
+    weight = next(i for i in onx.graph.initializer if i.name == "out_proj.weight")
+    weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
+    first = compare_with_torch(model, onx, args, dynamic_shapes=({0: "batch"},) * 3).first
+    (reader,) = [n.name for n in onx.graph.node if weight.name in n.input]
+    assert first.alone and reader in first.nodes
+
+
 def test_a_node_of_a_middle_layer_is_wrong(exported, tmp_path):
     model, x, onx = exported
     wrong = changed(onx, "layers.1.Relu", "Sigmoid")

@@ -2,25 +2,29 @@
 
 torch.export makes that dimension a constant, in ``torch.linspace(-1, 1, x.shape[1])``, in
 ``torch.hann_window(n)`` or when ``affine_grid`` reads the size of a picture. While a model is
-exported, these functions count positions with ``torch.arange``, which takes any dimension. Known
-numbers of steps are unchanged.
+exported, these functions count positions with ``torch.arange``, which takes any dimension, and a
+pooling over a whole dimension, ``F.max_pool1d(x, x.size(2))``, reduces it. Known numbers of steps
+are unchanged.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .attributes import patched
 
 _UNTYPED: Any = torch
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 _POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+_MEANS = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
 _BOUNDS = ("start", "end", "steps", "base")
 
 
@@ -169,6 +173,40 @@ def _of_pictures(original: Callable[..., Any], x: torch.Tensor, *args: Any, **op
     return _UNTYPED.max_pool2d(x.unsqueeze(-2), **sizes, ceil_mode=ceil_mode).squeeze(-2)
 
 
+def _whole(
+    rank: int, original: Callable[..., Any], x: torch.Tensor, *args: Any, **options: Any
+) -> Any:
+    """Makes a pooling take a window as long as a dynamic dimension: it reduces this dimension."""
+    is_max = original.__name__.startswith("max")
+    named = {**dict(zip(_POOL if is_max else _MEANS, args, strict=False)), **options}
+    kernel = _repeated(named["kernel_size"], rank)
+    padding = _repeated(named.get("padding") or 0, rank)
+    known = not any(isinstance(k, torch.SymInt) for k in kernel) or not x.is_floating_point()
+    if known or named.get("divisor_override") is not None:
+        return original(x, *args, **options)
+    places = [i for i in range(rank) if padding[i] == 0 and _is_size(kernel[i], x.shape[i - rank])]
+    if not places:
+        return original(x, *args, **options)
+    dims = [i - rank for i in places]
+    x = x.amax(dims, keepdim=True) if is_max else x.mean(dims, keepdim=True)
+    if len(places) == rank:
+        return x
+    stride = _repeated(named.get("stride") or kernel, rank)
+    for i in places:
+        kernel[i] = stride[i] = 1
+    return original(x, **{**named, "kernel_size": kernel, "stride": stride})
+
+
+def _is_size(length: Any, size: Any) -> bool:
+    return isinstance(length, torch.SymInt) and bool(statically_known_true(length == size))
+
+
+def _repeated(value: Any, rank: int) -> list[Any]:
+    """One value for each dimension."""
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    return values * rank if len(values) == 1 else values
+
+
 def _drawn(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Makes ``randn`` or ``rand`` take any sizes with a generator, which no graph has."""
     sizes = torch.utils._pytree.tree_leaves((args, options.get("size")))
@@ -196,6 +234,9 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "rand", _drawn),
     (torch, "randn", _drawn),
     (torch, "max_pool1d", _of_pictures),
+    *((torch, f"max_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
+    (torch, "avg_pool1d", partial(_whole, 1)),
+    *((torch.nn.functional, f"avg_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
 )
 
 
@@ -211,6 +252,7 @@ def allow_dynamic_steps() -> Iterator[None]:
 def _bound(function: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
     """A function as torch wants it, with a name."""
 
+    @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         return function(original, *args, **options)
 

@@ -11,6 +11,9 @@ from xbuilder.nodes.sources import NodeSource, source_of, write_source
 
 from ..common.traces import user_lines
 
+#: the module of the nodes that torch adds
+_ADDED = "_empty_nn_module_stack_from_metadata_hook"
+
 
 def node_source(
     node: torch.fx.Node, name: str, prefix: str = "", owner: torch.fx.Node | None = None
@@ -24,8 +27,9 @@ def node_source(
     :param owner: the node that owns the graph of the node, if it is the body of an If or of a loop:
         torch does not record the modules of a body
     """
-    modules = _modules(node)
-    lines = user_lines(node.meta.get("stack_trace") or "")
+    place = _place(node)
+    modules = _modules(place)
+    lines = user_lines(place.meta.get("stack_trace") or "")
     if owner is not None:
         modules = modules or _modules(owner)
         lines = lines or user_lines(owner.meta.get("stack_trace") or "")
@@ -40,6 +44,13 @@ def node_source(
         (*(kind for _, kind in modules), _operator(node.target)),
         lines,
     )
+
+
+def _place(node: torch.fx.Node) -> torch.fx.Node:
+    """The node that knows its place in the model: a size that torch adds comes from a tensor."""
+    while _ADDED in (node.meta.get("nn_module_stack") or {}) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def _modules(node: torch.fx.Node) -> list[tuple[str, str]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import check_export
+from ut_torch_interpreter.export_checks import Fct1, check_export
+
+from torch_interpreter import ExportError, to_onnx
 
 #: what torch.linspace is asked for
 SPACES = {
@@ -135,3 +137,60 @@ def test_max_pool1d(name):
     x, others = torch.randn(2, 3, 12), [(torch.randn(4, 3, 17),), (torch.randn(1, 3, 7),)]
     check_export(lambda x: pool(x) * 2, (x,), (dims,), others)
     check_export(lambda x: pool(x) * 2, (x[0],), ({1: "length"},), [(torch.randn(3, 9),)])
+
+
+WHOLE = {
+    "maximum of a length": lambda x: F.max_pool1d(x[0], x.size(3)),
+    "mean of a length": lambda x: F.avg_pool1d(x[0], kernel_size=[x.size(3)], stride=1),
+    "maximum of pictures": lambda x: F.max_pool2d(x, kernel_size=x.size()[2:]),
+    "mean of pictures": lambda x: F.avg_pool2d(x, (x.size(-2), x.size(-1)), ceil_mode=True),
+    "maximum of rows": lambda x: F.max_pool2d(x, (3, x.size(3)), (2, 1), padding=(1, 0)),
+    "mean of columns": lambda x: F.avg_pool2d(x, (x.size(2), 3), (1, 2), (0, 1), False, False),
+    "power": lambda x: F.lp_pool2d(x, 2, x.shape[2:]),
+    "mean of volumes": lambda x: F.avg_pool3d(x[None], (1, x.size(2), x.size(3))),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_a_pooling_over_a_whole_dimension(name):
+    dims = {0: "batch", 2: "height", 3: "width"}
+    others = [(torch.randn(2, 3, 9, 8),), (torch.randn(3, 3, 4, 7),)]
+    check_export(WHOLE[name], (torch.randn(1, 3, 6, 5),), (dims,), others)
+
+
+def test_a_text_is_pooled():
+    class Convolutions(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = torch.nn.ModuleList(torch.nn.Conv1d(4, 6, k) for k in (2, 3))
+
+        def forward(self, x):
+            found = [torch.relu(part(x.transpose(1, 2))) for part in self.parts]
+            return torch.cat([F.max_pool1d(y, y.size(2)).squeeze(2) for y in found], 1)
+
+    onx = check_export(
+        Convolutions(),
+        (torch.randn(1, 7, 4),),
+        ({0: "batch", 1: "length"},),
+        [(torch.randn(3, 12, 4),)],
+    )
+    kinds = [n.op_type for n in onx.graph.node]
+    assert kinds.count("ReduceMax") == 2 and "MaxPool" not in kinds
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.avg_pool1d(x, x.size(2), padding=2),
+        lambda x: F.avg_pool2d(x[None], (1, x.size(2)), divisor_override=3),
+    ],
+)
+def test_a_pooling_that_also_counts_something_else_is_refused(pool):
+    with pytest.raises(ExportError, match="'length'"):
+        to_onnx(Fct1(pool), (torch.randn(2, 3, 8),), dynamic_shapes=({2: "length"},))
+
+
+def test_a_pooling_over_half_a_dimension_warns():
+    pool = Fct1(lambda x: F.max_pool1d(x, x.size(2) // 2))
+    with pytest.warns(UserWarning, match=r"right for 4 <= length, \(length // 2\) == 4"):
+        to_onnx(pool, (torch.randn(2, 3, 8),), dynamic_shapes=({2: "length"},))

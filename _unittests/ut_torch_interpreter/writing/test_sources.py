@@ -150,3 +150,24 @@ def test_slices_fused_into_a_split_are_listed():
     labels = fused_labels(split)
     assert len(labels) > 1 and all(": aten.slice.Tensor" in label for label in labels)
     assert {p.key for p in split.metadata_props} >= {SCOPES}
+
+
+def test_a_size_that_torch_adds_comes_from_its_tensor():
+    class Joined(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.token = torch.nn.Parameter(torch.zeros(1, 1, 16))
+            layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+            self.encoder = torch.nn.TransformerEncoder(layer, 1)
+
+        def forward(self, x):
+            x = torch.cat((self.token.repeat(x.shape[0], 1, 1), x), 1)
+            return self.encoder(x)[:, 0]
+
+    onx = to_onnx(
+        Joined().eval(), (torch.randn(2, 6, 16),), dynamic_shapes=({0: "batch", 1: "seq"},)
+    )
+    sources = [source_of(n) for n in onx.graph.node]
+    assert {s.module.split(".")[0] for s in sources} == {"", "encoder"}
+    assert not any("runtime_assert" in s.trace or "_empty" in str(s) for s in sources)
+    assert all(s.trace for s in sources if s.module)

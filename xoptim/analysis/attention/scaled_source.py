@@ -15,7 +15,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...authoring import DerivedConstant, RewriteContext
 from ...authoring.outlining import INTERMEDIATE
-from ...authoring.right_side import Operand, Replacement
+from ...authoring.right_side import NewNode, Operand, Replacement
 from ..arguments import other_input
 from ..axes import axis_of
 from ..constants import is_cheap
@@ -49,9 +49,9 @@ NOTHING = "nothing takes the scale"
 
 def scaled_source(
     g: RewriteContext, name: str, reader: NodeProto, factor: float
-) -> dict[str, Replacement]:
+) -> tuple[Operand, dict[str, Replacement]]:
     """Multiplies constant weights by *factor*, so that a result computed from them is multiplied as
-    well.
+    well. The multiplied results are new: a name keeps its value.
 
     1. between them, nodes are linear in the multiplied operand and have no other use: Reshape,
        Transpose, Split and Concat, rotary embeddings;
@@ -63,15 +63,16 @@ def scaled_source(
     :param name: the result
     :param reader: the node that reads it
     :param factor: a finite number, not null
-    :return: the replacements, except the one of the reader
+    :return: the multiplied result, and replacements of results that keep their values
     """
-    return _Walk(g, factor, name, g.record(reader), {name}).replacements()
+    return _Walk(g, factor, name, g.record(reader), {name}).multiplied()
 
 
 @dataclass(slots=True)
 class _Walk:
     """Walks back from a result, which one node reads, to the weights. `inside` are the visited
-    nodes, `waiting` the results to multiply."""
+    nodes, `waiting` the results to multiply, `others` the parts of a Split that keep their
+    values."""
 
     g: RewriteContext
     factor: float
@@ -80,8 +81,9 @@ class _Walk:
     waiting: set[str]
     inside: set[int] = field(default_factory=set)
     seen: list[NodeRecord] = field(default_factory=list)
+    others: frozenset[str] = frozenset()
 
-    def replacements(self) -> dict[str, Replacement]:
+    def multiplied(self) -> tuple[Operand, dict[str, Replacement]]:
         """See :func:`scaled_source`."""
         g = self.g
         for _ in range(_MOST):
@@ -93,7 +95,7 @@ class _Walk:
             if self.waiting == {record.outputs[0]}:
                 found = _sink(g, node, self.factor)
                 if found is not None:
-                    return self._concluded(node, found)
+                    return self._written(node, found)
             if record.key == ("", "Split") and not self._takes_all(record):
                 return self._columns(node)
             self._go_before(record, node)
@@ -133,16 +135,31 @@ class _Walk:
         g.require(node.input[0] not in node.input[1:], NOTHING)
         self.waiting.add(node.input[0])
 
-    def _concluded(self, node: NodeProto, found: dict[str, Replacement]) -> dict[str, Replacement]:
-        self.g.look_at(node, *(self.g.store.proto(r) for r in self.seen))
-        return found
+    def _written(self, source: NodeProto, value: NewNode) -> tuple[Operand, dict[str, Replacement]]:
+        """Writes the visited nodes again, after the new value of the first result of a node."""
+        g = self.g
+        new: dict[str, Operand] = {source.output[0]: value}
+        kept: dict[str, Replacement] = {}
+        g.look_at(source)
+        for record in reversed(self.seen):
+            node = g.store.proto(record)
+            g.look_at(node)
+            copy = g.rewired(node, new)
+            for name, result in zip(node.output, copy, strict=True):
+                if name in self.others:
+                    kept[name] = result
+                elif name:
+                    new[name] = result
+        return new[self.result], kept
 
-    def _columns(self, split: NodeProto) -> dict[str, Replacement]:
+    def _columns(self, split: NodeProto) -> tuple[Operand, dict[str, Replacement]]:
         """Multiplies parts of a Split that are columns of a product by weights, through reshaped
         rows and moved heads."""
         g = self.g
         g.require(self.waiting <= set(split.output), NOTHING)
         scales = _scales(g, split, self.waiting, self.factor)
+        parts = (n for n in split.output if n and g.is_used(n))
+        self.others = frozenset(parts).difference(self.waiting)
         self.seen.append(g.record(split))
         name = split.input[0]
         for _ in range(_MOST):
@@ -156,27 +173,25 @@ class _Walk:
         g.require(is_scalable_product(g, name), NOTHING)
         source = g.before(name)
         g.require(g.shape_of(name)[-1:] == scales.shape, "the Reshape does not keep the columns")
-        return self._concluded(source, {name: g.op.Mul(g.like(source, *source.input), scales)})
+        return self._written(source, g.op.Mul(g.like(source, *source.input), scales))
 
 
-def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replacement] | None:
-    """The replacement that multiplies the result of a node by changing its constants, None if it
-    has none."""
+def _sink(g: RewriteContext, node: NodeProto, factor: float) -> NewNode | None:
+    """The result of a node multiplied by changing its constants, None if it has none."""
     name = node.output[0]
     if node.domain:
         return None
-    number = g.scalar(factor, name)
     if is_scalable_product(g, name):
-        return {name: g.op.Mul(g.like(node, *node.input), number)}
+        return g.op.Mul(g.like(node, *node.input), g.scalar(factor, name))
     # the scale of a normalization, and its bias if there is one, take the number
     if node.op_type in NORMALIZATIONS and not any(node.output[1:]):
-        return {name: g.like(node, node.input[0], *_times(g, node.input[1:], factor))}
+        return g.like(node, node.input[0], *_times(g, node.input[1:], factor))
     if node.op_type == "Mul":
         constants = [n for n in node.input if is_cheap(g, n)]
         if len(constants) != 1:
             return None
         x = other_input(node, constants[0])
-        return {name: g.like(node, x, *_times(g, constants, factor))}
+        return g.like(node, x, *_times(g, constants, factor))
     return None
 
 

@@ -40,5 +40,5 @@ def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     g.require(keeps_range(g, result, 1 / factor), OVERFLOWS)
     alone = not g.is_used_more_than_once(result) and queries != product.input[1]
     g.require(alone, ELSEWHERE)
-    found = scaled_source(g, queries, product, factor)
-    return {**found, node.output[0]: g.like(product, *product.input)}
+    scaled, kept = scaled_source(g, queries, product, factor)
+    return {**kept, node.output[0]: g.rewired(product, {queries: scaled})}
