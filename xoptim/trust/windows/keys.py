@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from onnx import NodeProto
 
 from xbuilder.dims import Constraints, Dim, substitute, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.attributes import find_attribute
+from xbuilder.nodes.copies import copy_with_edges
+from xbuilder.nodes.subgraphs import subgraphs_of
 
 from ...authoring.rewriters import Member
 from .programs import Names, renamed
@@ -24,54 +28,82 @@ _WEIGHT = 64
 _SEVERAL = 2
 
 
-class WindowKeys(NamedTuple):
+class WindowKeys:
     """The keys of a window.
-
-    :param whole: with the sizes, and with the values of the weights that one side reads
-    :param family: without them: a size above 1 is like another one, so is a number of groups, and
-        an expression only counts by the places where it is met again
-    """
-
-    whole: bytes
-    family: bytes
-
-
-def keys_of(window: Window, member: Member, settings: object = None) -> WindowKeys:
-    """The keys of a window. Cost: its nodes and its constants.
 
     :param window: a window
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
     """
-    names, dims = Names(), _Dims(window.graph.facts.constraints)
-    family = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
-    whole = family.copy()
-    for side in window.sides():
-        for node in side:
-            copy = renamed(node, names)
-            whole.update(copy.SerializeToString(deterministic=True))
-            groups = find_attribute(copy, "group")
-            if groups is not None and groups.i > 1:
-                groups.i = _SEVERAL
-            family.update(copy.SerializeToString(deterministic=True))
-        for digest in (whole, family):
+
+    def __init__(self, window: Window, member: Member, settings: object = None):
+        self._window = window
+        self._names, self._dims = Names(), _Dims(window.graph.facts.constraints)
+        opsets = sorted(window.graph.opsets.items())
+        self._head = repr((member.precision, member.tolerance, settings, opsets)).encode()
+
+    @cached_property
+    def whole(self) -> bytes:
+        """With the sizes, and with the values of the weights that one side reads. Cost: the nodes
+        of the window and these weights."""
+        window = self._window
+        digest = self._digest(_node_bytes, self._dims.exact)
+        read = [set(names_read(nodes)) for nodes in (window.before, window.after)]
+        for name in window.reads():
+            value = window.constants.get(name)
+            if value is not None:
+                # weights that both sides read, or the nodes around them alone, do not count
+                is_shared = (name in read[0]) == (name in read[1])
+                content = _value_digest(value, _WEIGHT if is_shared else math.inf)
+                digest.update(f"{value.dtype} {value.shape}".encode() + content)
+        return digest.digest()
+
+    @cached_property
+    def family(self) -> bytes:
+        """Without sizes and weights: a size above 1 is like another one, so is a number of groups,
+        and an expression only counts by the places where it is met again."""
+        window = self._window
+        digest = self._digest(_loose_node_bytes, self._dims.loose)
+        for name in window.reads():
+            value = window.constants.get(name)
+            if value is not None:
+                digest.update(_value_digest(value, 0) or _kind_of(value))
+        return digest.digest()
+
+    def _digest(
+        self, of_node: Callable[[NodeProto, Names], bytes], write: Callable[[Dim], Dim]
+    ) -> Any:
+        """The digest of the nodes and of what is known of the results."""
+        window, names = self._window, self._names
+        digest = hashlib.sha256(self._head)
+        for side in window.sides():
+            for node in side:
+                digest.update(of_node(node, names))
             digest.update(b"|")
-    for digest in (whole, family):
-        digest.update(repr(sorted(window.graph.opsets.items())).encode())
-    for name in (*window.reads(), *window.results):
-        facts, rank = window.facts_of(name), names(name)
-        whole.update(f"{rank}{_facts_text(facts, dims.exact)}".encode())
-        family.update(f"{rank}{_facts_text(facts, dims.loose)}".encode())
-    read = [set(names_read(nodes)) for nodes in (window.before, window.after)]
-    for name in window.reads():
-        value = window.constants.get(name)
-        if value is not None:
-            family.update(_value_digest(value, 0) or _kind_of(value))
-            # weights that both sides read, or the nodes around them alone, do not count
-            is_shared = (name in read[0]) == (name in read[1])
-            content = _value_digest(value, _WEIGHT if is_shared else math.inf)
-            whole.update(f"{value.dtype} {value.shape}".encode() + content)
-    return WindowKeys(whole.digest(), family.digest())
+        for name in (*window.reads(), *window.results):
+            digest.update(f"{names(name)}{_facts_text(window.facts_of(name), write)}".encode())
+        return digest
+
+
+def _node_bytes(node: NodeProto, names: Names) -> bytes:
+    """A node under other names, without what changes nothing of its results."""
+    if any(subgraphs_of(node)):
+        return renamed(node, names).SerializeToString(deterministic=True)
+    edges = [names(name) for name in node.input], [names(name) for name in node.output]
+    head = repr((node.op_type, node.domain, node.overload, edges)).encode()
+    return head + b"".join(a.SerializeToString(deterministic=True) for a in node.attribute)
+
+
+def _loose_node_bytes(node: NodeProto, names: Names) -> bytes:
+    """The same with a number of groups that stands for another one."""
+    groups = find_attribute(node, "group")
+    if groups is None or groups.i <= _SEVERAL:
+        return _node_bytes(node, names)
+    copy = copy_with_edges(node, node.input, node.output)
+    for attribute in copy.attribute:
+        if attribute.name == "group":
+            attribute.i = _SEVERAL
+    return _node_bytes(copy, names)
 
 
 def _value_digest(value: np.ndarray, free_size: float) -> bytes:

@@ -22,7 +22,7 @@ from ...engine.outcomes import Application
 from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
 from .given import has_same_constants
-from .keys import keys_of
+from .keys import WindowKeys
 from .narrowing import narrow_window
 from .sessions import shared_sessions
 from .window import Window, window_of
@@ -214,16 +214,17 @@ class Validation(Observer):
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
-        key, family = keys_of(window, member, large)
+        keys = WindowKeys(window, member, large)
+        key = keys.whole
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
-            brief = family in self._right
+            brief = keys.family in self._right
             known = check_window(window, member, large, brief)
             if brief:
                 known.methods["alike"] = None
             elif known.status in (RIGHT, ROUNDS):
-                self._right.add(family)
+                self._right.add(keys.family)
             if window is not whole:
                 known.methods["rows"] = None
             drawn = {n: v for n, v in known.feeds.items() if n not in window.constants}
