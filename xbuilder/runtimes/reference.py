@@ -10,8 +10,10 @@ from onnx import ModelProto
 
 
 def reference_evaluator(model: ModelProto) -> Any:
-    """An evaluator of onnx, `onnx.reference.ReferenceEvaluator`, that normalizes every channel in
-    LRN. The one of onnx 1.23 normalizes as many channels as there are images.
+    """An evaluator of onnx, `onnx.reference.ReferenceEvaluator`, with two kernels of its own. LRN
+    normalizes every channel: the one of onnx 1.23 normalizes as many channels as there are images.
+    BatchNormalization uses the mean and the variance it is given: the one of onnx 1.23 computes
+    those of its input before opset 14.
 
     :param model: the model, or what the evaluator accepts instead
     :raises NotImplementedError: an operator has no kernel
@@ -26,12 +28,16 @@ def reference_evaluator(model: ModelProto) -> Any:
     """
     from onnx.reference import ReferenceEvaluator
 
-    return ReferenceEvaluator(model, new_ops=list(_corrected()))
+    opsets = {o.domain: o.version for o in getattr(model, "opset_import", ())}
+    lrn, batch_normalization = _corrected()
+    is_old = 7 <= opsets.get("", 0) < 14
+    return ReferenceEvaluator(model, new_ops=[lrn, batch_normalization] if is_old else [lrn])
 
 
 @cache
-def _corrected() -> tuple[type, ...]:
+def _corrected() -> tuple[type, type]:
     from onnx.reference.op_run import OpRun
+    from onnx.reference.ops.op_batch_normalization import BatchNormalization_9
 
     class LRN(OpRun):
         op_domain = ""
@@ -47,4 +53,22 @@ def _corrected() -> tuple[type, ...]:
             scale = bias + alpha / size * np.sum(windows, axis=0)
             return ((x / scale**beta).astype(x.dtype),)
 
-    return (LRN,)
+    class BatchNormalization(BatchNormalization_9):
+        op_domain = ""
+
+        def _run(
+            self,
+            x: np.ndarray,
+            *factors: np.ndarray,
+            epsilon: float,
+            momentum: float,
+            **others: int,
+        ) -> tuple[np.ndarray, ...]:
+            if len(self.onnx_node.output) > 1:  # it is trained
+                found: tuple[np.ndarray, ...] = super()._run(x, *factors, epsilon, momentum)
+                return found
+            shape = (-1, *[1] * (x.ndim - 2))
+            scale, bias, mean, variance = (v.reshape(shape) for v in factors)
+            return ((scale * (x - mean) / np.sqrt(variance + epsilon) + bias).astype(x.dtype),)
+
+    return LRN, BatchNormalization

@@ -67,13 +67,14 @@ def kernel_findings(
         return  # an initializer once it is loaded; a call, which the report says is skipped
     facts = [graph.facts[name] if name else ResultFacts() for name in record.inputs]
     types = [f.type or 0 for f in facts]
+    given = [graph.facts[name].type or 0 if name else 0 for name in record.outputs]
     refused = refuses(node)
     if not refused and _is_unlisted(table, graph, record):
         return
-    if not refused and table.runs(op_type, domain, opset, types):
+    if not refused and table.runs(op_type, domain, opset, types, given):
         return
     where, runtime = name_of(node), f"{table.runtime} ({table.provider})"
-    if loads(table, node, opset, types, shapes=[f.shape for f in facts]):
+    if loads(table, node, opset, types, given, [f.shape for f in facts]):
         casts = schema_function(node, opset, types) is None
         if casts:
             yield Finding("X005", where, f"{runtime} runs it in float between casts")
@@ -83,7 +84,7 @@ def kernel_findings(
     if schema_of(op_type, domain, opset) is None and not table.knows(op_type, domain):
         yield _unknown(node, domain, opset)
         return
-    message = f"{runtime} has no kernel for opset {opset}{_of_types(types)}"
+    message = f"{runtime} has no kernel for opset {opset}{_of_types(types, given)}"
     if refused:
         message = f"{runtime} refuses layout=1, a batch that comes first"
     if _is_lowered(engine_of, graph, node):
@@ -134,9 +135,14 @@ def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:
     return Finding("X003", name_of(node), message, advice)
 
 
-def _of_types(types: list[int]) -> str:
-    names = [TensorProto.DataType.Name(t).lower() for t in types if t]
-    return f" and {', '.join(names)}" if names else ""
+def _of_types(types: list[int], given: list[int]) -> str:
+    """The types of the inputs in words, and those of the results that no input has."""
+    read, written = (
+        [TensorProto.DataType.Name(t).lower() for t in kinds if t] for kinds in (types, given)
+    )
+    text = f" and {', '.join(read)}" if read else ""
+    new = [name for name in dict.fromkeys(written) if name not in read]
+    return f"{text} to {', '.join(new)}" if new else text
 
 
 def _advice(table: KernelTable, op_type: str, domain: str, opset: int) -> str:

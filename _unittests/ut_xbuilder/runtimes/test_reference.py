@@ -40,3 +40,19 @@ def test_lrn_of_an_even_length_in_a_body():
     (got,) = reference_evaluator(model).run(None, {"b": np.array(True), "x": x})
     sums = np.array([14.0, 30.0, 29.0, 25.0]).reshape(x.shape)
     np.testing.assert_allclose(got, x / (1 + sums) ** 0.75)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13, 14, 15])
+def test_batch_normalization(opset: int) -> None:
+    """The mean and the variance that are given, as onnxruntime does."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]>'
+        "g (float[n, 3, k] x, float[3] s, float[3] b, float[3] m, float[3] v)"
+        " => (float[n, 3, k] y) { y = BatchNormalization<epsilon = 0.1>(x, s, b, m, v) }"
+    )
+    rng = np.random.default_rng(0)
+    feeds = {n: rng.random(3).astype(np.float32) for n in "sbmv"}
+    feeds["x"] = rng.random((2, 3, 4)).astype(np.float32)
+    (got,) = reference_evaluator(model).run(None, feeds)
+    (expected,) = plain_session(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)

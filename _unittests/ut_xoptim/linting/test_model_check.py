@@ -187,3 +187,16 @@ def test_kernels_that_are_not_listed() -> None:
     assert not check_model(model).skipped
     wrong = onnx.parser.parse_model(head + text.replace("float[a", "int64[a"))
     assert "X002" in codes(check_model(wrong, "CUDA"))
+
+
+@pytest.mark.parametrize("op_type, opset", [("Cast", 23), ("CastLike", 23), ("EyeLike", 22)])
+def test_the_type_of_the_result_counts(op_type: str, opset: int) -> None:
+    """The inputs do not tell that no kernel writes float4 or small integers."""
+    to = "uint8" if op_type == "EyeLike" else "float4e2m1"
+    code = TensorProto.DataType.Value(to.upper())
+    attribute = {"Cast": f"<to = {code}>", "EyeLike": f"<dtype = {code}>"}.get(op_type, "")
+    second = f", {to}[n,m] like" if op_type == "CastLike" else ""
+    inputs = "x, like" if second else "x"
+    text = f"g (float[n,m] x{second}) => ({to}[n,m] y) {{ y = {op_type}{attribute}({inputs}) }}"
+    (finding,) = check_model(parse(text, opset)).findings
+    assert finding.severity == "error" and to in finding.message

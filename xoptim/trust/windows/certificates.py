@@ -24,7 +24,8 @@ class Certificate:
         same but for the sign of zeros), `float64`, `float32` (within the rounding of the type),
         `reference` (equal for the reference evaluator, when the kernels of onnxruntime differ),
         `integers` (equal polynomials at random integers), `unused` (nothing reads the results);
-        with `rows`, only a few rows of the large weights and inputs were taken
+        with `rows`, only a few rows of the large weights and inputs were taken; with `alike`, one
+        size and one draw were run, because a window that only has other weights or sizes is right
     :param sizes: sizes of the symbolic dimensions that were run
     :param draws: number of draws
     :param max_abs: largest absolute difference

@@ -75,7 +75,7 @@ def check_window(
     :param window: the window
     :param member: the rewrite, which declares its precision
     :param large: sizes of images are tried as well
-    :param brief: one size and one draw are enough, the window is right with other weights
+    :param brief: one size and one draw are enough, the window is right with other weights or sizes
     :return: the outcome, blocked if no size nor value runs
     """
     check = _Check(window, member, large, False, brief)
@@ -98,6 +98,10 @@ class _Check:
         self.outcome = Outcome()
         self.cost = 0
         self.refusals: dict[str, None] = {}
+        #: the reasons of the last size, those of the size before by rank, ranks that are given up
+        self.reasons: set[str] = set()
+        self.refused: dict[int, set[str]] = {}
+        self.hopeless: set[int] = set()
 
     @cached_property
     def roles(self) -> dict[str, Role]:
@@ -205,7 +209,18 @@ class _Check:
                     continue
                 if self.outcome.draws and (self.brief or self.cost > _ENOUGH):
                     return
+                if rank in self.hopeless:
+                    continue
                 yield from self._draws(sizes, rank)
+                if len(ranks) > 1:
+                    self._give_up(rank)
+
+    def _give_up(self, rank: int) -> None:
+        """Gives up a rank that two sizes in a row are refused with for the same reasons."""
+        reasons, self.reasons = self.reasons, set()
+        if reasons and reasons == self.refused.get(rank):
+            self.hopeless.add(rank)
+        self.refused[rank] = reasons
 
     def _draws(self, sizes: Sizes, rank: int) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
         first, seed = not self.outcome.draws, len(self.outcome.sizes)
@@ -267,18 +282,21 @@ class _Check:
 
     def _attempt(self, sizes: Sizes, draw: Draw) -> tuple[Draw, Feeds, list[Any]] | None:
         """Runs the removed nodes. Returns None if they do not run, or break the facts."""
+        feeds: Feeds = {}
         try:
             drawn = draw_inputs(self.facts, self.roles, sizes, self.constraints, draw)
             feeds = {**drawn, **self.constants}
             expected = run_both(*self.runners, self.way, feeds)
         except CannotRunError as e:
             self.refusals[str(e)] = None
+            self.reasons.add(str(e) if feeds else repr(sizes))
             return None
         self.cost = max(self.cost, _elements([*feeds.values(), *expected]) * self.nodes)
         known = dict(sizes)
         for name, value in zip(self.window.results, expected, strict=True):
             if not keeps_facts(self.window.facts_of(name), value, known, self.constraints):
                 self.refusals["no size keeps the facts of its results"] = None
+                self.reasons.add(repr(sizes))
                 return None
         return draw, feeds, expected
 

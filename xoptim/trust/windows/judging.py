@@ -85,6 +85,9 @@ class Judge:
         if self.precision == "approximate":
             bound = max(_APPROXIMATE, self.tolerance)
             return self._again(way, feeds, self._compare(way, feeds, expected, bound), bound)
+        if not self.has_halves and not self._compare(way, feeds, expected, self.constants):
+            self.methods["float32"] = None  # as close as doubles would have to be
+            return None
         doubles = self._doubles(feeds, expected)
         if doubles:
             return doubles

@@ -1,17 +1,22 @@
-"""The keys of a window: equal for windows that only differ by names and by shared weights."""
+"""The keys of a window: equal for windows that only differ by names, by weights, by sizes."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from onnx import NodeProto
 
 from xbuilder.dims import Constraints, Dim, substitute, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.facts.facts import ResultFacts
+from xbuilder.nodes.attributes import find_attribute
+from xbuilder.nodes.copies import copy_with_edges
+from xbuilder.nodes.subgraphs import subgraphs_of
 
 from ...authoring.rewriters import Member
 from .programs import Names, renamed
@@ -19,77 +24,149 @@ from .window import Window, names_read
 
 #: floats both sides read are weights from this number of elements on, which a rewrite passes along
 _WEIGHT = 64
+#: what stands for a size or a number of groups above 1
+_SEVERAL = 2
 
 
-class WindowKeys(NamedTuple):
+class WindowKeys:
     """The keys of a window.
-
-    :param whole: with the values of the weights that one side reads
-    :param family: without them
-    """
-
-    whole: bytes
-    family: bytes
-
-
-def keys_of(window: Window, member: Member, settings: object = None) -> WindowKeys:
-    """The keys of a window. Cost: its nodes and its constants.
 
     :param window: a window
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
     """
-    names, dims = Names(), Names("n")
-    digest = hashlib.sha256(repr((member.precision, member.tolerance, settings)).encode())
-    for side in window.sides():
-        for node in side:
-            digest.update(renamed(node, names).SerializeToString(deterministic=True))
-        digest.update(b"|")
-    constraints = window.graph.facts.constraints
-    for name in window.reads():
-        digest.update(names(name).encode())
-        digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
-    for name in window.results:
-        digest.update(names(name).encode())
-        digest.update(_facts_text(window.facts_of(name), dims, constraints).encode())
-    digest.update(repr(sorted(window.graph.opsets.items())).encode())
-    whole, read = digest.copy(), [set(names_read(nodes)) for nodes in (window.before, window.after)]
-    for name in window.reads():
-        value = window.constants.get(name)
-        if value is not None:
-            digest.update(_value_digest(value, 2))
-            # weights that both sides read, or the nodes around them alone, do not count
-            is_shared = (name in read[0]) == (name in read[1])
-            whole.update(_value_digest(value, _WEIGHT if is_shared else math.inf))
-    return WindowKeys(whole.digest(), digest.digest())
+
+    def __init__(self, window: Window, member: Member, settings: object = None):
+        self._window = window
+        self._names, self._dims = Names(), _Dims(window.graph.facts.constraints)
+        opsets = sorted(window.graph.opsets.items())
+        self._head = repr((member.precision, member.tolerance, settings, opsets)).encode()
+
+    @cached_property
+    def whole(self) -> bytes:
+        """With the sizes, and with the values of the weights that one side reads. Cost: the nodes
+        of the window and these weights."""
+        window = self._window
+        digest = self._digest(_node_bytes, self._dims.exact)
+        read = [set(names_read(nodes)) for nodes in (window.before, window.after)]
+        for name in window.reads():
+            value = window.constants.get(name)
+            if value is not None:
+                # weights that both sides read, or the nodes around them alone, do not count
+                is_shared = (name in read[0]) == (name in read[1])
+                content = _value_digest(value, _WEIGHT if is_shared else math.inf)
+                digest.update(f"{value.dtype} {value.shape}".encode() + content)
+        return digest.digest()
+
+    @cached_property
+    def family(self) -> bytes:
+        """Without sizes and weights: a size above 1 is like another one, so is a number of groups,
+        and an expression only counts by the places where it is met again."""
+        window = self._window
+        digest = self._digest(_loose_node_bytes, self._dims.loose)
+        for name in window.reads():
+            value = window.constants.get(name)
+            if value is not None:
+                digest.update(_value_digest(value, 0) or _kind_of(value))
+        return digest.digest()
+
+    def _digest(
+        self, of_node: Callable[[NodeProto, Names], bytes], write: Callable[[Dim], Dim]
+    ) -> Any:
+        """The digest of the nodes and of what is known of the results."""
+        window, names = self._window, self._names
+        digest = hashlib.sha256(self._head)
+        for side in window.sides():
+            for node in side:
+                digest.update(of_node(node, names))
+            digest.update(b"|")
+        for name in (*window.reads(), *window.results):
+            digest.update(f"{names(name)}{_facts_text(window.facts_of(name), write)}".encode())
+        return digest
+
+
+def _node_bytes(node: NodeProto, names: Names) -> bytes:
+    """A node under other names, without what changes nothing of its results."""
+    if any(subgraphs_of(node)):
+        return renamed(node, names).SerializeToString(deterministic=True)
+    edges = [names(name) for name in node.input], [names(name) for name in node.output]
+    head = repr((node.op_type, node.domain, node.overload, edges)).encode()
+    return head + b"".join(a.SerializeToString(deterministic=True) for a in node.attribute)
+
+
+def _loose_node_bytes(node: NodeProto, names: Names) -> bytes:
+    """The same with a number of groups that stands for another one."""
+    groups = find_attribute(node, "group")
+    if groups is None or groups.i <= _SEVERAL:
+        return _node_bytes(node, names)
+    copy = copy_with_edges(node, node.input, node.output)
+    for attribute in copy.attribute:
+        if attribute.name == "group":
+            attribute.i = _SEVERAL
+    return _node_bytes(copy, names)
 
 
 def _value_digest(value: np.ndarray, free_size: float) -> bytes:
-    head = f"{value.dtype} {value.shape}".encode()
+    """The digest of the values and of the shape, empty for the floats that do not count."""
     if value.dtype.kind in "OUS":
-        return head + repr(value.tolist()).encode()
-    if value.dtype.kind == "f" and value.size >= free_size:
-        return head
-    return head + hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
+        content = repr(value.tolist()).encode()
+    elif value.dtype.kind == "f" and value.size >= free_size:
+        return b""
+    else:
+        content = np.ascontiguousarray(value).tobytes()
+    return hashlib.sha256(f"{value.dtype} {value.shape}".encode() + content).digest()
 
 
-def _facts_text(facts: ResultFacts, dims: Callable[[str], str], constraints: Constraints) -> str:
+def _kind_of(value: np.ndarray) -> bytes:
+    """The type of some floats; the value of a sole one as well if it is 0, 1, -1 or not finite, and
+    its sign otherwise."""
+    kind = ""
+    if value.size == 1:
+        number = float(value.item())
+        is_plain = math.isfinite(number) and number not in (-1, 0, 1)
+        kind = str(number > 0) if is_plain else repr(number)
+    return f"{value.dtype} {kind}".encode()
+
+
+def _facts_text(facts: ResultFacts, write: Callable[[Dim], Dim]) -> str:
     if facts.sequence is not None:
-        return f"seq({_facts_text(facts.sequence, dims, constraints)})"
-    shape = None if facts.shape is None else [_dim(d, dims, constraints) for d in facts.shape]
+        return f"seq({_facts_text(facts.sequence, write)})"
+    shape = None if facts.shape is None else [write(d) for d in facts.shape]
     value = facts.value
     content = value if isinstance(value, tuple) else () if value is None else (value,)
-    known = [_dim(d, dims, constraints) for d in content]
+    known = [write(d) for d in content]
     return f"{facts.type} {shape} {facts.rank} {known} {facts.optional is not None}"
 
 
-def _dim(dim: Dim, dims: Callable[[str], str], constraints: Constraints) -> Dim:
-    dim = constraints.canonical(dim)
-    if isinstance(dim, int):
-        return dim
-    if dim.isidentifier():
-        return dims(dim)
-    try:
-        return substitute(dim, {name: dims(name) for name in sorted(symbols(dim))})
-    except DimensionError:
-        return dim
+class _Dims:
+    """Writes dimensions with ranks instead of names.
+
+    :param constraints: what is known of them
+    """
+
+    def __init__(self, constraints: Constraints):
+        self._constraints = constraints
+        self._symbols, self._sizes = Names("n"), Names("s")
+        self._written: dict[Dim, Dim] = {}
+
+    def exact(self, dim: Dim) -> Dim:
+        """A dimension under the ranks of its symbols."""
+        found = self._written.get(dim)
+        if found is None:
+            found = self._written[dim] = self._write(self._constraints.canonical(dim))
+        return found
+
+    def _write(self, dim: Dim) -> Dim:
+        if isinstance(dim, int):
+            return dim
+        if dim.isidentifier():
+            return self._symbols(dim)
+        try:
+            return substitute(dim, {name: self._symbols(name) for name in sorted(symbols(dim))})
+        except DimensionError:
+            return dim
+
+    def loose(self, dim: Dim) -> Dim:
+        """The rank of an expression among the different ones; integers above 1 are alike."""
+        dim = self._constraints.canonical(dim)
+        return min(dim, _SEVERAL) if isinstance(dim, int) else self._sizes(dim)

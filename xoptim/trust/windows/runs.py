@@ -59,7 +59,7 @@ class Runner:
         :param feeds: inputs by name, with the types of the window
         :raises CannotRunError: it does not load or does not run
         """
-        known, self._found = self._found, None
+        known = self._found
         if known is not None and known[0] == way and known[1] is feeds:
             return self._checked(known[2])
         session, given = self._session(way), self._given(wide_feeds(way, feeds))

@@ -21,14 +21,16 @@ from ...engine.observers import Observer
 from ...engine.outcomes import Application
 from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
-from .keys import keys_of
+from .given import has_same_constants
+from .keys import WindowKeys
 from .narrowing import narrow_window
 from .sessions import shared_sessions
 from .window import Window, window_of
 
-#: number of times producers are added before the next check: those near, which often agree with
-#: the rewrite at once, then those further, the expensive ones last
-_NEAR, _FAR = (1, 1), (1, 1, 2, 4, 8, 64, 100_000)
+#: number of levels of producers that are added before the next check, and whether they include the
+#: expensive ones: those near, which often agree with the rewrite at once, then those further
+_NEAR: tuple[tuple[int, bool], ...] = ((2, False),)
+_FAR = ((2, False), (2, True), (8, False), (8, True), (64, False), (100_000, True))
 #: a window does not grow beyond this number of results
 _MOST_AROUND = 50_000
 #: a window that differs on larger inputs, in bytes, is checked again
@@ -56,7 +58,7 @@ class Validation(Observer):
     differ, or do not run, the producers of these inputs are added, until they agree: a rewrite may
     rely on what is known of its inputs. A rewrite that still differs raises an error, is undone,
     and goes to `on_failure`. Two windows that are equal but for the names are checked once, those
-    that only have other weights are run on fewer values.
+    that only have other weights or other sizes are run on fewer values.
 
     :param folder: receives the two models of a wrong rewrite and the inputs that show it
 
@@ -72,7 +74,7 @@ class Validation(Observer):
         self.folder = None if folder is None else Path(folder)
         self.summary = Summary()
         self._known: dict[bytes, Outcome] = {}
-        #: keys of the windows that are right, without the values of their weights
+        #: keys of the windows that are right, without their weights and their sizes
         self._right: set[bytes] = set()
         shared_sessions().start()  # onnxruntime is imported while the model is
 
@@ -120,15 +122,13 @@ class Validation(Observer):
         """Checks a window, then with the nodes that give its inputs, then with those that read its
         results, then with more and more of the first ones, until both sides agree."""
         first = self._at_level(window, member, certificate)
-        near = self._with_producers(window, first, member, certificate, False, _NEAR)
+        near = self._with_producers(window, first, member, certificate, _NEAR)
         if first.status == near.status == "differs":
             wider = window_of(window.graph, done)
             last = self._with_readers(wider, first, member, certificate)
             if last.status != "differs":
                 return _Checked(last, wider)
-        last = near
-        for heavy in (False, True):
-            last = self._with_producers(window, last, member, certificate, heavy, _FAR)
+        last = self._with_producers(window, near, member, certificate, _FAR)
         if last.status == "differs":
             wider = replace(
                 window, around=dict(window.around), constants=dict(window.constants), readers=[]
@@ -136,6 +136,7 @@ class Validation(Observer):
             other = self._with_readers(wider, last, member, certificate, True)
             if other.status != "differs":
                 return _Checked(other, wider)
+            last = self._whole(window, last, member, certificate)
         if last.status == "blocked" and first.found is not None:
             last.reason = f"on free inputs, {first.found.reason}; but {last.reason}"
         return _Checked(last, window)
@@ -156,10 +157,18 @@ class Validation(Observer):
                 break
             while is_whole and window.grow(True):
                 pass
-            found = self._at_level(window, member, certificate)
+            found = self._at_level(window, member, certificate, False)
             if found.status == "blocked":
                 break
             last = found
+        return self._whole(window, last, member, certificate)
+
+    def _whole(
+        self, window: Window, last: Outcome, member: Member, certificate: Certificate
+    ) -> Outcome:
+        """Checks all the rows of a window whose samples differ."""
+        if last.status == "differs" and "rows" in last.methods:
+            return self._remembered(window, window, member, certificate)
         return last
 
     def _with_producers(
@@ -168,29 +177,31 @@ class Validation(Observer):
         last: Outcome,
         member: Member,
         certificate: Certificate,
-        heavy: bool,
-        growths: Sequence[int],
+        growths: Sequence[tuple[int, bool]],
     ) -> Outcome:
         """Checks a window with the producers of its inputs, more and more of them."""
-        for times in growths:
+        for times, heavy in growths:
             if last.status in (RIGHT, ROUNDS) or not _may_change(last):
                 break
             size = len(window.around)
             for _ in range(times):
                 if not window.grow(heavy) or len(window.around) > _MOST_AROUND:
                     break
-            if len(window.around) == size:
-                break
-            last = self._at_level(window, member, certificate)
+            if len(window.around) > size:
+                last = self._at_level(window, member, certificate, False)
         return last
 
-    def _at_level(self, window: Window, member: Member, certificate: Certificate) -> Outcome:
+    def _at_level(
+        self, window: Window, member: Member, certificate: Certificate, is_last: bool = True
+    ) -> Outcome:
         """Checks a window as it is. The rows of large weights and inputs are sampled, all of them
-        are taken if the samples differ or do not run."""
+        are taken if the samples do not run, or if they differ and the window does not grow."""
+        if has_same_constants(window):
+            return Outcome("right", {"bits": None}, [{}], 1)
         narrow = narrow_window(window)
         if narrow is not None:
             outcome = self._remembered(narrow, window, member, certificate)
-            if outcome.status in (RIGHT, ROUNDS):
+            if outcome.status in (RIGHT, ROUNDS) or (outcome.status == "differs" and not is_last):
                 return outcome
         return self._remembered(window, window, member, certificate)
 
@@ -203,13 +214,17 @@ class Validation(Observer):
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
-        key, family = keys_of(window, member, large)
+        keys = WindowKeys(window, member, large)
+        key = keys.whole
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
-            known = check_window(window, member, large, family in self._right)
-            if known.status in (RIGHT, ROUNDS):
-                self._right.add(family)
+            brief = keys.family in self._right
+            known = check_window(window, member, large, brief)
+            if brief:
+                known.methods["alike"] = None
+            elif known.status in (RIGHT, ROUNDS):
+                self._right.add(keys.family)
             if window is not whole:
                 known.methods["rows"] = None
             drawn = {n: v for n, v in known.feeds.items() if n not in window.constants}

@@ -16,7 +16,7 @@ from xoptim.engine.observers import Observer
 from xoptim.engine.outcomes import Application
 from xoptim.testing import model_from_text
 from xoptim.trust.windows.doubles import to_double
-from xoptim.trust.windows.keys import keys_of
+from xoptim.trust.windows.keys import WindowKeys
 from xoptim.trust.windows.roles import Role, roles_of
 from xoptim.trust.windows.runs import DOUBLE, REFERENCE, RUNTIME, Runner
 from xoptim.trust.windows.window import Window, in_order, window_of
@@ -92,7 +92,7 @@ def test_keys() -> None:
             key
             for text in graphs
             for key in windows(
-                text, "TransposeTranspose", lambda w, done: keys_of(w, done.match.pattern).whole
+                text, "TransposeTranspose", lambda w, done: WindowKeys(w, done.match.pattern).whole
             )
         }
 
