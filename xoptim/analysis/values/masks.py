@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Dim, add, prove_ge
 
@@ -82,6 +82,23 @@ def attention_operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Oper
         return g.op.Sub(mask, g.op.ReduceMax(mask, [-1], keepdims=1))
     numbers = (np.float32(0), HIDDEN / np.float32(2))
     return g.op.Where(condition, *(reversed(numbers) if hides else numbers))
+
+
+def any_operator_mask(g: RewriteContext, mask: str) -> Operand:
+    """The mask to pass to the operator Attention, of which nothing is known, in float.
+
+    Its largest number says which rows are added another one: minus half of it where it is the
+    lowest float, or an infinity. The lowest float becomes half of it, which absorbs the scores and
+    hides none of them; infinities become NaN, as the weights were.
+
+    :param g: the rewrite
+    :param mask: mask added to the scores
+    """
+    g.require(g.type_of(mask) == TensorProto.FLOAT, "the mask is not float")
+    largest = g.op.ReduceMax(mask, [-1], keepdims=1)
+    raised = g.op.Mul(largest, np.float32(-0.5))
+    kept = g.op.Greater(largest, HIDDEN)
+    return g.op.Add(mask, g.op.Where(kept, np.float32(0), raised))
 
 
 def sees_a_key(g: RewriteContext, condition: str) -> bool:

@@ -14,6 +14,7 @@ from ...analysis.arguments import other_input
 from ...analysis.attention.attention import (
     GROUPED,
     LOCAL,
+    Attention,
     cache_of,
     have_same_heads,
     is_sequence,
@@ -26,7 +27,7 @@ from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import KEYS, repeated, transposed
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
-from ...analysis.values.masks import attention_operator_mask
+from ...analysis.values.masks import any_operator_mask, attention_operator_mask
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -162,6 +163,41 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
     refuses empty batches and sequences.
     """
+    attention = read_for_operator(g, call)
+    mask: Operand = None
+    if attention.mask:
+        mask = attention_operator_mask(g, attention.mask, attention.guarded)
+    return operator_of(g, attention, mask)
+
+
+@rewrite(
+    "default",
+    root=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    priority="late",
+    behind=("MultiHeadAttention3D", "SharedHeadsAttention"),
+    min_opset=23,
+    precision="rounding",
+    name="AttentionAnyMask",
+)
+def attention_any_mask(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+    """LocalAttention, LocalAttentionGQA -> Attention, whatever numbers the mask holds.
+
+    1. it is AttentionGQA for a mask that may hide everything from a query, an input for instance,
+       see :func:`.masks.any_operator_mask`; where no other operator reads the mask as it is;
+    2. zeros do not replace NaN in the weights.
+
+    The work on the mask takes a part of what the operator saves: 0.78 to 0.99 of the time of the
+    products, 0.90 of it with shared heads (CPU, opset 23).
+    """
+    attention = read_for_operator(g, call)
+    g.require(attention.mask, "there is no mask")
+    g.require(not attention.guarded, "zeros replace NaN in the weights")
+    return operator_of(g, attention, any_operator_mask(g, attention.mask))
+
+
+def read_for_operator(g: RewriteContext, call: NodeProto) -> Attention:
+    """Reads an attention that Attention computes; refuses a type, a processor, or an opset for
+    which it has no fast kernel."""
     attention = read_attention(g, call)
     kind = g.type_of(attention.result)
     g.require(kind == TensorProto.FLOAT, "the type is not float")
@@ -169,11 +205,18 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     simple = not attention.mask and attention.queries.count == attention.keys.count
     if g.has_processor("CUDA") and not simple:
         g.refuse("it is slower on CUDA with a mask or shared heads")
-    mask: Operand = None
-    if attention.mask:
-        mask = attention_operator_mask(g, attention.mask, attention.guarded)
-        if not attention.masks_each_score(g, (2, 3, 4)):
-            mask = attention.for_each_query(g, mask)
+    return attention
+
+
+def operator_of(g: RewriteContext, attention: Attention, mask: Operand) -> dict[str, Replacement]:
+    """Writes Attention.
+
+    :param g: the rewrite
+    :param attention: what it computes
+    :param mask: the mask it reads, made from the one of *attention*, None without a mask
+    """
+    if mask is not None and not attention.masks_each_score(g, (2, 3, 4)):
+        mask = attention.for_each_query(g, mask)
     cache = cache_of(g, attention) if attention.keys.name else None
     keys, values = cache.new if cache else (attention.keys, attention.values)
     past = cache.past if cache else ()

@@ -18,6 +18,7 @@ VALUES = "w = Softmax<axis = -1>(z) y = MatMul(w, V)"
 GUARD = "w0 = Softmax<axis = -1>(z) i = IsNaN(w0) w = Where(i, zero, w0) y = MatMul(w, V)"
 MASKED = "b = Where(c, zero, hidden) z = Add(s, b) "
 PLAIN = KEYS + SCORES + VALUES.replace("(z)", "(s)")
+GIVEN = KEYS + SCORES + "z = Add(s, b) " + VALUES
 BODY = KEYS + SCORES + MASKED + VALUES
 LOWEST = "-340282346638528859811704183484516925440"
 
@@ -51,6 +52,7 @@ GROUPED = (
 )
 SHARED = {"k": "b, 2, t, 8", "v": "b, 2, t, 8", "out": "b, 4, s, 8"}
 CALL = "intermediate.LocalAttention<guarded = 0, masked = 1, scale = 0.25>(Q, kt, V, b, scale)"
+PREPARED = "FunctionAttention,FunctionAttentionGQA,"
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     "FunctionAttention": (
@@ -71,10 +73,25 @@ OPERATOR = {
         attention(mask=""  , body=PLAIN),
         attention(mask="", body="y = Attention<scale = 0.25>(Q, K, V)"),
     ),
+    "AttentionAnyMask": (
+        attention(GIVEN, mask="float[b, 1, s, t] b"),
+        attention(
+            "x = ReduceMax<keepdims = 1>(b, last) h = Mul(x, half) k = Greater(x, hidden) "
+            "d = Where(k, zero, h) e = Add(b, d) y = Attention<scale = 0.25>(Q, K, V, e)",
+            mask="float[b, 1, s, t] b",
+        ).replace("int64 start", "float half = {-0.5}, int64[1] last = {-1}, int64 start"),
+    ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATOR)
+def test_operator(name: str) -> None:
+    check_pattern(*OPERATOR[name], PREPARED + name, 23, atol=1e-5, rtol=1e-5)
+
+
 test_functions = prepared_tests({"FunctionAttention": MODELS["FunctionAttention"]})
-PREPARED = "FunctionAttention,FunctionAttentionGQA,"
 ALL = PREPARED + "AttentionGQA"
+ANY = PREPARED + "AttentionAnyMask"
 
 
 def at_opset(model: ModelProto, opset: int) -> ModelProto:
@@ -196,6 +213,65 @@ def test_one_row_for_every_query(length: str) -> None:
     found = check_pattern(text, None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5)
     types = {n.op_type for n in found.graph.node}
     assert {"Attention", "Expand"} <= types and "Softmax" not in types
+
+
+#: numbers of a row of a mask, which the operator takes for others, or not
+LOW, INF = float(np.finfo(np.float32).min), np.inf
+ROWS = [
+    [1.5, -3, 0, -1e4, 700], [0, -INF, LOW, 0, LOW / 2], [-INF] * 5, [LOW] * 5, [LOW / 2] * 5,
+    [LOW, -INF, LOW, -INF, LOW], [LOW / 2, LOW, LOW, LOW, -INF], [-3e38] * 5, [-1e9] * 5,
+    [0, np.nan, 1, LOW, -INF], [0, INF, 1, 2, -INF], [-INF, -INF, np.nan, -INF, LOW],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("mask", ["s, t", "1, s, t", "4, s, t", "1, 1, s, t", "2, 4, s, t"])
+def test_any_mask(mask: str, is_shared: bool) -> None:
+    """Whatever numbers the mask holds, the result is the same, NaN included."""
+    dims = {"s": len(ROWS), "t": 5}
+    given = feeds(2, *dims.values(), *((2, 8) if is_shared else ()))
+    shape = [dims.get(d) or int(d) for d in mask.split(", ")]
+    given["b"] = np.broadcast_to(np.array(ROWS, dtype=np.float32), shape).copy()
+    body = GIVEN.replace("(K)", "(rK)").replace("V)", "rV)")
+    repeated = REPEAT.format("K") + REPEAT.format("V") + body
+    text = attention(
+        *((repeated,) if is_shared else (GIVEN,)),
+        mask=f"float[{mask}] b", **(SHARED if is_shared else {}),
+    )  # fmt: skip
+    text = text.replace("b, 4, s", "2, 4, s").replace("b, 4, t", "2, 4, t")
+    text = text.replace("b, 2, t", "2, 2, t")
+    del given["c"]
+    found = check_pattern(text, None, ANY, opset=23, feeds=[given], atol=1e-5, rtol=1e-5)
+    types = [n.op_type for n in found.graph.node]
+    assert types.count("Attention") == 1 and not {"Softmax", "Expand"} & set(types)
+
+
+@pytest.mark.parametrize("opset", [18, 23])
+@pytest.mark.parametrize(
+    ("text", "processor"),
+    [
+        (attention(KEYS + SCORES + "z = Add(s, b) " + GUARD, mask="float[b, 1, s, t] b"), "CPU"),
+        (attention(GIVEN, mask="float[b, 1, s, t] b"), "CUDA"),
+        (attention(GIVEN, mask="float[b, 1, s, t] b").replace("float", "double"), "CPU"),
+        (attention(PLAIN, mask=""), "CPU"),
+        (attention(GIVEN, mask="float[b, 1, 1, t] b"), "CPU"),
+    ],
+    ids=["guarded", "CUDA", "double", "no mask", "a row"],
+)
+def test_any_mask_stays(text: str, processor: str, opset: int) -> None:
+    options = OptimizationOptions(patterns=ANY, processor=processor)
+    builder = GraphBuilder(
+        model_from_text(text, opset), infer_shapes_options=True, optimization_options=options
+    )
+    assert "Attention" not in {n.op_type for n in builder.to_onnx().graph.node}
+
+
+def test_a_mask_that_another_operator_reads() -> None:
+    """With a cache, MultiHeadAttention adds the mask as it is: no work on it."""
+    builder = GraphBuilder(model_from_text(cached(1, 5), 23), infer_shapes_options=True)
+    optimizer = GraphBuilderPatternOptimization(builder, ANY + ",MultiHeadAttention3D")
+    optimizer.optimize()
+    assert "Equal" not in {n.op_type for n in builder.graph.nodes}
 
 
 def test_shared_heads() -> None:
@@ -402,9 +478,7 @@ def test_refuses(name: str) -> None:
 
 #: name -> model the operator refuses: everything is put back
 STAYS = {
-    "a mask that is given": attention(
-        KEYS + SCORES + "z = Add(s, b) " + VALUES, mask="float[b, 1, s, t] b"
-    ),
+    "a mask that is given": attention(GIVEN, mask="float[b, 1, s, t] b"),
     "a mask broadcast along the queries": attention(mask="bool[b, 1, 1, t] c"),
     "a number that is added to what is seen": attention(BODY.replace("zero, hidden)", "scale, hidden)")),
     "zeros that make the mask broader": attention(
