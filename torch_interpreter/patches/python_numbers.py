@@ -154,7 +154,7 @@ def _replacements(names: dict[str, Any], code_names: tuple[str, ...]) -> dict[st
 def _is_model(frame: FrameType) -> bool:
     """Whether a frame runs the code of a model, not the one of torch that looks at sizes."""
     module = str(frame.f_globals.get("__name__"))
-    is_library = f"{module}.".startswith("torch.") or module == __name__
+    is_library = f"{module}.".startswith("torch.") or frame.f_code.co_filename == __file__
     return not is_library or module.startswith("torch.nn.")
 
 
