@@ -383,6 +383,8 @@ def startup(repeat: int = 5) -> None:
     command = [sys.executable, "-c", "import onnx"]
     lines = {"import onnx": command, "import onnx, xoptim": [*command[:2], "import onnx, xoptim"]}
     main = [sys.executable, "-m", "xoptim"]
+    imports = 'import onnx, click, rich.console, rich.table; onnx.defs.get_schema("Add")'
+    lines["import onnx, click, rich; a schema"] = [*command[:2], imports]
     lines["--help"] = [*main, "--help"]
     lines |= {name: [*main, name, *words.split()] for name, words in SUBCOMMANDS.items()}
     spent: dict[str, list[float]] = {name: [] for name in lines}
@@ -394,7 +396,7 @@ def startup(repeat: int = 5) -> None:
         for name in ("small.onnx", "optimized.onnx"):
             onnx.save(chain(1), Path(folder) / name)
         for turn in range(repeat + 1):
-            for name, line in lines.items():
+            for name, line in lines.items():  # the first turn writes the cards of the patterns
                 begin = resource.getrusage(resource.RUSAGE_CHILDREN)
                 subprocess.run(line, env=variables, cwd=folder, capture_output=True, check=True)
                 end = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -433,11 +435,13 @@ def _large(megabytes: int, path: Path) -> None:
 def main() -> None:
     """Reads the command line and writes the tables."""
     parser = argparse.ArgumentParser(description="Writes the figures of the benchmark pages.")
-    parser.add_argument("corpus", type=Path)
+    parser.add_argument("corpus", type=Path, nargs="?", help="its models; startup needs none")
     parser.add_argument("--bench", type=Path, help="the folder of compare.py, for peers")
     tables = ["applied", "scaling", "memory", "gains", "startup"]
     parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers"])
     args = parser.parse_args()
+    if args.corpus is None and {"applied", "gains", "peers"} & {*args.only}:
+        parser.error("only scaling, startup and memory need no corpus")
     DATA.mkdir(exist_ok=True)
     if "scaling" in args.only:  # first: the peak of memory is that of the process
         scaling()

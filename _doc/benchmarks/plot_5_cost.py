@@ -80,9 +80,10 @@ print(roots.loc[roots.sum(axis=1).sort_values().tail(15).index[::-1]].round().to
 # +++++++++++
 #
 # This table has the seconds of CPU of each subcommand on a model of four nodes, those of ``import onnx``, and the
-# difference. ``bisect``, ``compare``, ``measure`` and ``verify`` run the model with onnxruntime, in other processes,
-# ``batch`` optimizes it in another one, and ``optimize``, ``explain`` and ``patterns`` import every pattern. The time of
-# ``reduce`` and ``tune`` is that of their help.
+# difference. The third row is what the libraries of the command take, with the first schema that onnx gives.
+# ``bisect``, ``measure`` and ``verify`` run the model with onnxruntime in other processes, each of which imports it,
+# ``compare`` in its own, and ``batch`` optimizes the model in another process. ``optimize`` and ``explain`` only import
+# the patterns whose operators are in the model. The time of ``reduce`` and ``tune`` is that of their help.
 
 startup = pandas.read_csv(DATA / "startup.csv").sort_values("above")
 print(startup.to_string(index=False))

@@ -42,9 +42,13 @@ CASES: dict[str, tuple[str, int, str, bool, bool]] = {
     "no mask, opset 23": ("AttentionGQA", 23, "", False, False),
     "boolean mask, opset 23": ("AttentionGQA", 23, "bool", False, False),
     "shared heads, opset 23": ("AttentionGQA", 23, "bool", True, False),
+    "float mask, opset 23": ("AttentionAnyMask", 23, "float", False, False),
+    "shared heads, float mask, opset 23": ("AttentionAnyMask", 23, "float", True, False),
     "rotary": ("ContribRotaryEmbedding", 18, "", False, True),
     "rotary, opset 23": ("RotaryEmbedding", 23, "", False, True),
 }
+#: pattern -> the one that takes the sizes of the cases before it
+RIVALS = {"AttentionAnyMask": "GroupQueryAttention3D"}
 ROTARY = """a = Concat<axis = -1>(angles, angles) cos0 = Cos(a) sin0 = Sin(a)
     cos = Unsqueeze(cos0, one) sin = Unsqueeze(sin0, one) x1, x2 = Split<axis = 3>(x, halves)
     n = Neg(x2) t = Concat<axis = 3>(n, x1) l = Mul(x, cos) r = Mul(t, sin) y = Add(l, r)"""
@@ -141,7 +145,8 @@ def measures(blocks: int) -> Iterator[dict[str, object]]:
             model = model_of(case, sizes)
             feeds = feeds_of(model, generator)
             # without what the pattern needs, others would see what it prepares
-            both = [session(model, f"default+onnxruntime-{n}") for n in (_names(name), "FusedConv")]
+            without = (_names(name), RIVALS.get(name, "FusedConv"))
+            both = [session(model, f"default+onnxruntime-{n}") for n in without]
             if "(" in pattern:
                 both[1] = session(model, f"default+onnxruntime-{name}+{pattern}")
             before, after = times(both, feeds, blocks)
@@ -185,6 +190,7 @@ def measures_by_opset(opsets: list[int], blocks: int) -> Iterator[dict[str, obje
 def _names(name: str) -> str:
     """The pattern and those which would take its place."""
     others = {
+        "AttentionAnyMask": [RIVALS["AttentionAnyMask"]],
         "AttentionGQA": ["MultiHeadAttention3D", "GroupQueryAttention3D"],
         "RotaryEmbedding": ["ContribRotaryEmbedding"],
     }

@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-from .context import RewriteContext, RewriteResult
-from .deduction import Refusal
-from .patterns import MatchResult, PatternOptimization
-from .queries import GraphQueries
-from .rewrite import Rewrite
-from .right_side import DerivedConstant, NewNode, NewResult
+from xbuilder.support.lazy_names import lazy_names
 
-__all__ = [
-    "DerivedConstant",
-    "GraphQueries",
-    "MatchResult",
-    "NewNode",
-    "NewResult",
-    "PatternOptimization",
-    "Refusal",
-    "Rewrite",
-    "RewriteContext",
-    "RewriteResult",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

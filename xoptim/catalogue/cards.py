@@ -18,14 +18,16 @@ from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx
 
-from xbuilder.nodes.record import Key
-
-from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
+
+if TYPE_CHECKING:
+    from xbuilder.nodes.record import Key
+
+    from ..authoring.patterns import PatternOptimization
 
 #: the folders of the packages whose modules say what a pattern declares
 FOLDERS = tuple(Path(__file__).resolve().parents[2] / name for name in ("xbuilder", "xoptim"))
@@ -92,6 +94,8 @@ class PatternCard:
     @classmethod
     def of(cls, pattern: type[PatternOptimization]) -> PatternCard:
         """The card of a class."""
+        from ..authoring.patterns import PatternOptimization
+
         declared = {name: getattr(pattern, name) for name in _REPEATED}
         asks = pattern.may_match is not PatternOptimization.may_match
         return cls({**declared, "__doc__": inspect.getdoc(pattern), "asks": asks})

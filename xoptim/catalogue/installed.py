@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -71,8 +70,11 @@ def _is_group_named() -> bool:
 
 
 def _names_group(place: str, name: str) -> bool:
-    with contextlib.suppress(OSError):
-        return GROUP.encode() in Path(place, name, "entry_points.txt").read_bytes()
+    with (
+        contextlib.suppress(OSError),
+        open(f"{place}/{name}/entry_points.txt", "rb") as stream,
+    ):
+        return GROUP.encode() in stream.read()
     return False
 
 

@@ -6,7 +6,7 @@ import copyreg
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from xbuilder.errors import OptionError
 from xbuilder.support.argument_types import check_type
@@ -14,7 +14,6 @@ from xbuilder.support.gc_pause import without_gc
 from xbuilder.support.walking import import_all
 
 from ..authoring.levels import priority_of
-from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import short_name
 from .cards import (
     PatternCard,
@@ -30,8 +29,11 @@ from .installed import load_installed
 from .order import run_order
 from .phases import PHASES, phase_of
 
-PatternClass = type[PatternOptimization]
-C = TypeVar("C", bound=PatternClass)
+if TYPE_CHECKING:
+    from ..authoring.patterns import PatternOptimization
+
+PatternClass: TypeAlias = "type[PatternOptimization]"
+C = TypeVar("C", bound="PatternClass")
 
 #: packages of patterns, one module per family, imported on first use
 _PACKAGES = tuple(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda"))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 from xbuilder.errors import OptionError
 from xbuilder.support.deferred_list import Deferred, DeferredList
 
-from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
 from .cards import PatternCard
 from .database import RewriteDatabase
 from .database_query import RewriteDatabaseQuery
 from .order import check_names, in_order
 from .registry import pattern_database
+
+if TYPE_CHECKING:
+    from ..authoring.patterns import PatternOptimization
 
 #: a class of patterns, or the card of one
 Declared: TypeAlias = "type[PatternOptimization] | PatternCard"
@@ -100,8 +102,8 @@ def check_declarations(members: Iterable[Member | PatternCard]) -> None:
         return
     check_names(rows, pattern_database().names())
     for member in new:
-        if isinstance(member, PatternOptimization):
-            _check_names(member)
+        if _is_pattern(type(member)):
+            _check_names(cast("PatternOptimization", member))
         else:
             type(member).checked = type(member)
 
@@ -171,6 +173,8 @@ def _only_classes(
 
 
 def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:
+    from ..authoring.patterns import PatternOptimization
+
     return isinstance(rewrite, type) and issubclass(rewrite, PatternOptimization)
 
 
@@ -198,6 +202,8 @@ def single_pattern(what: Any) -> PatternOptimization:
 
     :raises OptionError: the selection has none or several, or is a graph rewriter
     """
+    from ..authoring.patterns import PatternOptimization
+
     found = get_pattern(what)
     if not isinstance(found, PatternOptimization):
         raise OptionError(f"{what!r} works on a whole graph, it is not a pattern.")

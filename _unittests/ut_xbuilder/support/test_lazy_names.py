@@ -12,6 +12,7 @@ import pytest
 
 import xbuilder
 import xoptim
+import xoptim.authoring
 import xoptim.catalogue
 import xoptim.toolkit.features
 from xbuilder.support.lazy_names import lazy_names, read_stub
@@ -19,6 +20,7 @@ from xbuilder.support.lazy_names import lazy_names, read_stub
 PACKAGES = (
     xbuilder,
     xoptim,
+    xoptim.authoring,
     xoptim.catalogue,
     xoptim.toolkit,
     xoptim.toolkit.features,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from xoptim import PatternOptimization
 from xoptim.catalogue import cards, registry
 from xoptim.catalogue.cards import PatternCard, current_stamp, read_cards, write_cards
 from xoptim.catalogue.registry import all_patterns, is_shipped
@@ -83,14 +84,18 @@ def test_every_change_of_a_module_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_class_that_registers_takes_its_card(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if its entry was removed, which it stays."""
-    cls = all_patterns()["CastCast"]
-    card = PatternCard.of(cls)
+
+    class WaitedPattern(PatternOptimization):
+        """Nothing."""
+
+    card = PatternCard.of(WaitedPattern)
     monkeypatch.setattr(registry, "PATTERNS", registry.empty_database())
     monkeypatch.setattr(registry, "_CARDS", {card.name: card})
-    registry.register_pattern(*cls.tags, roots=cls.roots)(cls)
-    assert card.cls is cls and card.load() is cls and len(registry.PATTERNS) == 0
-    registry.register_pattern("default")(cls)
-    assert registry.PATTERNS["CastCast"] is cls, "nothing waits for it any more"
+    registry.register_pattern("default")(WaitedPattern)
+    assert card.cls is WaitedPattern and card.load() is WaitedPattern
+    assert len(registry.PATTERNS) == 0
+    registry.register_pattern("default")(WaitedPattern)
+    assert registry.PATTERNS["Waited"] is WaitedPattern, "nothing waits for it any more"
 
 
 LOADED = "sorted(m for m in sys.modules if m.startswith('xoptim.patterns') and m.count('.') > 2)"

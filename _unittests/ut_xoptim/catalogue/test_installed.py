@@ -8,13 +8,14 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
 from xoptim import get_pattern_list
 from xoptim.catalogue import registry
-from xoptim.catalogue.installed import load_installed
+from xoptim.catalogue.installed import _is_group_named, load_installed
 from xoptim.catalogue.registry import pattern_database
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -179,3 +180,23 @@ def test_an_order_that_cannot_be(install: Install, behind: str, reason: str) -> 
     with pytest.warns(UserWarning, match=reason):
         load()
     assert "TheirNegNeg" not in registry.PATTERNS and names("default")
+
+
+def test_the_name_of_the_group_is_looked_for(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata that are not in a folder may hold it."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nothing")])
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    assert not _is_group_named()
+    install("theirs", {"all": "theirs"})
+    assert _is_group_named()
+    for place in ("a.egg", "archive.zip"):
+        (tmp_path / "archive.zip").write_text("")
+        monkeypatch.setattr(sys, "path", [str(tmp_path / place)])
+        assert _is_group_named()
+    monkeypatch.setattr(sys, "path", [])
+    assert not _is_group_named()
+    finder = type("Finder", (), {"find_distributions": lambda *_: ()})
+    monkeypatch.setattr(sys, "meta_path", [finder()])
+    assert _is_group_named()

@@ -342,7 +342,7 @@ def merging(op_type: str) -> Any:
 
     @rewrite(root=op_type, name=f"Merge{op_type}")
     def merge(g: RewriteContext, node: NodeProto) -> Any:
-        both = [n for n in g.iter_nodes() if n.op_type == op_type]
+        both = [g.store.proto(r) for r in g.store.bucket("", op_type)]
         g.require(len(both) == 2, "there are not two of them")
         g.look_at(*both)
         joined = g.op.Concat(*[n.input[0] for n in both], axis=0)

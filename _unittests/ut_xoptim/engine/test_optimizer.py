@@ -334,3 +334,9 @@ def test_oscillation_is_detected_and_named() -> None:
         rows = optimizer.optimize()
     assert len(rows) < 1000
     optimizer.store.check()
+
+
+def test_possible_patterns() -> None:
+    """The others may not match: the graph has no such root, or lacks another operator."""
+    model = model_from_text("g (float[a,b] x) => (float[a,b] y) { t = Neg(x) y = Neg(t) }")
+    assert engine(model, ["CastCast", NegNeg(), "NotNot"]).possible_patterns() == [NegNeg()]

@@ -17,9 +17,9 @@ LOADED = "xoptim.loaded"
 
 
 def _load(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> None:
-    from ...catalogue.pattern_files import load_pattern_file
-
     for path in paths:
+        from ...catalogue.pattern_files import load_pattern_file
+
         load_pattern_file(path)
     ctx.meta[LOADED] = paths
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +99,8 @@ def _table(path: Path) -> dict[str, Any]:
 
     :raises OptionError: it is not valid
     """
+    import tomllib
+
     text = ""
     try:
         text = path.read_text(encoding="utf-8")

@@ -250,13 +250,14 @@ def test_any_mask(mask: str, is_shared: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "processor"),
     [
-        (attention(KEYS + SCORES + "z = Add(s, b) " + GUARD, mask="float[b, 1, s, t] b"), "CPU"),
+        (attention(GIVEN.replace(VALUES, GUARD), mask="float[b, 1, s, t] b"), "CPU"),
         (attention(GIVEN, mask="float[b, 1, s, t] b"), "CUDA"),
         (attention(GIVEN, mask="float[b, 1, s, t] b").replace("float", "double"), "CPU"),
         (attention(PLAIN, mask=""), "CPU"),
         (attention(GIVEN, mask="float[b, 1, 1, t] b"), "CPU"),
+        (attention(GIVEN, "b, 4, 1, 8", mask="float[b, 1, 1, t] b", out="b, 4, 1, 6"), "CPU"),
     ],
-    ids=["guarded", "CUDA", "double", "no mask", "a row"],
+    ids=["guarded", "CUDA", "double", "no mask", "a row", "one query"],
 )
 def test_any_mask_stays(text: str, processor: str, opset: int) -> None:
     options = OptimizationOptions(patterns=ANY, processor=processor)
@@ -264,14 +265,6 @@ def test_any_mask_stays(text: str, processor: str, opset: int) -> None:
         model_from_text(text, opset), infer_shapes_options=True, optimization_options=options
     )
     assert "Attention" not in {n.op_type for n in builder.to_onnx().graph.node}
-
-
-def test_a_mask_that_another_operator_reads() -> None:
-    """With a cache, MultiHeadAttention adds the mask as it is: no work on it."""
-    builder = GraphBuilder(model_from_text(cached(1, 5), 23), infer_shapes_options=True)
-    optimizer = GraphBuilderPatternOptimization(builder, ANY + ",MultiHeadAttention3D")
-    optimizer.optimize()
-    assert "Equal" not in {n.op_type for n in builder.graph.nodes}
 
 
 def test_shared_heads() -> None:
@@ -381,6 +374,21 @@ def test_cache(batch: int, steps: int, past: int) -> None:
     )
     assert [n.op_type for n in found.graph.node] == ["Where", "Attention"]
     assert list(found.graph.node[1].output) == ["y", "J", "L"]
+
+
+def test_any_mask_with_a_cache() -> None:
+    """The operator joins the keys and values of the steps before, and gives them back."""
+    text = cached(3, 5).replace("bool[b, 1, 3, 8] c", "float[b, 1, 3, 8] b")
+    rng = np.random.default_rng(3)
+    rows = {**feeds(2, 3, 3, 2, 8), "b": np.zeros((2, 1, 3, 8), dtype=np.float32)}
+    rows["b"][0, 0] = [[LOW] * 8, [-INF] * 8, [0, LOW, -INF, 1, 2, 3, 4, 5]]
+    del rows["c"]
+    for name in "PO":
+        rows[name] = rng.standard_normal((2, 2, 5, 8)).astype(np.float32)
+    text = text.replace(MASKED, "z = Add(s, b) ")
+    found = check_pattern(text, None, ANY, opset=23, feeds=[rows], atol=1e-5, rtol=1e-5)
+    assert found.graph.node[-1].op_type == "Attention"
+    assert list(found.graph.node[-1].output) == ["y", "J", "L"]
 
 
 RANGES = (

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
@@ -182,6 +182,7 @@ _NUMPY = {
 }
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(sorted(_NUMPY)),
     st.sampled_from(sorted(_NUMPY)),

@@ -332,6 +332,16 @@ def test_mask(name: str, row: str, whole: bool) -> None:
     assert name.split(",")[0] in {n.op_type for n in found.graph.node}
 
 
+def test_a_mask_of_any_numbers() -> None:
+    """With a cache, MultiHeadAttention adds the mask as it is: AttentionAnyMask comes after it."""
+    model = model_from_text(joined(MOVES + JOINED, steps=3), 23)
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    patterns = PREPARED + "AttentionAnyMask,MultiHeadAttention3D"
+    GraphBuilderPatternOptimization(builder, patterns).optimize()
+    types = [n.op_type for n in builder.graph.nodes]
+    assert "MultiHeadAttention" in types and not {"Attention", "Greater"} & set(types)
+
+
 @pytest.mark.parametrize("processor", ["CUDA", "CPU,CUDA"])
 def test_shared_heads_on_cuda(processor: str) -> None:
     """Products were measured faster than the operator."""

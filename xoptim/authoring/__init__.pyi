@@ -1,0 +1,10 @@
+from .context import RewriteContext as RewriteContext
+from .context import RewriteResult as RewriteResult
+from .deduction import Refusal as Refusal
+from .patterns import MatchResult as MatchResult
+from .patterns import PatternOptimization as PatternOptimization
+from .queries import GraphQueries as GraphQueries
+from .rewrite import Rewrite as Rewrite
+from .right_side import DerivedConstant as DerivedConstant
+from .right_side import NewNode as NewNode
+from .right_side import NewResult as NewResult
