@@ -51,10 +51,10 @@ class Dispatch:
         self.running = [i for i, p in enumerate(patterns) if id(p) in kept]
         #: priority, first rank, rank after the last one, lowest priority first
         self.levels: list[tuple[int, int, int]] = []
-        # ranks of the patterns whose roots may read anything, by operator
-        self._by_key: dict[Key, list[int]] = {}
-        # ranks of the others, by operator and by what it has to read
-        self._by_link: dict[Link, list[int]] = {}
+        # patterns whose roots may read anything, by operator: one bit for each rank
+        self._by_key: dict[Key, int] = {}
+        # the others, by operator and by what it has to read
+        self._by_link: dict[Link, int] = {}
         # rank and roots of the patterns with a root that is `*` or the beginning of a name
         self._any_key: list[tuple[int, tuple[str, ...]]] = []
         # by rank: sets of operators of the main domain, the graph has one of each
@@ -85,31 +85,32 @@ class Dispatch:
             return
         before = () if asks else pattern.after or pattern.reads
         for link in links_of(roots, tuple(before)):
-            self._by_link.setdefault(link, []).append(rank)
+            self._by_link[link] = self._by_link.get(link, 0) | 1 << rank
         for key in () if before else keys:
-            self._by_key.setdefault(key, []).append(rank)
+            self._by_key[key] = self._by_key.get(key, 0) | 1 << rank
 
     def is_for(self, opset: int, prepares: bool) -> bool:
         """Whether it was made for this main opset, and this choice of patterns."""
         return self.opset == opset and self.prepares == prepares
 
-    def starting_from(self, roots: Roots, every_reason: bool) -> set[int]:
-        """Ranks of the patterns that some nodes may be the roots of. Cost: O(patterns found, as
-        often as they are found), but for the index of the nodes, made once for all patterns.
+    def starting_from(self, roots: Roots, every_reason: bool) -> int:
+        """The patterns that some nodes may be the roots of. Cost: O(kinds of nodes), but for the
+        index of the nodes, made once for all patterns.
 
         :param roots: the nodes
         :param every_reason: those whose roots do not read what the pattern wants before them count
             too, because a subscriber wants the reason of each refusal
+        :return: one bit for each rank, see :func:`ranks_in`
         """
-        found, keys = set[int](), roots.keys()
+        found, keys = 0, roots.keys()
         for key in keys:
-            found.update(self._by_key.get(key, ()))
+            found |= self._by_key.get(key, 0)
         links = [x for x in self._by_link if x[0] in keys] if every_reason else roots.links.known
         for link in links:
-            found.update(self._by_link.get(link, ()))
+            found |= self._by_link.get(link, 0)
         for rank, names in self._any_key:
             if roots.of(names):
-                found.add(rank)
+                found |= 1 << rank
         return found
 
     def possible(
@@ -150,6 +151,20 @@ class Dispatch:
             return patterns[rank].may_match(keys)
         found = self._alternatives[rank]
         return not found or any(needed <= keys for needed in found)
+
+
+def ranks_in(bits: int) -> list[int]:
+    """The ranks of the bits that are set, in ascending order.
+
+    >>> ranks_in(0b1101)
+    [0, 2, 3]
+    """
+    ranks = []
+    while bits:
+        lowest = bits & -bits
+        ranks.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return ranks
 
 
 _DISPATCHES: dict[object, Dispatch] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
@@ -10,7 +10,7 @@ from xbuilder.support.deferred_list import peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.roots import Candidates, Roots, Sweep
-from .dispatch import Dispatch
+from .dispatch import Dispatch, ranks_in
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -48,11 +48,11 @@ class Schedule:
         self._is_partial = False
         #: patterns look everywhere, and nothing changed since the rest had nothing left to do
         self.is_confirmed = False
-        ranks = range(len(patterns))
-        # ranks of those that looked everywhere since the last change
-        self._settled = set(ranks if self._from_fixed_point else ())
-        #: ranks of those that look everywhere
-        self.sweep = set(() if self._from_fixed_point else ranks)
+        every = (1 << len(patterns)) - 1
+        # those that looked everywhere since the last change: one bit for each rank
+        self._settled = every if self._from_fixed_point else 0
+        #: those that look everywhere
+        self.sweep = 0 if self._from_fixed_point else every
         #: where the others look
         self.near = Candidates(store, near or ())
         self._level = len(self._levels) - 1 if self._from_fixed_point else 0
@@ -63,25 +63,28 @@ class Schedule:
         return self._levels[self._level][0]
 
     @property
-    def _active(self) -> range:
-        """Ranks of the patterns of this priority and of the lower ones."""
-        return range(self._levels[self._level][2])
+    def _active(self) -> int:
+        """The patterns of this priority and of the lower ones."""
+        return (1 << self._levels[self._level][2]) - 1
 
     def looking(self) -> list[tuple[PatternOptimization, Roots]]:
         """Patterns that have something to look at, and where they look."""
-        active, sweep, places = self._active, self.sweep, dict[int, Roots]()
-        if sweep:
-            whole = self._sweep()
-            for rank in self._dispatch.starting_from(whole, self._every_reason):
-                if rank in active and rank in sweep:
-                    places[rank] = whole
-        if self.near.records:
-            for rank in self._dispatch.starting_from(self.near, self._every_reason):
-                if rank in active and rank not in sweep:
-                    places[rank] = self.near
+        everywhere = self._starting_from(self._sweep, self._active & self.sweep)
+        only_near = self._active & ~self.sweep if self.near.records else 0
+        only_near = self._starting_from(lambda: self.near, only_near)
+        if not everywhere and not only_near:
+            return []
         patterns = self._patterns
-        possible = self._dispatch.possible(places, patterns, self._store)
-        return [(patterns[rank], places[rank]) for rank in possible]
+        possible = self._dispatch.possible(ranks_in(everywhere | only_near), patterns, self._store)
+        return [
+            (patterns[rank], self._sweep() if everywhere >> rank & 1 else self.near)
+            for rank in possible
+        ]
+
+    def _starting_from(self, roots: Callable[[], Roots], wanted: int) -> int:
+        """Those of the wanted patterns that may start from some nodes, which are only indexed if a
+        pattern is wanted."""
+        return wanted and wanted & self._dispatch.starting_from(roots(), self._every_reason)
 
     def _sweep(self) -> Sweep:
         """The whole graph; what is known of it is kept as long as it is the same."""
@@ -92,22 +95,22 @@ class Schedule:
     def found_nothing(self) -> bool:
         """Whether something is left to look at: those of the next priority see the whole graph;
         after the last one, those that did not since the last change."""
-        self._settled |= self.sweep.intersection(self._active)
+        self._settled |= self.sweep & self._active
         self.near = Candidates(self._store, [])
         if self._level + 1 < len(self._levels):
             self._level += 1
             _, first, end = self._levels[self._level]
-            self.sweep = set(range(first, end))
+            self.sweep = (1 << end) - (1 << first)
             return True
-        self.sweep = set(self._active) - self._settled
+        self.sweep = self._active & ~self._settled
         return bool(self.sweep)
 
     def found(self) -> None:
         """Patterns matched: those that looked everywhere wait for what changes."""
         self.is_confirmed = False
         if not self._from_fixed_point:
-            self._settled.clear()
-        self.sweep.difference_update(self._active)
+            self._settled = 0
+        self.sweep &= ~self._active
 
     def changed(self, count: int, worklist: Worklist) -> None:
         """Matches were applied.
@@ -116,14 +119,14 @@ class Schedule:
         :param worklist: what changed
         """
         if count * SWEEP_SHARE > len(self._store):
-            self.sweep.update(self._active)
+            self.sweep |= self._active
         else:
             self.near = Candidates(self._store, worklist.neighbourhood())
 
     def restart(self) -> None:
         """Something else changed the graph: every pattern looks everywhere."""
-        self._settled.clear()
-        self.sweep.update(self._active)
+        self._settled = 0
+        self.sweep |= self._active
         self._from_fixed_point = self._only_near
         self._is_partial = self.is_confirmed = False
 

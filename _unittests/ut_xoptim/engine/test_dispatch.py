@@ -13,7 +13,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import get_pattern_list
 from xoptim.authoring.roots import Candidates, Roots, Sweep
-from xoptim.engine.dispatch import Dispatch, dispatch_of
+from xoptim.engine.dispatch import Dispatch, dispatch_of, ranks_in
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.engine.schedule import Schedule
 from xoptim.testing import model_from_text
@@ -63,7 +63,7 @@ def _possible(patterns: list[Silent], g: Any, roots: Roots) -> list[Silent]:
     every_reason = any(p.listener is not None for p in patterns)
     keys = frozenset(g.store.bucket_keys())
     types = {op_type for domain, op_type in keys if not domain}
-    ranks = sorted(dispatch.starting_from(roots, every_reason))
+    ranks = ranks_in(dispatch.starting_from(roots, every_reason))
     return [patterns[r] for r in ranks if dispatch.may_match(r, patterns, keys, types)]
 
 
