@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 from xbuilder.nodes.record import Key
@@ -114,18 +114,18 @@ class Dispatch:
         return found
 
     def possible(
-        self, ranks: Iterable[int], patterns: Sequence[PatternOptimization], store: GraphStore
+        self, ranks: int, patterns: Sequence[PatternOptimization], store: GraphStore
     ) -> list[int]:
         """The ranks, among some whose roots are in a graph, of the patterns for which the graph has
         the other operators they need, in order.
 
-        :param ranks: the ranks
+        :param ranks: the ranks, one bit each
         :param patterns: the patterns by rank
         :param store: the graph
         """
         keys = frozenset(store.bucket_keys())
         types = {op_type for domain, op_type in keys if not domain}
-        return [rank for rank in sorted(ranks) if self.may_match(rank, patterns, keys, types)]
+        return [rank for rank in ranks_in(ranks) if self.may_match(rank, patterns, keys, types)]
 
     def may_match(
         self,

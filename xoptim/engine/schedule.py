@@ -10,7 +10,7 @@ from xbuilder.support.deferred_list import peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.roots import Candidates, Roots, Sweep
-from .dispatch import Dispatch, ranks_in
+from .dispatch import Dispatch
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -75,7 +75,7 @@ class Schedule:
         if not everywhere and not only_near:
             return []
         patterns = self._patterns
-        possible = self._dispatch.possible(ranks_in(everywhere | only_near), patterns, self._store)
+        possible = self._dispatch.possible(everywhere | only_near, patterns, self._store)
         return [
             (patterns[rank], self._sweep() if everywhere >> rank & 1 else self.near)
             for rank in possible
