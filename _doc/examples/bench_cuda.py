@@ -17,7 +17,7 @@ then writes, as it goes and within ``--seconds``:
   ``xbuilder/runtimes/data/cuda.json`` holds them;
 * ``checks.csv``: each test model before and after its rewrite, on CUDA, beside the CPU;
 * ``latency.csv``: each model optimized with several sets, right or not, and its time over the time
-  of the original, inputs and outputs on the device;
+  of the original, inputs and outputs on the device; where heads are shared, repeating them too;
 * ``plans.csv``: attention in float16 at lengths already seen and new, with and without cuDNN;
 * ``tune.csv`` and ``gates.csv``: the time that each rewrite saves on some of these models, in the
   form of ``xoptim/data/gates.csv``.
@@ -76,6 +76,9 @@ SETS = {
     "default+onnxruntime, CPU": {"patterns": "default+onnxruntime"},
     "default+onnxruntime": {"patterns": "default+onnxruntime", "processor": "CUDA"},
 }
+#: what is measured too where it gives another model: heads that queries share are repeated, for
+#: MultiHeadAttention
+CANDIDATE = {"patterns": "default+onnxruntime-FunctionAttentionGQA", "processor": "CUDA"}
 #: sizes of the dynamic dimensions of the transformers
 SIZES = {"batch": 8, "seq": 128}
 #: models whose rewrites are measured one by one
@@ -235,6 +238,9 @@ def ready(path: Path) -> Ready:
     content = model.SerializeToString()
     try:
         made = {name: _optimized(model, options) for name, options in SETS.items()}
+        candidate = _optimized(model, CANDIDATE)
+        if candidate not in made.values():
+            made["repeated heads"] = candidate
         feeds = _feeds(path, model, SIZES)
         expected = plain(content, "CPU").run(None, feeds)
     except Exception as e:
