@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dims import Dim
 from ..graph.graph import Graph
 from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
@@ -78,17 +77,18 @@ def _required_by(graph: Graph, record: NodeRecord) -> Iterator[str]:
     if not isinstance(target, tuple):
         return
     rank, shape = facts[record.inputs[0]].known_rank(), facts[record.inputs[0]].shape
-    zeros = find_attribute(graph.store.proto(record), "allowzero")
-    if rank is None or (zeros is not None and (zeros.i or zeros.ref_attr_name)):
+    if rank is None:
         return
-    constraints = facts.constraints
-    for i, dim in enumerate(target):
-        kept: Dim = dim
-        if i < rank:
-            if -1 not in target or shape is None:
-                continue
-            if dim != 0 and constraints.prove_equal(dim, shape[i]) is not True:
-                continue
-            kept = shape[i]
-        if isinstance(kept, str) and constraints.prove_ge(kept, 0):
-            yield kept
+    constraints, found = facts.constraints, list(target[rank:])
+    if shape is not None and -1 in target:
+        found[:0] = [
+            copied
+            for dim, copied in zip(target, shape, strict=False)
+            if isinstance(copied, str)
+            and dim != -1
+            and (dim == 0 or constraints.prove_equal(dim, copied) is True)
+        ]
+    named = [dim for dim in found if isinstance(dim, str) and constraints.prove_ge(dim, 0)]
+    zeros = find_attribute(graph.store.proto(record), "allowzero") if named else None
+    if zeros is None or not (zeros.i or zeros.ref_attr_name):
+        yield from named
