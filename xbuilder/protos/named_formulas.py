@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from onnx import GraphProto, TypeProto
+from onnx import GraphProto
 
 from ..dims import Dim, is_plain, normalize, substitute, symbols
 from ..dims.scope import opaque
@@ -18,8 +16,8 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     finds the same formula for the output. Infers again what depends on these inputs.
 
     The name of a dimension proves nothing alone: an input declared `[n + 1]` may have any size. If
-    an output has this name too, and is proven to be as long as `n + 1`, maybe once the input is,
-    both are. A name that two outputs give to two dimensions is no formula.
+    an output has this name too, spaces and order aside, and is proven to be as long as `n + 1`,
+    maybe once the input is, both are. A name that two outputs give to two dimensions is no formula.
 
     Example: `mask[past+seq]`, and `present = Concat(cache[past], x[seq])` declared `[past+seq]`.
 
@@ -35,8 +33,9 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     answers = dict[str, set[bool | None]]()
     for info in proto.output:
         shape = graph.facts[info.name].shape or ()
-        for dim, name in zip(shape, _names(info.type), strict=False):
-            if name in formulas and dim != name:
+        for dim, declared in zip(shape, info.type.tensor_type.shape.dim, strict=False):
+            written = normalize(declared.dim_param) if declared.dim_param else None
+            for name in (n for n, formula in formulas.items() if formula == written and n != dim):
                 found = _is_formula(graph, dim, name, formulas[name])
                 answers.setdefault(name, set()).add(found)
     proven = {name for name, found in answers.items() if True in found and False not in found}
@@ -55,9 +54,3 @@ def _is_formula(graph: Graph, dim: Dim, name: str, formula: Dim) -> bool | None:
     if same and isinstance(dim, str) and symbols(formula) <= symbols(dim):
         return True
     return None if same or not is_plain(assumed) else False
-
-
-def _names(declared: TypeProto) -> Iterator[str]:
-    """The names of the dimensions of a tensor, empty where there is none."""
-    for dim in declared.tensor_type.shape.dim:
-        yield opaque(dim.dim_param) if dim.dim_param else ""
