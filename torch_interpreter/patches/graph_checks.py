@@ -19,9 +19,9 @@ from torch.utils._sympy import functions
 
 from .attributes import patched
 
-reduce_inequalities: Any = symbolic_shapes.sympy.solvers.inequalities.reduce_inequalities
 _REFUSED = "_has_uninterpretable_sympy_function"
 _UNTYPED: Any = functions
+_INEQUALITIES: Any = _UNTYPED.sympy.solvers.inequalities
 #: functions torch writes as nodes; it fails on some of the others
 _WRITTEN = (
     functions.FloorDiv,
@@ -39,7 +39,7 @@ def _without_unsolved(solve: Any) -> Any:
     def call(self: Any) -> None:
         for symbol in list(self._symbols_with_equalities):
             try:
-                reduce_inequalities(self._univariate_inequalities[symbol], symbol)
+                _INEQUALITIES.reduce_inequalities(self._univariate_inequalities[symbol], symbol)
             except NotImplementedError:
                 self._symbols_with_equalities.discard(symbol)
         solve(self)
