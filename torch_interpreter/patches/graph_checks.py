@@ -1,6 +1,7 @@
 """Relaxes what torch checks in the graph it exports, which only has to be converted.
 
 * torch refuses some functions of symbolic numbers, such as a logarithm or a sine,
+* it solves the equalities it assumed of one dimension, and fails on those sympy does not solve,
 * it writes the conditions it assumed as nodes, and fails on those its printer does not know; no
   node is needed, :mod:`torch_interpreter.inputs.dimension_conditions` reads them where they are.
 """
@@ -20,6 +21,7 @@ from .attributes import patched
 
 _REFUSED = "_has_uninterpretable_sympy_function"
 _UNTYPED: Any = functions
+_INEQUALITIES: Any = _UNTYPED.sympy.solvers.inequalities
 #: functions torch writes as nodes; it fails on some of the others
 _WRITTEN = (
     functions.FloorDiv,
@@ -28,6 +30,21 @@ _WRITTEN = (
     functions.PythonMod,
     functions.PowByNatural,
 )
+
+
+def _without_unsolved(solve: Any) -> Any:
+    """The method that solves what torch assumed, where an equality that sympy does not solve is a
+    condition as another."""
+
+    def call(self: Any) -> None:
+        for symbol in list(self._symbols_with_equalities):
+            try:
+                _INEQUALITIES.reduce_inequalities(self._univariate_inequalities[symbol], symbol)
+            except NotImplementedError:
+                self._symbols_with_equalities.discard(symbol)
+        solve(self)
+
+    return call
 
 
 @contextlib.contextmanager
@@ -41,6 +58,10 @@ def accept_symbolic_functions() -> Iterator[None]:
     def refused(expr: Any) -> bool:
         return any(not isinstance(f, _WRITTEN) for f in expr.atoms(_UNTYPED.sympy.Function))
 
-    types_changed = patched(Verifier, {"allowed_op_types": any_function})
-    with types_changed, patched(symbolic_shapes, {_REFUSED: refused}):
+    constraints = symbolic_shapes.DimConstraints
+    with (
+        patched(Verifier, {"allowed_op_types": any_function}),
+        patched(symbolic_shapes, {_REFUSED: refused}),
+        patched(constraints, {"solve": _without_unsolved(constraints.solve)}),
+    ):
         yield

@@ -4,8 +4,8 @@
 torch gives them the size of the arguments, which freezes that size. Here, they return an expression
 of torch. The functions of ``math`` are replaced for everybody, the names ``int``, ``float`` and
 ``len`` only in the modules that call them with such a number: the export starts again once the name
-is replaced. So is ``range``, whose elements are expressions when their number is known:
-``range(0, n, n)``. ``isinstance`` and ``type`` are replaced in the packages of the model: a size is
+is replaced. So is ``range``, whose elements are expressions, only their number is a constant.
+``isinstance`` and ``type`` are replaced in the packages of the model: a size is
 an ``int`` for them, as when the model runs.
 """
 
@@ -76,17 +76,21 @@ def _length(value: Any) -> Any:
 
 
 def _counted(*args: Any) -> Any:
-    """The numbers of a range whose count does not depend on the sizes; ``range`` makes the others
-    constants."""
+    """The numbers of a range. Only their count is a constant: ``range(0, n, 128)`` has one for any
+    ``n`` up to 128."""
     bounds = [_number(a) for a in args]
     start, stop, step = bounds if len(bounds) == 3 else (*([0] * (2 - len(bounds))), *bounds, 1)
-    if any(map(_is_symbolic, bounds)) and statically_known_true(step > 0):
-        for count in range(_ROUNDS):
-            if statically_known_true(stop <= start + count * step):
-                return [start + i * step for i in range(count)]
-            if not statically_known_true(stop > start + count * step):
-                break
-    return range(*bounds)
+    if not any(map(_is_symbolic, bounds)) or not statically_known_true(step > 0):
+        return range(*bounds)
+    known = (n for n in range(_ROUNDS) if statically_known_true(stop <= start + n * step))
+    count = next(known, None)
+    if count is None or (count > 0 and not _reaches(stop, start + (count - 1) * step)):
+        count = max(0, int((stop - start + step - 1) // step))
+    return [start + i * step for i in range(count)]
+
+
+def _reaches(stop: Any, last: Any) -> bool:
+    return bool(statically_known_true(stop > last))
 
 
 def _logarithm(x: Any, base: Any = math.e) -> Any:

@@ -13,30 +13,27 @@ _TIES = "the best of equal scores are taken, in an order that torch does not def
 _GLOBAL = "it is decided from the mask, in Python, whether a token has a global attention"
 _DURATIONS = "the durations it predicts are tested in Python"
 _COUNTS = "a loop of Python counts what each token attends to"
-_PADDING = "the padding is computed from the length in tensors, then tested"
+_CUT = "a sound is only cut to its length when it was padded, which Python decides"
 _SIZES = "the size of a picture is read from a tensor and decides in Python"
 _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
 
 #: family -> a part of the error, why it happens
 CAUSES = {
-    "canine": (_STATIC, _LOOP.format("the chunks of the length")),
     "cosmos3_edge_vision": (_UNDECIDED, _SIZES),
     "cpmant": (_STATIC, _LOOP.format("the length")),
     "diffusion_gemma": ("error", "the words it starts from are drawn at random at each call"),
-    "encodec": (_UNDECIDED, _PADDING),
+    "encodec": ("shape", _CUT),
     "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
     "funnel": (_STATIC, _LOOP.format("the length")),
     "led": (_UNDECIDED, _GLOBAL),
     "longformer": (_UNDECIDED, _GLOBAL),
     "maskformer-swin": ("outputs", "its results hold sizes, which are outputs of the graph"),
-    "mimi": (_UNDECIDED, _PADDING),
     "muse_glimmer_assistant": ("must match", "the mask that is written in a graph does not count "
                                "the context"),
     "paligemma": ("error", "torch alone attends to all the tokens, and only to the past when the "
                   "causal mask is written, as it is in a graph"),
     "pixtral": (_STATIC, _LOOP.format("the pictures of a batch")),
-    "pocket_tts_audio_tokenizer": (_UNDECIDED, _PADDING),
     "pp_doclayout_v2": (_STATIC, _LOOP.format("the pictures of a batch")),
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
@@ -55,8 +52,6 @@ CAUSES = {
     "video_llama_3_vision": (_UNDECIDED, _SIZES),
     "vilt": (_UNDECIDED, "the patches are drawn at random, as many as the mask says"),
     "vit_mae": ("error", "the patches that are hidden are drawn at random at each call"),
-    "wavtokenizer": (_UNDECIDED, _PADDING),
-    "wavtokenizer_encoder": (_UNDECIDED, _PADDING),
     "vits": ("shape", "the durations, so the length of the sound, are drawn at random"),
 }  # fmt: skip
 #: what an error says of any family -> why

@@ -36,3 +36,14 @@ def test_a_branch_on_the_bits_of_a_size():
 
     with pytest.warns(UserWarning, match="not n=9"):
         check_export(model, (X,), DYNAMIC)
+
+
+def test_an_equality_that_is_not_solved():
+    """sympy raises an error on it, the one of the export says what is assumed."""
+
+    def model(x):
+        n = x.shape[1]
+        return x * 2 if n / 8 == (n // 2) // 4 else x * 3
+
+    with pytest.raises(ConversionError, match=r"\(n / 8\) == .* \(not n=9\)"):
+        check_export(model, (X,), DYNAMIC)

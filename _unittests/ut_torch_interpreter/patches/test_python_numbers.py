@@ -203,6 +203,16 @@ def test_a_loop_whose_rounds_are_known(function):
     check_export(function, (torch.randn(2, 8),), ({0: "a", 1: "n"},), [(torch.randn(3, 5),)])
 
 
+def test_a_loop_on_chunks():
+    """The model is right as long as there are as many chunks."""
+
+    def summed(x):
+        return torch.cat([x[:, i : i + 16].sum(1) for i in range(0, x.shape[1], 16)])
+
+    with pytest.warns(UserWarning, match=r"== 1 \(not n=17\)|n <= 16"):
+        check_export(summed, (torch.randn(2, 8),), ({0: "a", 1: "n"},), [(torch.randn(3, 15),)])
+
+
 def test_a_loop_on_a_size():
     model = Fct1(lambda x: sum(x[:, i] for i in range(x.shape[1])))
     with pytest.raises(XoptimError, match=r"Dimension 'n' .*became 8 at .*range\(x.shape\[1\]\)"):
