@@ -36,8 +36,8 @@ def read_signed_names(text: str) -> list[SignedName]:
     file = re.search(r"[^+,&]+\.py\b", text)
     if file is not None:
         raise OptionError(
-            f"{file.group()!r} is a file, not the name of a pattern: --load {file.group()} loads the "
-            "patterns it registers, their names come after --patterns."
+            f"{file.group()!r} is a file, not the name of a pattern: --load {file.group()} loads "
+            "the patterns it registers, their names come after --patterns."
         )
     terms: list[SignedName] = []
     position = 0
