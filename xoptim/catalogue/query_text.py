@@ -31,8 +31,14 @@ class SignedName(NamedTuple):
 def read_signed_names(text: str) -> list[SignedName]:
     """Splits a selection into terms.
 
-    :raises OptionError: the text is malformed
+    :raises OptionError: the text is malformed, or it names a file
     """
+    file = re.search(r"[^+,&]+\.py\b", text)
+    if file is not None:
+        raise OptionError(
+            f"{file.group()!r} is a file, not the name of a pattern: --load {file.group()} loads "
+            "the patterns it registers, their names come after --patterns."
+        )
     terms: list[SignedName] = []
     position = 0
     while position < len(text):

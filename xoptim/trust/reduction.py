@@ -252,16 +252,32 @@ class _Reducer:
         return inlined.to_onnx(inline=False), found.inputs
 
     def _earliest(self) -> None:
-        """Looks by bisection for the first node whose results show the difference."""
-        candidates = list(self.kept)
+        """Looks by bisection for the first node whose results show the difference. The results that
+        later nodes need are compared, since those of one node tell nothing about its neighbours."""
+        candidates, outputs = list(self.kept), list(self.outputs)
         first, last = 0, len(candidates) - 1
         while first < last:
             middle = (first + last) // 2
-            names = [n for n in self.nodes[candidates[middle]].output if n]
-            if self._try(self._ancestors(names), names):
+            names = self._needed_after(candidates, middle + 1, outputs)
+            if names and self._try(self._kept_ancestors(candidates, names), names):
                 last = middle
             else:
                 first = middle + 1
+        names = [n for n in self.nodes[candidates[first]].output if n]
+        if not self._try(self._kept_ancestors(candidates, names), names) and self.outputs[1:]:
+            any(self._try(self._ancestors([name]), [name]) for name in list(self.outputs))
+
+    def _kept_ancestors(self, candidates: Iterable[int], names: Iterable[str]) -> list[int]:
+        """The candidates that some results depend on."""
+        needed = set(self._ancestors(names))
+        return [i for i in candidates if i in needed]
+
+    def _needed_after(self, nodes: Sequence[int], count: int, outputs: Iterable[str]) -> list[str]:
+        """The results of the first nodes that the next ones read, or that are outputs."""
+        later = {name for i in nodes[count:] for name in reads(self.nodes[i])}
+        later.update(outputs)
+        made = (self.nodes[i] for i in nodes[:count] if reads(self.nodes[i]))
+        return [name for node in made for name in node.output if name in later]
 
     def _nearest(self) -> None:
         """Keeps the nodes next to the outputs: as few levels of them as show the difference. A node
@@ -302,6 +318,8 @@ class _Reducer:
         """Keeps a smaller model if it shows the difference."""
         made = {name for i in kept for name in self.nodes[i].output}
         model = tuple(kept), tuple(outputs)
+        if model == (tuple(self.kept), tuple(self.outputs)):
+            return True
         if self.tries >= self.max_tries or model in self._vain or not made.issuperset(outputs):
             return False
         if self._kind(kept, outputs) != self.kind:

@@ -136,3 +136,9 @@ def test_parameters_of_a_pattern() -> None:
 def test_wrong_parameters_are_refused(text: str, match: str) -> None:
     with pytest.raises(OptionError, match=match):
         get_pattern_list(text)
+
+
+def test_a_file_is_not_a_pattern() -> None:
+    for text in ("mine.py", "default+./a/mine.py", "mine.py-b"):
+        with pytest.raises(OptionError, match=r"mine.py' is a file.*--load .*mine.py"):
+            read_signed_names(text)

@@ -70,6 +70,20 @@ def test_the_first_node_that_differs(wanted, last, kept):
     assert list(found.inputs) == ["x"] and found.tries < 8
 
 
+@pytest.mark.parametrize("wanted", ["Neg", "Abs", "Ceil", "Sqrt"])
+def test_the_nodes_of_other_branches_do_not_hide_it(wanted):
+    """Nodes of the other branch and constants are between those that differ."""
+    text = (
+        HEAD
+        + """g (float[n, 4] x) => (float[n, 4] y) {
+        a = Neg(x)  s = Sin(x)  i = Constant<value_float = 1.0>()  u = Cos(s)  b = Abs(a)
+        v = Tan(u)  j = Constant<value_float = 2.0>()  w = Atan(v)  c = Ceil(b)  k = Mul(w, j)
+        l = Mul(k, i)  d = Add(c, l)  y = Sqrt(d) }"""
+    )
+    found = first_difference(onnx.parser.parse_model(text), FEEDS, has(wanted))
+    assert operators(found)[-1] == wanted and found.tries < 8
+
+
 def test_no_node_differs():
     with pytest.raises(ReductionError, match="no difference"):
         first_difference(onnx.parser.parse_model(CHAIN), FEEDS, has("Cos"))

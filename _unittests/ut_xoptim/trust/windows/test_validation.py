@@ -246,3 +246,49 @@ def test_biases_of_groups() -> None:
         "ConvAffine",
     )
     assert certificate.verdict == "right", certificate.reason
+
+
+def negations(*shapes: str, factors: tuple[float, ...]) -> list[Certificate]:
+    """The certificates of -(x * c) -> x * -c, once by shape and factor."""
+
+    @rewrite(root="Neg", name="Opposite", precision="rounding")
+    def opposite(g: RewriteContext, node: NodeProto) -> Any:
+        mul = g.before(node, "Mul")
+        return g.op.Mul(mul.input[0], -g.constant_of(mul.input[1]))
+
+    pairs = list(enumerate(zip(shapes, factors, strict=True)))
+    inputs = ", ".join(f"float[{shape}] x{i}" for i, (shape, _) in pairs)
+    outputs = ", ".join(f"float[{shape}] y{i}" for i, (shape, _) in pairs)
+    weights = ", ".join(f"float c{i} = {{{factor}}}" for i, (_, factor) in pairs)
+    nodes = " ".join(f"t{i} = Mul(x{i}, c{i}) y{i} = Neg(t{i})" for i, _ in pairs)
+    text = f"g ({inputs}) => ({outputs}) <{weights}> {{ {nodes} }}"
+    return validated(text, [opposite()]).summary.certificates
+
+
+def test_alike_windows_are_run_once() -> None:
+    """Other sizes, other symbols and other weights; 1, 0 and signs count."""
+    first, *others = negations("n, 8", "m, 6", "k, 5", factors=(2.5, 2.5, 3.5))
+    assert "alike" not in first.methods and first.draws > 1
+    assert [c.draws for c in others] == [1, 1]
+    assert all("alike" in c.methods and c.verdict == "right" for c in others)
+    for shapes, factors in (
+        (("n, 8", "n, 1"), (2.5, 2.5)),
+        (("n, 8", "n, n"), (2.5, 2.5)),
+        (("n, 8", "n, 8"), (2.5, -2.5)),
+        (("n, 8", "n, 8"), (2.5, 1)),
+    ):
+        assert not any("alike" in c.methods for c in negations(*shapes, factors=factors))
+
+
+def test_an_alike_window_that_is_wrong() -> None:
+    """The weights and the sizes of each window are run: one wrong weight is found."""
+
+    @rewrite(root="Mul", name="Half")
+    def half(g: RewriteContext, node: NodeProto) -> Any:
+        g.constant_of(node.input[1])
+        return g.op.Div(node.input[0], np.array(0.5, dtype=np.float32))
+
+    text = """g (float[n, 8] x, float[n, 6] z) => (float[n, 8] y, float[n, 6] t)
+        <float c = {2}, float d = {4}> { y = Mul(x, c) t = Mul(z, d) }"""
+    with pytest.raises(WrongRewriteError, match="Half is wrong: result 't'"):
+        validated(text, [half()])
