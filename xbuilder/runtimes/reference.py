@@ -53,7 +53,9 @@ def _corrected() -> tuple[type, type]:
             scale = bias + alpha / size * np.sum(windows, axis=0)
             return ((x / scale**beta).astype(x.dtype),)
 
-    class BatchNormalization(BatchNormalization_9):
+    trained: Any = BatchNormalization_9
+
+    class BatchNormalization(OpRun):
         op_domain = ""
 
         def _run(
@@ -64,9 +66,8 @@ def _corrected() -> tuple[type, type]:
             momentum: float,
             **others: int,
         ) -> tuple[np.ndarray, ...]:
-            if len(self.onnx_node.output) > 1:  # it is trained
-                found: tuple[np.ndarray, ...] = super()._run(x, *factors, epsilon, momentum)
-                return found
+            if len(self.onnx_node.output) > 1:
+                return tuple(trained._run(self, x, *factors, epsilon, momentum))
             shape = (-1, *[1] * (x.ndim - 2))
             scale, bias, mean, variance = (v.reshape(shape) for v in factors)
             return ((scale * (x - mean) / np.sqrt(variance + epsilon) + bias).astype(x.dtype),)

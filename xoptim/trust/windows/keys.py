@@ -56,7 +56,8 @@ class WindowKeys:
                 is_shared = (name in read[0]) == (name in read[1])
                 content = _value_digest(value, _WEIGHT if is_shared else math.inf)
                 digest.update(f"{value.dtype} {value.shape}".encode() + content)
-        return digest.digest()
+        found: bytes = digest.digest()
+        return found
 
     @cached_property
     def family(self) -> bytes:
@@ -68,7 +69,8 @@ class WindowKeys:
             value = window.constants.get(name)
             if value is not None:
                 digest.update(_value_digest(value, 0) or _kind_of(value))
-        return digest.digest()
+        found: bytes = digest.digest()
+        return found
 
     def _digest(
         self, of_node: Callable[[NodeProto, Names], bytes], write: Callable[[Dim], Dim]
@@ -88,10 +90,12 @@ class WindowKeys:
 def _node_bytes(node: NodeProto, names: Names) -> bytes:
     """A node under other names, without what changes nothing of its results."""
     if any(subgraphs_of(node)):
-        return renamed(node, names).SerializeToString(deterministic=True)
+        whole: bytes = renamed(node, names).SerializeToString(deterministic=True)
+        return whole
     edges = [names(name) for name in node.input], [names(name) for name in node.output]
     head = repr((node.op_type, node.domain, node.overload, edges)).encode()
-    return head + b"".join(a.SerializeToString(deterministic=True) for a in node.attribute)
+    content = (a.SerializeToString(deterministic=True) for a in node.attribute)
+    return head + b"".join(content)
 
 
 def _loose_node_bytes(node: NodeProto, names: Names) -> bytes:
