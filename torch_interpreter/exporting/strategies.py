@@ -30,7 +30,6 @@ from ..patches.kept_operators import (
     skip_mask_detection,
 )
 from ..patches.keywords import name_keywords
-from ..patches.known_numbers import known_numbers
 from ..patches.packed import keep_packed_sequences
 from ..patches.python_numbers import keep_python_numbers
 from ..patches.recurrent import keep_recurrent_layers
@@ -39,6 +38,7 @@ from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
 from .failure_message import argument_leaves, failure_message
 from .known_buffers import decide_with_buffers
+from .known_numbers import known_numbers
 from .selected_rows import loop_on_all_rows
 from .tracing import check_traced, trace_module
 

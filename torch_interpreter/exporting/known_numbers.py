@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_false, statically_known_true
 
-from .attributes import patched
+from ..patches.attributes import patched
 
 #: largest number of elements, largest denominator of a number of Python
 _ELEMENTS, _DENOMINATOR = 16, 2**16
