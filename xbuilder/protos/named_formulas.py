@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import GraphProto
 
-from ..dims import Dim, is_plain, normalize, substitute, symbols
+from ..dims import Dim, is_plain, normalize, symbols
 from ..dims.scope import opaque
 from ..graph.graph import Graph
 from ..inference.refresh import refresh
@@ -17,7 +17,7 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
 
     The name of a dimension proves nothing alone: an input declared `[n + 1]` may have any size. If
     an output has this name too, spaces and order aside, and is proven to be as long as `n + 1`,
-    maybe once the input is, both are. A name that two outputs give to two dimensions is no formula.
+    both are. A name that two outputs give to two dimensions is no formula.
 
     Example: `mask[past+seq]`, and `present = Concat(cache[past], x[seq])` declared `[past+seq]`.
 
@@ -36,8 +36,7 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
         for dim, declared in zip(shape, info.type.tensor_type.shape.dim, strict=False):
             written = normalize(declared.dim_param) if declared.dim_param else None
             for name in (n for n, formula in formulas.items() if formula == written and n != dim):
-                found = _is_formula(graph, dim, name, formulas[name])
-                answers.setdefault(name, set()).add(found)
+                answers.setdefault(name, set()).add(_is_formula(graph, dim, formulas[name]))
     proven = {name for name, found in answers.items() if True in found and False not in found}
     for name in sorted(proven):
         graph.facts.constraints.add_equal(name, formulas[name], "an output of the same name")
@@ -46,11 +45,8 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
     return bool(proven)
 
 
-def _is_formula(graph: Graph, dim: Dim, name: str, formula: Dim) -> bool | None:
-    """Whether a dimension depends on what a formula depends on, and is this formula as soon as the
-    dimension of this name is. None if it is not known: a broadcast may be anything."""
-    assumed = substitute(dim, {name: formula})
-    same = graph.facts.constraints.prove_equal(assumed, formula) is True
-    if same and isinstance(dim, str) and symbols(formula) <= symbols(dim):
+def _is_formula(graph: Graph, dim: Dim, formula: Dim) -> bool | None:
+    """Whether a dimension is this formula. None if it is not known: a broadcast may be anything."""
+    if graph.facts.constraints.prove_equal(dim, formula) is True:
         return True
-    return None if same or not is_plain(assumed) else False
+    return False if is_plain(dim) else None

@@ -79,21 +79,19 @@ def test_each_formula_has_its_output():
 
 
 def test_an_output_that_depends_on_the_input():
-    """The words are added to as many positions as the mask leaves after the cache, as OPT does."""
+    """The words are added to as many positions as the mask leaves after the cache, as OPT does. The
+    output has the length of the formula if the mask has, so it proves nothing: one word may be
+    broadcast."""
     proto = parse("""g (float[b, past] cache, float[b, seq] x, float[b, m] mask) =>
-        (float[b, n] present, float[b, k] same) <int64[1] one = {1}, int64[1] far = {9223372036854775807}> {
+        (float[b, n] present) <int64[1] one = {1}, int64[1] far = {9223372036854775807}> {
         start = Shape<start: int = 1>(cache)
         rest = Slice(mask, start, far, one)
         words = Add(x, rest)
         present = Concat<axis: int = 1>(cache, words)
-        same = Exp(mask)
     }""")
-    for info in (proto.graph.input[2], proto.graph.output[1]):
+    for info in (proto.graph.input[2], proto.graph.output[0]):
         info.type.tensor_type.shape.dim[1].dim_param = "past+seq"
-    assert "broadcast" in GraphBuilder(proto).get_shape("words")[1]  # `same` proves nothing
-    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "past+seq"
-    builder = GraphBuilder(proto)
-    assert prove_equal(builder.get_shape("words")[1], "seq", builder.constraints) is True
+    assert "broadcast" in GraphBuilder(proto).get_shape("words")[1]
 
 
 def test_an_output_that_is_not_known():

@@ -68,7 +68,7 @@ class WindowKeys:
         for name in window.reads():
             value = window.constants.get(name)
             if value is not None:
-                digest.update(_value_digest(value, 0) or _kind_of(value))
+                digest.update(_value_digest(value, 2) or str(value.dtype).encode())
         found: bytes = digest.digest()
         return found
 
@@ -119,17 +119,6 @@ def _value_digest(value: np.ndarray, free_size: float) -> bytes:
     else:
         content = np.ascontiguousarray(value).tobytes()
     return hashlib.sha256(f"{value.dtype} {value.shape}".encode() + content).digest()
-
-
-def _kind_of(value: np.ndarray) -> bytes:
-    """The type of some floats; the value of a sole one as well if it is 0, 1, -1 or not finite, and
-    its sign otherwise."""
-    kind = ""
-    if value.size == 1:
-        number = float(value.item())
-        is_plain = math.isfinite(number) and number not in (-1, 0, 1)
-        kind = str(number > 0) if is_plain else repr(number)
-    return f"{value.dtype} {kind}".encode()
 
 
 def _facts_text(facts: ResultFacts, write: Callable[[Dim], Dim]) -> str:

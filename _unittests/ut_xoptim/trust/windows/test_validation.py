@@ -266,8 +266,8 @@ def negations(*shapes: str, factors: tuple[float, ...]) -> list[Certificate]:
 
 
 def test_alike_windows_are_run_once() -> None:
-    """Other sizes, other symbols and other weights; 1, 0 and signs count."""
-    first, *others = negations("n, 8", "m, 6", "k, 5", factors=(2.5, 2.5, 3.5))
+    """Other sizes and other symbols; a size of 1 and the value of a number alone count."""
+    first, *others = negations("n, 8", "m, 6", "k, 5", factors=(2.5, 2.5, 2.5))
     assert "alike" not in first.methods and first.draws > 1
     assert [c.draws for c in others] == [1, 1]
     assert all("alike" in c.methods and c.verdict == "right" for c in others)
@@ -275,7 +275,7 @@ def test_alike_windows_are_run_once() -> None:
         (("n, 8", "n, 1"), (2.5, 2.5)),
         (("n, 8", "n, n"), (2.5, 2.5)),
         (("n, 8", "n, 8"), (2.5, -2.5)),
-        (("n, 8", "n, 8"), (2.5, 1)),
+        (("n, 8", "n, 8"), (2.5, 3.5)),
     ):
         assert not any("alike" in c.methods for c in negations(*shapes, factors=factors))
 
