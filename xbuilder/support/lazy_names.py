@@ -31,7 +31,9 @@ def lazy_names(package: str, file: str) -> Names:
         # __init__.pyi: from .builder.graph_builder import GraphBuilder as GraphBuilder
         __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
     """
-    modules = read_stub(Path(file).with_name("__init__.pyi").read_text(encoding="utf-8"))
+    loader: Any = sys.modules[package].__loader__  # the package may be in a zip
+    stub = str(Path(file).with_name("__init__.pyi"))
+    modules = read_stub(loader.get_data(stub).decode("utf-8"))
 
     def get(name: str) -> Any:
         if name not in modules:

@@ -6,6 +6,7 @@ import ast
 import pkgutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,16 @@ def test_importing_the_packages_imports_no_module_of_theirs():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     few = ["xbuilder", "xbuilder.support", "xbuilder.support.lazy_names", "xoptim"]
     assert ast.literal_eval(out.stdout) == few
+
+
+def test_a_package_in_a_zip(tmp_path):
+    """As in an application that is one file."""
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.writestr("boxed/__init__.pyi", "from .two import TWO as TWO\n")
+        archive.writestr("boxed/two.py", "TWO = 2\n")
+        text = "from xbuilder.support.lazy_names import lazy_names\n\n"
+        text += "__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)\n"
+        archive.writestr("boxed/__init__.py", text)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'app.zip')!r}); "
+    code += "import boxed; assert (boxed.TWO, boxed.__all__) == (2, ['TWO'])"
+    subprocess.run([sys.executable, "-c", code], check=True)
