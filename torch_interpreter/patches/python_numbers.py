@@ -4,9 +4,9 @@
 torch gives them the size of the arguments, which freezes that size. Here, they return an expression
 of torch. The functions of ``math`` are replaced for everybody, the names ``int``, ``float`` and
 ``len`` only in the modules that call them with such a number: the export starts again once the name
-is replaced. So is ``range``, whose elements are expressions, only their number is a constant.
-``isinstance`` and ``type`` are replaced in the packages of the model: a size is
-an ``int`` for them, as when the model runs.
+is replaced. So is ``range``, whose elements are expressions: only their number is a constant.
+``isinstance`` and ``type`` are replaced in the packages of the model: a size is an ``int`` for
+them, as when the model runs.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ def _watching() -> Iterator[None]:
 def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
     """Calls a function that exports a model, in which numbers computed from sizes stay symbolic.
 
-    :param export: called again every time a module needs another ``int`` or ``range``
+    :param export: called again every time a module needs another ``int``,
+        ``float``, ``len`` or ``range``
     :param mod: the model
     :return: what it returns
 

@@ -99,8 +99,7 @@ def all_nodes(nodes: Iterable[NodeProto]) -> list[NodeProto]:
     while stack:
         for node in stack.pop():
             found.append(node)
-            if node.attribute:  # most nodes of most functions have none
-                stack.extend(graph.node for _, graph in subgraphs_of(node))
+            stack.extend(graph.node for _, graph in subgraphs_of(node))
     return found
 
 
