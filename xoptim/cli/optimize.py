@@ -77,6 +77,13 @@ def level(verbose: int) -> int:
 @click.option(
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
+@click.option(
+    "--constant-size",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="What a folded constant may add to the file.  [default: 64 kB for all of them, or 1% of "
+    "the weights]",
+)
 @assumption_options
 @keep_functions_option
 @data_root_option
@@ -108,6 +115,7 @@ def optimize(
     dry_run: bool,
     selection: SelectionOptions,
     max_iter: int,
+    constant_size: int | None,
     assumed: Assumptions,
     keep_functions: bool,
     data_roots: Sequence[Path],
@@ -129,6 +137,7 @@ def optimize(
         model=model,
         **selection.arguments,
         max_iter=max_iter,
+        constant_size=constant_size,
         **vars(assumed),
         keep_functions=keep_functions,
         data_roots=data_roots,

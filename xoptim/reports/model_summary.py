@@ -8,9 +8,14 @@ from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from xbuilder.constants.growth import SPENT, TOO_BIG
 from xbuilder.errors import InvalidModelError
 from xbuilder.files.external_data import tensor_nbytes
 from xbuilder.files.tensor_sites import iter_tensor_sites
+
+_FOLDING = "constant_folding"
+#: the rows of the nodes that constant folding leaves, because of the size of their results
+_TOO_LARGE = {f"{_FOLDING}: {reason}" for reason in (TOO_BIG, SPENT)}
 
 
 def iterate_nodes(model: ModelProto | GraphProto) -> Iterator[NodeProto]:
@@ -55,6 +60,22 @@ def count_ops(model: ModelProto | GraphProto) -> Counter[str]:
         node.op_type if node.domain in {"", "ai.onnx"} else f"{node.domain}.{node.op_type}"
         for node in iterate_nodes(model)
     )
+
+
+def is_folding_limited(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a node whose inputs are constants stays, because the file would grow.
+
+    :param rows: rows of the engine
+    :return: True if the last time constants of a graph were folded, the size of one was refused
+    """
+    last: dict[str, bool] = {}
+    for row in rows:
+        graph = row.get("graph", "")
+        if row["pattern"] == _FOLDING:
+            last[graph] = False
+        elif row["pattern"] in _TOO_LARGE:
+            last[graph] = True
+    return any(last.values())
 
 
 def compare_ops(before: ModelProto, after: ModelProto) -> list[dict[str, Any]]:

@@ -42,6 +42,12 @@ def print_changes(info: Mapping[str, Any], out: Console) -> None:
     applied = rewrites(info["applied"])
     if applied:
         print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], applied)
+    if info["is_folding_limited"]:
+        print_line(
+            out,
+            "\nsome nodes compute constants at run time, because the file would grow if they were "
+            "folded: --constant-size BYTES allows it",
+        )
     if info["private_operators"]:
         names = ", ".join(info["private_operators"])
         print_line(

@@ -13,7 +13,13 @@ from onnx import ModelProto
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.operators.opsets import opsets_of
 
-from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from ..reports.model_summary import (
+    compare_ops,
+    count_ops,
+    is_folding_limited,
+    pattern_totals,
+    weight_bytes,
+)
 from .saving import SavingFormat, save
 
 if TYPE_CHECKING:
@@ -167,6 +173,7 @@ class OptimizedModel:
             "verification": verification_as_dict(self.verification, self.unverified),
             "validation": None if self.validation is None else self.validation.to_dict(),
             "latency": None if self.latency is None else [m.to_row() for m in self.latency],
+            "is_folding_limited": is_folding_limited(self.rows),
             "other_matches": self.other_matches,
             "mended": self.mended,
             "trials": [asdict(trial) for trial in self.trials],

@@ -195,6 +195,30 @@ def test_trust_shapes(tmp_path):
     assert "rewrite 1 is to blame" in run("bisect", path, *sizes, "--trust-shapes", code=1).output
 
 
+def test_constant_size(tmp_path):
+    """The table of 512 x 512 products is larger than the model that computes it."""
+    text = """g (float[n,512] x) => (float[n,512] y) {
+        a = Range(zero, size, one)
+        b = Unsqueeze(a, last)
+        c = Mul(b, a)
+        y = MatMul(x, c)
+    }"""
+    weights = "<float zero = {0}, float size = {512}, float one = {1}, int64[1] last = {1}>"
+    head = '<ir_version: 8, opset_import: ["" : 18]>'
+    path, out = tmp_path / "table.onnx", tmp_path / "out.onnx"
+    onnx.save(parse(head + text.replace("{", weights + " {", 1)), path)
+    for size, types, is_limited in (
+        (None, ["Mul", "MatMul"], True),
+        (1000, ["Range", "Unsqueeze", "Mul", "MatMul"], True),
+        (512 * 512 * 4, ["MatMul"], False),
+    ):
+        options = [] if size is None else ["--constant-size", size]
+        said = run("optimize", path, out, "--force", "-p", "none", *options).output
+        assert ("--constant-size BYTES" in said) is is_limited, size
+        assert [n.op_type for n in onnx.load(out).graph.node] == types
+    assert "-1 is not in the range" in run("optimize", path, "--constant-size", -1, code=2).stderr
+
+
 def test_positive_dims(tmp_path):
     """Without elements, the Reshape copies the 8 of x: [-1, 0, 4] gives (0, 8, 4)."""
     text = """g (float[n,8] x, float[k] z) => (float[R,S,4] y, float[k] t) {
