@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Callable
+from operator import eq
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
-from xbuilder.dims import prod as dim_prod
+from xbuilder.dims import Dim, Shape, exact_div, prod
+from xbuilder.dims import mul as dim_mul
 from xbuilder.operators.op_traits import ELEMENTWISE_UNARY
 
 from ...analysis.constants import Ints
 from ...analysis.permutations import compose, inverse, is_identity, perm_of
-from ...analysis.reshapes import reshaped
+from ...analysis.reshapes import constant_target, reshaped
 from ...analysis.shapes import dims_are_equal, inner_dims, positive, proven_equal, without_ones
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -25,18 +26,24 @@ _UNARY = (
 )
 
 
-def common_groups(before: Ints, after: Ints) -> Groups | None:
+def common_groups(
+    before: Shape, after: Shape, same: Callable[[Dim, Dim], bool] = eq
+) -> Groups | None:
     """Splits two shapes of one tensor into the smallest groups of axes holding the same elements.
 
     :param before: dimensions
     :param after: dimensions of the reshaped tensor
-    :return: pairs (axes before, axes after), None if a dimension is null or if there is none; the
-        last group takes the axes left at the end
+    :param same: whether two dimensions are equal, whatever the sizes
+    :return: pairs (axes before, axes after), None if a dimension is null, if the groups depend on
+        the sizes or if there is none; the last group takes the axes left at the end
 
+    >>> from xbuilder.dims import prove_equal
     >>> common_groups((2, 12, 5), (2, 3, 4, 5))
     [((0,), (0,)), ((1,), (1, 2)), ((2,), (3,))]
+    >>> common_groups(("batch", 2, "n", 64), ("batch", 2, "64*n"), prove_equal)
+    [((0,), (0,)), ((1,), (1,)), ((2, 3), (2,))]
     """
-    if not before or not after or 0 in before or prod(before) != prod(after):
+    if not before or not after or 0 in before or not same(prod(before), prod(after)):
         return None
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
@@ -44,19 +51,33 @@ def common_groups(before: Ints, after: Ints) -> Groups | None:
         left, right = [i], [j]
         a, b = before[i], after[j]
         i, j = i + 1, j + 1
-        while a != b:  # the products of all the dimensions are equal: none runs out first
-            if a < b:
-                a *= before[i]
+        while not same(a, b):
+            more = _is_less(a, b)
+            if more and i < len(before):
+                a = dim_mul(a, before[i])
                 left.append(i)
                 i += 1
-            else:
-                b *= after[j]
+            elif more is False and j < len(after):
+                b = dim_mul(b, after[j])
                 right.append(j)
                 j += 1
+            else:
+                return None
         groups.append((left, right))
+    if any(d != 1 for d in (*before[i:], *after[j:])):
+        return None
     groups[-1][0].extend(range(i, len(before)))
     groups[-1][1].extend(range(j, len(after)))
     return [(tuple(left), tuple(right)) for left, right in groups]
+
+
+def _is_less(a: Dim, b: Dim) -> bool | None:
+    """Whether a divides b, b does not divide a; None if neither does and one has a name."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    if exact_div(b, a) is not None:
+        return True
+    return None if exact_div(a, b) is None else False
 
 
 def moved_groups(perm: Ints, groups: Groups, side: int) -> list[int] | None:
@@ -102,23 +123,32 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     4. p moves nothing and Identity would remove it: q goes before the Reshape all the same, which
        then merges with what follows (the bias of windows, in Swin).
 
-    Shapes are static, without null dimension.
+    No dimension is known to be null. The shape of the new Reshape is a constant.
     """
     reshape = g.before_or_none(second, "Reshape")
     first = None if reshape is None else g.before_or_none(reshape, "Transpose")
     if reshape is None or first is None:
         return g.no("no Transpose, Reshape before")
     x = first.input[0]
-    names = (x, reshape.input[0], reshape.output[0], second.output[0])
-    _, before, after, last = (g.static_shape(n) for n in names)
     mixed = "the Reshape mixes dimensions both Transpose move"
     p, q = g.known(perm_of(g, first), mixed), g.known(perm_of(g, second), mixed)
-    transpose_first, perm = _plan(g, p, q, g.known(common_groups(before, after), mixed))
+    source, before = g.shape_of(x), g.shape_of(reshape.input[0])
+    after = g.known(reshaped(g, reshape), "a shape is not known for every size")
+    last = tuple(after[i] for i in q)
+    groups = common_groups(before, after, dims_are_equal(g))
+    transpose_first, perm = _plan(g, p, q, g.known(groups, mixed))
     if is_identity(perm):
-        return g.op.Reshape(x, last)
+        return g.op.Reshape(x, _target(g, source, last))
     if transpose_first:
-        return g.op.Reshape(g.op.Transpose(x, perm=perm), last)
-    return g.op.Transpose(g.op.Reshape(x, [last[i] for i in inverse(perm)]), perm=perm)
+        target = _target(g, tuple(source[i] for i in perm), last)
+        return g.op.Reshape(g.op.Transpose(x, perm=perm), target)
+    target = _target(g, source, tuple(last[i] for i in inverse(perm)))
+    return g.op.Transpose(g.op.Reshape(x, target), perm=perm)
+
+
+def _target(g: RewriteContext, before: Shape, after: Shape) -> list[int]:
+    """The constant shape of a Reshape."""
+    return g.known(constant_target(g, before, after), "the new shape is no constant")
 
 
 @rewrite(
@@ -146,7 +176,7 @@ def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
     *batch, m, n = g.shape_of(x)
     g.require(len(batch) > 1, "there is nothing to put on one axis")
     g.require(all(positive(g, d) for d in (*batch[1:], n)), "a dimension may be null")
-    merged = _is_shape(g, first.input[1], (dim_prod(batch), m, n))
+    merged = _is_shape(g, first.input[1], (prod(batch), m, n))
     g.require(merged, "the first Reshape does something else")
     split = _is_shape(g, last.input[1], (*batch, n, m))
     g.require(split, "the last Reshape does something else")

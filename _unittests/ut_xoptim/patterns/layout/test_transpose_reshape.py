@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xbuilder.dims import prove_equal
 from xoptim.patterns.layout.transpose_reshape import common_groups
 from xoptim.testing import (
     check_pattern,
@@ -228,6 +229,38 @@ MODELS = {
                 y = Reshape(x, s)
             }""",
         ),
+        "a recurrent layer in two directions, batch first": (
+            """agraph (float[seq,2,batch,4] x) => (float[batch,seq,8] y) <int64[3] s = {0, 0, -1}> {
+                t = Transpose <perm = [0, 2, 1, 3]> (x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [1, 0, 2]> (r)
+            }""",
+            """agraph (float[seq,2,batch,4] x) => (float[batch,seq,8] y) <int64[3] s = {0, 0, 8}> {
+                t = Transpose <perm = [2, 0, 1, 3]> (x)
+                y = Reshape(t, s)
+            }""",
+        ),
+        "both cancel, one dimension has a name": (
+            """agraph (float[a,3,4] x) => (float[a,12] y) <int64[2] s = {12, -1}> {
+                t = Transpose <perm = [1, 2, 0]> (x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [1, 0]> (r)
+            }""",
+            """agraph (float[a,3,4] x) => (float[a,12] y) <int64[2] s = {0, 12}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "a group ends with a name": (
+            """agraph (float[a,2,n,4] x) => (float[a,M,2] y) <int64[3] s = {0, 0, -1}> {
+                t = Transpose <perm = [0, 1, 3, 2]> (x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [0, 2, 1]> (r)
+            }""",
+            """agraph (float[a,2,n,4] x) => (float[a,M,2] y) <int64[3] s = {0, -1, 2}> {
+                t = Transpose <perm = [0, 3, 2, 1]> (x)
+                y = Reshape(t, s)
+            }""",
+        ),
     },
 }
 
@@ -356,8 +389,23 @@ REFUSED = {
             "an inner result is used elsewhere",
         ),
         (
-            _TEXT.format(x="a,3,4", n=2, s="12,-1", p="1,2,0", q="1,0", o=""),
-            "a shape is not static",
+            _TEXT.format(x="a,3,4", n=2, s="-1,2", p="1,2,0", q="1,0", o=""),
+            "the Reshape mixes dimensions",
+        ),
+        # two dimensions have a name and move
+        (
+            _TEXT.format(x="a,b,4", n=2, s="0,-1", p="1,2,0", q="1,0", o=""),
+            "the new shape is no constant",
+        ),
+        (
+            """agraph (float[4,2,a] x) => (float[b,c] y) <int64[1] all = {-1}> {
+                t = Transpose <perm = [1, 0, 2]> (x)
+                d = Shape <start: int = 2> (x)
+                s = Concat <axis: int = 0> (d, all)
+                r = Reshape(t, s)
+                y = Transpose(r)
+            }""",
+            "a shape is not known for every size",
         ),
         (
             _TEXT.format(x="4,3", n=2, s="6,2", p="1,0", q="1,0", o=""),
@@ -403,6 +451,10 @@ def test_common_groups_hold_the_same_elements() -> None:
         for left, right in groups:
             assert prod(before[i] for i in left) == prod(after[i] for i in right)
     assert common_groups((2, 0), (0, 2)) is None
+    assert common_groups(("a", 2, 3), ("a", 6), prove_equal) == [((0,), (0,)), ((1, 2), (1,))]
+    assert common_groups(("a", "b"), ("b", "a"), prove_equal) is None, "depends on the sizes"
+    assert common_groups(("a", "b"), ("a*b", 1), prove_equal) == [((0, 1), (0, 1))]
+    assert common_groups(("a",), ("a", "b"), prove_equal) is None
     assert common_groups((), (1,)) is None
 
 
