@@ -10,6 +10,7 @@ import click
 
 from xbuilder.errors import LateCheckError, XoptimError
 from xbuilder.files.model_container import ModelContainer
+from xbuilder.options import DEFAULT_CONSTANT_SIZE
 
 from ..tasks.optimization import Optimization
 from ..tasks.result import OptimizedModel
@@ -80,6 +81,7 @@ def level(verbose: int) -> int:
 @click.option(
     "--constant-size",
     type=click.IntRange(min=0),
+    default=DEFAULT_CONSTANT_SIZE,
     metavar="BYTES",
     help="What a folded constant may add to the file.  [default: 64 kB for all of them, or 1% of "
     "the weights]",
@@ -115,7 +117,7 @@ def optimize(
     dry_run: bool,
     selection: SelectionOptions,
     max_iter: int,
-    constant_size: int | None,
+    constant_size: int,
     assumed: Assumptions,
     keep_functions: bool,
     data_roots: Sequence[Path],

@@ -16,6 +16,7 @@ from xbuilder.errors import OptionError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
+from xbuilder.options import DEFAULT_CONSTANT_SIZE
 
 from ..surgery.signature import SignatureChanges
 from .result import OptimizedModel
@@ -39,7 +40,7 @@ class Optimization:
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param target: what runs the model, see :mod:`xoptim.catalogue.targets`; None for no constraint
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
-    :param constant_size: bytes a folded constant may add to the file, None for the budget of
+    :param constant_size: bytes a folded constant may add to the file, see
         :class:`xbuilder.OptimizationOptions`
     :param trust_shapes: the shapes the file declares for computed results are right
     :param positive_dims: dimensions of the inputs that are never 0, True for all of them
@@ -72,7 +73,7 @@ class Optimization:
     processor: str = "CPU"
     target: str | None = None
     max_iter: int = -1
-    constant_size: int | None = None
+    constant_size: int = DEFAULT_CONSTANT_SIZE
     trust_shapes: bool = False
     positive_dims: bool | Collection[str] = False
     public_operators: bool = False
@@ -166,11 +167,10 @@ class Optimization:
     def _read(self, features: list[Feature], mended: list[str]) -> tuple[GraphBuilder, ModelProto]:
         """The model, converted to another opset if asked, and as it was read. The nodes that no
         longer fix a size are added to a list."""
-        sized = {} if self.constant_size is None else {"constant_size": self.constant_size}
         options = OptimizationOptions(
             patterns=self.patterns,
             max_iter=self.max_iter,
-            **sized,
+            constant_size=self.constant_size,
             processor=self.processor,
             verbose=self.verbose,
             trust_shapes=self.trust_shapes,
