@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ _LARGE = (64, 224)
 _ALONE = 3
 #: largest size that is looked for when the symbols depend on each other
 _SEARCHED = 12
+#: sizes above are not tried
+_MOST = 1 << 16
 #: ranks tried when a rank is not known
 RANKS = (2, 3, 4, 1, 0)
 
@@ -75,7 +78,8 @@ def assignments(
         if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
             kept[tuple(row)] = spare
     if n and not any(all(row) for row in kept):  # the symbols depend on each other
-        kept = {**dict.fromkeys(_dependent(names, constraints), False), **kept}
+        found = _dependent(names, constraints) or _above_bounds(names, constraints)
+        kept = {**dict.fromkeys(found, False), **kept}
     for values, spare in kept.items():
         yield dict(zip(names, values, strict=True)), spare
 
@@ -87,6 +91,20 @@ def _dependent(names: Sequence[str], constraints: Constraints) -> list[tuple[int
     found = (row + rest for row in every)
     right = (r for r in found if allowed(dict(zip(names, r, strict=True)), constraints))
     return list(itertools.islice(right, 3))
+
+
+def _above_bounds(names: Sequence[str], constraints: Constraints) -> list[tuple[int, ...]]:
+    """A few multiples of the least sizes the constraints allow: a signal of `n >= 160` samples has
+    `n//160 - 1` frames."""
+    least = [_least_size(name, constraints) for name in names]
+    rows = (tuple(k * size for size in least) for k in (2, 3, 5))
+    return [r for r in rows if allowed(dict(zip(names, r, strict=True)), constraints)]
+
+
+def _least_size(name: str, constraints: Constraints) -> int:
+    """The least size of a symbol that keeps the bounds of its own, :data:`_MOST` if it is larger.
+    They are those of formulas that grow with the symbol, otherwise the size is only one to try."""
+    return bisect_left(range(_MOST), True, lo=1, key=lambda n: allowed({name: n}, constraints))
 
 
 def allowed(sizes: Mapping[str, int], constraints: Constraints) -> bool:

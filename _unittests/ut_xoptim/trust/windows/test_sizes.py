@@ -45,6 +45,21 @@ def test_constraints() -> None:
     assert not allowed({"a": 2, "b": 0, "c": 0}, known)
 
 
+def test_sizes_above_bounds() -> None:
+    """The frames of a signal: shorter ones have none."""
+    known = Constraints()
+    known.add_at_least("n//160-1", 0)
+    assert [s["n"] for s in tried("n", constraints=known)] == [320, 480, 800]
+    known.add_at_least("b", 1)
+    assert tried("b", "n", constraints=known) == [
+        {"b": 2, "n": 320},
+        {"b": 3, "n": 480},
+        {"b": 5, "n": 800},
+    ]
+    known.add_at_least("n//160-1", 1 << 20)
+    assert not tried("b", "n", constraints=known), "no size that can be tried is long enough"
+
+
 def test_solved_symbols_have_no_size_of_their_own() -> None:
     known = Constraints(["d"])
     known.add_equal("d", "a+1", "a node")
