@@ -14,6 +14,7 @@ from xbuilder.facts.facts import SavedFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_record
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.op_schemas import schema_of
 
 #: a node reading more elements is not evaluated
 _MAX_ELEMENTS = 1 << 22
@@ -25,14 +26,18 @@ def nodes_contradict_facts(
     """Whether the nodes a rewrite replaces are already wrong.
 
     One of them, inferred again from the facts of its inputs, contradicts the known facts of its
-    results, or it fails on tensors with the types and the shapes it is known to read.
+    results, or it fails on tensors with the types and the shapes it is known to read, or the types
+    of two inputs differ where its schema wants one type.
 
     :param graph: the graph the nodes just left
     :param removed: these nodes
     :param known: saved facts of their results
     """
     with graph.facts.recalled(known):
-        return any(_contradicts(graph, r) or _cannot_run(graph, r) for r in removed)
+        return any(
+            _contradicts(graph, r) or _mixes_types(graph, r) or _cannot_run(graph, r)
+            for r in removed
+        )
 
 
 def _contradicts(graph: Graph, record: NodeRecord) -> bool:
@@ -42,6 +47,19 @@ def _contradicts(graph: Graph, record: NodeRecord) -> bool:
         for name, new in zip(record.outputs, answer, strict=False)
         if name
     )
+
+
+def _mixes_types(graph: Graph, record: NodeRecord) -> bool:
+    schema = schema_of(record.op_type, record.domain, graph.opsets.get(record.domain))
+    if schema is None or not schema.inputs or graph.calls_function(record):
+        return False
+    found: dict[str, int] = {}
+    for i, name in enumerate(record.inputs):
+        parameter = schema.inputs[min(i, len(schema.inputs) - 1)]
+        known = graph.facts[name].type if name and parameter.is_homogeneous else None
+        if known and found.setdefault(parameter.type_str, known) != known:
+            return True
+    return False
 
 
 def _cannot_run(graph: Graph, record: NodeRecord) -> bool:
