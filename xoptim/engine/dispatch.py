@@ -156,7 +156,7 @@ class Dispatch:
 
 def has_listeners(patterns: Sequence[PatternOptimization]) -> bool:
     """Whether a subscriber wants the reasons of the refusals of some patterns."""
-    return any([p.listener is not None for p in made(patterns)])
+    return any(p.listener is not None for p in made(patterns))
 
 
 def candidate_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
