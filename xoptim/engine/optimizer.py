@@ -40,7 +40,16 @@ from .graph_rewriters import Rewriter, RewriterRunner
 from .guards.mutation_guard import MutationGuard, mutation_message
 from .intermediate_functions import inline_back
 from .matching import Claims, match_pattern
-from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
+from .observers import (
+    Applied,
+    Dump,
+    Observer,
+    Row,
+    Statistics,
+    Verbose,
+    Verify,
+    observes_steps,
+)
 from .oscillation import (
     UseDetector,
     endless_detectors,
@@ -128,7 +137,7 @@ class GraphBuilderPatternOptimization(Engine):
         plan = patterns if isinstance(patterns, Plan) else Plan(patterns, graph.main_opset)
         self._selection, self._dispatch, self._running = plan.selection, plan.dispatch, plan.running
         # between two graphs of an optimization, only an observer could listen to the patterns
-        observed = features or verbose or features_of(graph)
+        observed = verbose or observes_steps((*features, *features_of(graph)))
         self._shared_plan = plan if plan is patterns and not observed else None
         self.patterns = plan.patterns
         self.rewriters = [r for r in plan.others if isinstance(r, Rewriter)]

@@ -13,7 +13,7 @@ from xbuilder.support.rows import complete_rows
 
 from .cleaning import Cleaning
 from .dispatch import Plan
-from .observers import Row
+from .observers import Row, observes_steps
 from .optimizer import GraphBuilderPatternOptimization
 from .outcomes import count_instances, still_allowed
 
@@ -66,9 +66,8 @@ def _may_rewrite(graph: Graph, plan: Plan) -> bool:
     """Whether a rewrite may apply to a body or to a function, or a subscriber observes the engine.
     The graph is cleaned first, as the engine does, which costs more than most bodies."""
     options = graph.scope.options
-    if options.features or options.verifies or options.verbose or graph.scope.verbose:
-        return True
-    if features_of(graph):
+    observed = observes_steps((*options.features, *features_of(graph)))
+    if observed or options.verifies or options.verbose or graph.scope.verbose:
         return True
     infer_missing(graph)
     cleaning = Cleaning(

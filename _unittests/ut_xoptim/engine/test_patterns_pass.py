@@ -9,7 +9,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.authoring.patterns import MatchResult, PatternOptimization
 from xoptim.engine import patterns_pass
 from xoptim.engine.dispatch import Plan
-from xoptim.engine.observers import Observer
+from xoptim.engine.observers import Applied, Observer
 from xoptim.testing import model_from_text
 
 
@@ -76,8 +76,17 @@ def test_a_body_is_cleaned_before_it_is_left(optimized_graphs: list[list[str]]) 
 
 
 def test_an_observer_sees_every_graph(optimized_graphs: list[list[str]]) -> None:
-    _optimized("j = Abs(x)", features=[Observer()])
+    class Begins(Observer):
+        def begin(self, engine: Any) -> None:
+            """It is notified of an engine that rewrites nothing."""
+
+    _optimized("j = Abs(x)", features=[Begins()])
     assert sorted(optimized_graphs) == [["Abs", "Neg"], ["If", "Exp"], ["Tanh"]]
+
+
+def test_an_observer_of_the_rewrites_needs_no_engine(optimized_graphs: list[list[str]]) -> None:
+    _optimized("j = Abs(x)", features=[Applied()])
+    assert optimized_graphs == [["If", "Exp"]]
 
 
 def test_a_function_without_root_has_no_engine(optimized_graphs: list[list[str]]) -> None:
