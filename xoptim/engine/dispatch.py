@@ -240,7 +240,7 @@ class Plan:
         self.patterns: DeferredList[Any] = self.selection.part(i for i in places if not is_other[i])
         self.others = [self.selection[i] for i in places if is_other[i]]
         #: the patterns that run, by rank
-        self.running = self.patterns.part(self.dispatch.running)
+        self.running: DeferredList[Any] = self.patterns.part(self.dispatch.running)
 
     @cached_property
     def is_listened(self) -> bool:
