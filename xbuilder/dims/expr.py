@@ -137,7 +137,7 @@ class Poly:
     @cached_property
     def size(self) -> int:
         """Number of terms and atoms, those inside the arguments included."""
-        return sum(1 + sum(atom.size for atom in mono) for mono, _ in self.terms)
+        return sum([_mono_size(mono) for mono, _ in self.terms])
 
     @cached_property
     def depth(self) -> int:
@@ -206,10 +206,9 @@ class Poly:
 
     def combine(self, factor: int, other: Poly) -> Poly:
         """Returns ``self + factor * other``."""
-        coefs = dict(self.terms)
-        for mono, coef in other.terms:
-            coefs[mono] = coefs.get(mono, 0) + factor * coef
-        return Poly.build(coefs)
+        total = Sum(self)
+        total.add(factor, other)
+        return total.form()
 
     def scale(self, factor: int) -> Poly:
         """Returns the product by an integer."""
@@ -251,6 +250,43 @@ class Poly:
                 coef *= _evaluate_atom(atom, sizes)
             total += coef
         return total
+
+
+class Sum:
+    """A sum of forms, made term by term: the terms are sorted once, not after each addition.
+
+    :param first: the first form
+    """
+
+    __slots__ = ("_coefs", "_size")
+
+    def __init__(self, first: Poly):
+        self._coefs = dict(first.terms)
+        self._size = first.size
+
+    def add(self, factor: int, other: Poly) -> None:
+        """Adds ``factor * other``. Cost: O(terms of *other*).
+
+        Raises :class:`TooLargeError` when the form of the sum passes the bounds.
+        """
+        coefs = self._coefs
+        for mono, coef in other.terms:
+            before = coefs.get(mono, 0)
+            coefs[mono] = after = before + factor * coef
+            if not before or not after:
+                self._size += (bool(after) - bool(before)) * _mono_size(mono)
+            if abs(after) > MAX_COEFFICIENT:
+                raise TooLargeError(len(coefs))
+        if self._size > MAX_SIZE:
+            raise TooLargeError(len(coefs))
+
+    def form(self) -> Poly:
+        """The form of the sum."""
+        return Poly.build(self._coefs)
+
+
+def _mono_size(mono: Mono) -> int:
+    return 1 + sum([atom.size for atom in mono])
 
 
 def divide_mono(mono: Mono, divisor: Mono) -> Mono | None:

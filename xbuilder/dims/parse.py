@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .bounds import never_zero
 from .build import broadcast, ceildiv, dim_max, dim_min, floordiv, mod, shrink
 from .errors import DimensionError, TooLargeError
-from .expr import Poly
+from .expr import Poly, Sum
 
 MAX_TOKENS = 2048
 MAX_NESTING = 64
@@ -172,11 +172,11 @@ class _Parser:
         value = self.product()
         if self.peek() not in ("+", "-"):
             return value
-        total = _integral(value)
+        total = Sum(_integral(value))
         while self.peek() in ("+", "-"):
             _, sign = self.next()
-            total = total.combine(1 if sign == "+" else -1, _integral(self.product()))
-        return shrink(total)
+            total.add(1 if sign == "+" else -1, _integral(self.product()))
+        return shrink(total.form())
 
     def product(self) -> Poly | Ratio:
         """Reads ``factor * factor // factor % factor``."""

@@ -6,11 +6,11 @@ The keys and their values are those of ``torch.onnx``, which viewers show.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from onnx import NodeProto
+from onnx import NodeProto, StringStringEntryProto
 
 from .functions import all_nodes
 
@@ -170,21 +170,35 @@ def move_sources(nodes: Sequence[NodeProto], call: NodeProto) -> None:
                 node.name = f"{outer.module}.{node.name}"
 
 
-def write_fused(node: NodeProto, replaced: Sequence[NodeMetadata]) -> None:
-    """Lists the operators a new node computes, and their lines of code, if there are several.
+def fused_metadata(replaced: Sequence[NodeMetadata]) -> dict[str, str]:
+    """The metadata that lists the operators a new node computes, and their lines of code: empty
+    unless there are several.
 
-    :param node: a new node, which has the source of one of those it replaces
     :param replaced: the metadata of the nodes it replaces
     """
     labels = _distinct([label for old in replaced for label in old.labels()])
     if len(labels) < 2:
-        return
+        return {}
     traces = _distinct([old.source.trace for old in replaced if old.source])
     listed = [*labels[:_MOST_FUSED], *(["..."] if len(labels) > _MOST_FUSED else [])]
-    written = {FUSED: "\n".join(listed), TRACE: "\n".join(filter(None, traces[:_MOST_FUSED]))}
-    kept = [p for p in node.metadata_props[:] if p.key not in written]
-    del node.metadata_props[:]
-    node.metadata_props.extend(kept)
+    return {FUSED: "\n".join(listed), TRACE: "\n".join(filter(None, traces[:_MOST_FUSED]))}
+
+
+def complete_metadata(
+    node: NodeProto, more: Iterable[StringStringEntryProto], written: Mapping[str, str]
+) -> None:
+    """Adds metadata to a node. Each pair is copied once, since a trace may have many lines.
+
+    :param node: the node
+    :param more: pairs to add
+    :param written: pairs that prevail over those of the node and over the others, not written when
+        they are empty
+    """
+    mine = node.metadata_props[:]
+    if written and mine:
+        del node.metadata_props[:]
+        node.metadata_props.extend([p for p in mine if p.key not in written])
+    node.metadata_props.extend([p for p in more if p.key not in written] if written else more)
     for key, value in written.items():
         if value:
             node.metadata_props.add(key=key, value=value)

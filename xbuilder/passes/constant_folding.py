@@ -52,8 +52,9 @@ def constant_folding(graph: Graph) -> PassReport:
     candidates = _candidates(graph)
     merged = merge_equal_nodes(graph, candidates)
     folding = _Folding(graph)
-    folding.fold(candidates)
-    refresh(graph, [n for n in folding.newly_known if graph.facts[n].value is not None])
+    if candidates:
+        folding.fold(candidates)
+        refresh(graph, [n for n in folding.newly_known if graph.facts[n].value is not None])
     removed = folding.removed + merged
     row: Row = {
         "pattern": "constant_folding",

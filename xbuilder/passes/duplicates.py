@@ -36,7 +36,7 @@ def remove_duplicated_initializer(graph: Graph) -> int:
 
     :return: number of initializers and nodes removed
     """
-    if not graph.scope.options.constant_fusing:
+    if not graph.scope.options.constant_fusing or not graph.constants.initializers:
         return 0
     groups: dict[tuple[int, tuple[int, ...]], list[str]] = {}
     table = graph.constants
@@ -153,4 +153,5 @@ def remove_duplicated_shape(graph: Graph) -> int:
     """
     if not graph.scope.options.remove_duplicated_shape:
         return 0
-    return merge_equal_nodes(graph, list(graph.store.bucket("", "Shape")))
+    shapes = graph.store.bucket("", "Shape")
+    return merge_equal_nodes(graph, list(shapes)) if len(shapes) > 1 else 0

@@ -13,8 +13,8 @@ def remove_identity(graph: Graph) -> int:
 
     :return: number of nodes removed
     """
-    rows = list(graph.store.bucket("", "Identity"))
-    return sum(remove_identity_node(graph, record) for record in rows)
+    rows = graph.store.bucket("", "Identity")
+    return sum([remove_identity_node(graph, record) for record in list(rows)]) if rows else 0
 
 
 def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:

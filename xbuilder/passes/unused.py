@@ -61,6 +61,8 @@ def remove_dead_nodes(graph: Graph) -> int:
 def remove_dead_initializers(graph: Graph) -> int:
     """Removes initializers nothing reads, except the default values of inputs."""
     table, store = graph.constants, graph.store
+    if not table.initializers and not graph.sparse_initializers:
+        return 0
     unread = table.initializers.keys() - store.consumers.keys() - store.outputs.keys()
     unread -= table.overridable
     dead = [name for name in table.initializers if name in unread] if unread else []

@@ -70,6 +70,12 @@ class DeferredList(list[T]):
         slots: Iterable[Any] = super().__iter__()
         return [s.known() if isinstance(s, Deferred) else s for s in slots]
 
+    def made(self) -> list[T]:
+        """The items that are made."""
+        slots: Iterable[Any] = super().__iter__()
+        items = [s.made if s.__class__ is Deferred else s for s in slots]
+        return [item for item in items if item is not None]
+
     def peek(self, place: int) -> T | None:
         """The item at a place, None if it is not made."""
         item: Any = super().__getitem__(place)
@@ -99,6 +105,11 @@ class DeferredList(list[T]):
 def known(items: Sequence[Any]) -> list[Any]:
     """See :meth:`DeferredList.known`, for any list."""
     return items.known() if isinstance(items, DeferredList) else list(items)
+
+
+def made(items: Sequence[T]) -> Sequence[T]:
+    """See :meth:`DeferredList.made`, for any list."""
+    return items.made() if isinstance(items, DeferredList) else items
 
 
 def peek(items: Sequence[T], place: int) -> T | None:

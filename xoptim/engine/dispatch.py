@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import cached_property
 from typing import Any
 
-from xbuilder.nodes.record import Key
+from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
-from xbuilder.support.deferred_list import DeferredList, known, peek
+from xbuilder.support.deferred_list import DeferredList, known, made, peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
-from ..authoring.roots import Link, Roots, links_of, root_keys
+from ..authoring.roots import Link, Roots, Sweep, links_of, root_keys
 from ..catalogue.cards import PatternCard
 from ..catalogue.order import run_order
 from ..catalogue.registry import is_shipped
@@ -141,8 +142,8 @@ class Dispatch:
         :param keys: domains and types of the nodes
         :param types: those of the main domain
         """
-        made = peek(patterns, rank)
-        if made is not None and made.listener is not None:  # a subscriber wants the reasons
+        pattern = peek(patterns, rank)
+        if pattern is not None and pattern.listener is not None:  # the reasons are wanted
             return True
         for needed in self._needs[rank]:
             if needed.isdisjoint(types):
@@ -151,6 +152,27 @@ class Dispatch:
             return patterns[rank].may_match(keys)
         found = self._alternatives[rank]
         return not found or any(needed <= keys for needed in found)
+
+
+def has_listeners(patterns: Sequence[PatternOptimization]) -> bool:
+    """Whether a subscriber wants the reasons of the refusals of some patterns."""
+    return any(p.listener is not None for p in made(patterns))
+
+
+def candidate_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
+    """Roots a pattern does not refuse at once; all of them when a subscriber wants the reasons
+    of the refusals."""
+    if pattern.listener is not None:
+        return roots.of(pattern.roots)
+    if pattern.read_by and roots.types.isdisjoint(pattern.read_by):
+        return []
+    if pattern.after:
+        rows = roots.after(pattern.roots, pattern.after)
+    elif pattern.reads:
+        rows = roots.reading(pattern.roots, pattern.reads)
+    else:
+        rows = pattern.candidate_roots(roots.store, roots.of(pattern.roots))
+    return roots.read_by(rows, pattern.read_by) if pattern.read_by else rows
 
 
 def ranks_in(bits: int) -> list[int]:
@@ -217,6 +239,22 @@ class Plan:
         is_other = [not isinstance(d, (PatternOptimization, PatternCard)) for d in declared]
         self.patterns: DeferredList[Any] = self.selection.part(i for i in places if not is_other[i])
         self.others = [self.selection[i] for i in places if is_other[i]]
+        #: the patterns that run, by rank
+        self.running: DeferredList[Any] = self.patterns.part(self.dispatch.running)
+
+    @cached_property
+    def is_listened(self) -> bool:
+        """Whether a subscriber wanted the reasons of some refusals when it was first asked."""
+        return has_listeners(self.running)
+
+    def may_rewrite(self, store: GraphStore) -> bool:
+        """Whether a rewrite may apply to a graph. Cost: O(edges)."""
+        if self.others or self.is_listened:
+            return True
+        roots, patterns = Sweep(store), self.running
+        ranks = self.dispatch.starting_from(roots, every_reason=False)
+        possible = self.dispatch.possible(ranks, patterns, store) if ranks else ()
+        return any(candidate_roots(roots, patterns[rank]) for rank in possible)
 
     def is_for(self, patterns: Any, opset: int) -> bool:
         """Whether it was made of these patterns, for this main opset."""

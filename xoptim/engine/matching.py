@@ -14,6 +14,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from ..authoring.patterns import MatchResult, PatternOptimization
 from ..authoring.roots import Roots
+from .dispatch import candidate_roots
 from .engine import Engine
 from .guards.mutation_guard import call_guarded
 from .outcomes import PatternRun, refusal_key
@@ -135,22 +136,6 @@ def _with_producers(engine: Engine, record: NodeRecord) -> list[NodeRecord]:
     """A node and its producers, the only nodes most patterns visit."""
     producers = engine.store.producers
     return [record, *{p: None for n in record.inputs if (p := producers.get(n)) is not None}]
-
-
-def candidate_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
-    """Roots a pattern does not refuse at once; all of them when a subscriber wants the reasons
-    of the refusals."""
-    if pattern.listener is not None:
-        return roots.of(pattern.roots)
-    if pattern.read_by and roots.types.isdisjoint(pattern.read_by):
-        return []
-    if pattern.after:
-        rows = roots.after(pattern.roots, pattern.after)
-    elif pattern.reads:
-        rows = roots.reading(pattern.roots, pattern.reads)
-    else:
-        rows = pattern.candidate_roots(roots.store, roots.of(pattern.roots))
-    return roots.read_by(rows, pattern.read_by) if pattern.read_by else rows
 
 
 def _records_of(

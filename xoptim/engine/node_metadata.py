@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto
+from onnx import NodeProto, StringStringEntryProto
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import readable
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.nodes.sources import SCOPES, NodeMetadata, NodeSource, write_fused
+from xbuilder.nodes.sources import (
+    SCOPES,
+    NodeMetadata,
+    NodeSource,
+    complete_metadata,
+    fused_metadata,
+)
 
 
 def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:
@@ -67,6 +73,7 @@ def _inherit(graph: Graph, new: NodeProto, replaced: Sequence[_Replaced], docume
     """
     known = {p.key for p in new.metadata_props[:]}
     is_kept = SCOPES in known
+    more: list[StringStringEntryProto] = []
     for old in replaced:
         if documents and not new.doc_string and old.proto.doc_string:
             new.doc_string = readable(old.proto.doc_string)
@@ -76,10 +83,12 @@ def _inherit(graph: Graph, new: NodeProto, replaced: Sequence[_Replaced], docume
         else:
             added = metadata.props
         if added:
-            new.metadata_props.extend(added)
+            more.extend(added)
             known.update(metadata.by_key)
-    if SCOPES in known and not is_kept:
-        write_fused(new, [old.metadata for old in replaced])
+    has_source = SCOPES in known and not is_kept
+    fused = fused_metadata([old.metadata for old in replaced]) if has_source else {}
+    complete_metadata(new, more, fused)
+    if has_source:
         _rename(graph, new, replaced[0], documents)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx.helper as oh
 
-from xbuilder.graph.features import Feature
+from xbuilder.graph.features import Feature, overrides
 from xbuilder.graph.graph import Graph
 from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.subgraphs import node_captures
@@ -67,6 +67,15 @@ class Observer(Feature):
 
     def end(self, engine: Engine, message: str) -> None:
         """The optimization ends."""
+
+
+#: steps that an engine takes even if no rewrite applies
+_STEPS = ("begin", "iteration", "matched", "running", "ran", "end")
+
+
+def observes_steps(features: Iterable[Feature]) -> bool:
+    """Whether some features are notified of an engine even if no rewrite applies."""
+    return any(isinstance(f, Observer) and overrides(f, Observer, *_STEPS) for f in features)
 
 
 class Statistics(Observer):

@@ -32,7 +32,7 @@ from ..authoring.seed_queries import NodeFactory
 from ..catalogue.selection import single_pattern
 from .applying import Applier
 from .cleaning import Cleaning
-from .dispatch import Plan, dispatch_of
+from .dispatch import Plan, dispatch_of, has_listeners
 from .endless import undo_if_endless
 from .engine import Engine
 from .failures import OnFailure, failure_callback
@@ -40,7 +40,16 @@ from .graph_rewriters import Rewriter, RewriterRunner
 from .guards.mutation_guard import MutationGuard, mutation_message
 from .intermediate_functions import inline_back
 from .matching import Claims, match_pattern
-from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
+from .observers import (
+    Applied,
+    Dump,
+    Observer,
+    Row,
+    Statistics,
+    Verbose,
+    Verify,
+    observes_steps,
+)
 from .oscillation import (
     UseDetector,
     endless_detectors,
@@ -126,8 +135,11 @@ class GraphBuilderPatternOptimization(Engine):
         self.verbose = verbose
         self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
         plan = patterns if isinstance(patterns, Plan) else Plan(patterns, graph.main_opset)
-        self._selection, self._dispatch = plan.selection, plan.dispatch
-        self.patterns = plan.patterns.part(range(len(plan.patterns)))
+        self._selection, self._dispatch, self._running = plan.selection, plan.dispatch, plan.running
+        # between two graphs of an optimization, only an observer could listen to the patterns
+        observed = verbose or observes_steps((*features, *features_of(graph)))
+        self._shared_plan = plan if plan is patterns and not observed else None
+        self.patterns = plan.patterns
         self.rewriters = [r for r in plan.others if isinstance(r, Rewriter)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
@@ -177,7 +189,7 @@ class GraphBuilderPatternOptimization(Engine):
     def possible_patterns(self) -> list[PatternOptimization]:
         """The patterns that may match the graph: it has their roots, and the other operators they
         need."""
-        dispatch, patterns = self._dispatch, self.patterns.part(self._dispatch.running)
+        dispatch, patterns = self._dispatch, self._running
         ranks = dispatch.starting_from(Sweep(self.store), every_reason=False)
         return [patterns[rank] for rank in dispatch.possible(ranks, patterns, self.store)]
 
@@ -322,14 +334,16 @@ class GraphBuilderPatternOptimization(Engine):
     # -- the loop
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
-        dispatch = self._dispatch
+        dispatch, patterns = self._dispatch, self._running
         if not dispatch.is_for(self.main_opset, self.keeps_functions):
             dispatch = dispatch_of(self._selection, self.main_opset, self.keeps_functions)
-        patterns = self.patterns.part(dispatch.running)
+            patterns = self.patterns.part(dispatch.running)
         if not patterns and not self.rewriters and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)
-        schedule = Schedule(self.store, dispatch, patterns, near)
+        shared = self._shared_plan
+        every_reason = has_listeners(patterns) if shared is None else shared.is_listened
+        schedule = Schedule(self.store, dispatch, patterns, near, every_reason)
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         self.left, size = stop_after, len(self.store)
         done = self._runner.run_all(0, self.rewriters, self.cleanup) if events is None else []

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xbuilder.graph.features import features_of
 from xbuilder.graph.graph import Graph
+from xbuilder.inference.graph_inference import infer_missing
 from xbuilder.store.events import StoreEvent
+from xbuilder.support.rows import complete_rows
 
+from .cleaning import Cleaning
 from .dispatch import Plan
-from .observers import Row
+from .observers import Row, observes_steps
 from .optimizer import GraphBuilderPatternOptimization
 from .outcomes import count_instances, still_allowed
 
@@ -31,9 +35,13 @@ def run_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> li
     :param events: see :meth:`GraphBuilderPatternOptimization.optimize`
     """
     options = graph.scope.options
+    plan = _plan(graph, again=events is not None)
+    is_nested = graph.parent is not None or graph.is_function
+    if events is None and is_nested and not _may_rewrite(graph, plan):
+        return complete_rows(())
     optimizer = GraphBuilderPatternOptimization(
         graph,
-        _plan(graph, again=events is not None),
+        plan,
         verifies=options.verifies,
         checks=options.checks,
         verbose=max(options.verbose, graph.scope.verbose),
@@ -52,6 +60,21 @@ def run_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> li
     )
     graph.scope.totals.rewrites += count_instances(rows)
     return rows
+
+
+def _may_rewrite(graph: Graph, plan: Plan) -> bool:
+    """Whether a rewrite may apply to a body or to a function, or a subscriber observes the engine.
+    The graph is cleaned first, as the engine does, which costs more than most bodies."""
+    options = graph.scope.options
+    observed = observes_steps((*options.features, *features_of(graph)))
+    if observed or options.verifies or options.verbose or graph.scope.verbose:
+        return True
+    infer_missing(graph)
+    cleaning = Cleaning(
+        options.remove_identity, options.remove_unused, options.remove_duplicated_shape
+    )
+    cleaning.before(graph)
+    return plan.may_rewrite(graph.store)
 
 
 def _plan(graph: Graph, again: bool) -> Plan:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
-from xbuilder.support.deferred_list import peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.roots import Candidates, Roots, Sweep
@@ -26,6 +25,8 @@ class Schedule:
     :param dispatch: which patterns may match
     :param patterns: the patterns that run, by rank
     :param near: the nodes to look at first, when nothing else changed since a fixed point
+    :param every_reason: a subscriber wants the reasons of the refusals: patterns are listened to
+        from the beginning, or not at all
     """
 
     def __init__(
@@ -34,15 +35,14 @@ class Schedule:
         dispatch: Dispatch,
         patterns: Sequence[PatternOptimization],
         near: Iterable[NodeRecord] | None = None,
+        every_reason: bool = False,
     ):
         self._store = store
         self._dispatch = dispatch
         self._patterns = patterns
         self._levels = dispatch.levels or [(0, 0, 0)]
         self._whole: Sweep | None = None
-        # patterns are listened to from the beginning, or not at all
-        made = (peek(patterns, rank) for rank in range(len(patterns)))
-        self._every_reason = any(p is not None and p.listener is not None for p in made)
+        self._every_reason = every_reason
         self._only_near = self._from_fixed_point = near is not None
         #: patterns only looked near what something else changed since the last fixed point
         self._is_partial = False

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from xbuilder.dims.errors import TooLargeError
-from xbuilder.dims.expr import MAX_DEPTH, Poly, compute
+from xbuilder.dims.expr import MAX_COEFFICIENT, MAX_DEPTH, MAX_SIZE, Poly, Sum, compute
 
 a, b, c = (Poly.symbol(n) for n in "abc")
 one = Poly.integer(1)
@@ -48,6 +48,32 @@ def test_bounds():
             nested = Poly.operation("floordiv", nested, b)
     with pytest.raises(TooLargeError):
         Poly.integer(1).add(a).scale(1 << 200)
+
+
+def test_a_sum_is_the_one_of_its_parts():
+    total, forms = Sum(a), [b, a, Poly.integer(3), a.mul(b), b, a.add(b)]
+    expected = a
+    for i, form in enumerate(forms):
+        total.add((-1) ** i, form)
+        expected = expected.combine((-1) ** i, form)
+    assert total.form() == expected
+    assert not [mono for mono, coef in total.form().terms if not coef]
+
+
+def test_bounds_of_a_sum():
+    """A term that is gone takes no room; a sum is refused as soon as it is too large."""
+    total = Sum(Poly(()))
+    names = [Poly.symbol(f"x{i}") for i in range(MAX_SIZE // 2 + 1)]
+    for name in names:
+        total.add(1, name)
+        total.add(-1, name)
+    for name in names[1:]:
+        total.add(1, name)
+    assert total.form().size == MAX_SIZE
+    with pytest.raises(TooLargeError):
+        total.add(1, names[0])
+    with pytest.raises(TooLargeError):
+        Sum(a).add(MAX_COEFFICIENT, a)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from xbuilder.nodes.sources import (
     TRACE,
     NodeMetadata,
     NodeSource,
+    complete_metadata,
     fused_labels,
+    fused_metadata,
     move_sources,
     source_of,
-    write_fused,
     write_source,
 )
 
@@ -58,6 +59,20 @@ def test_metadata_of_another_tool(written: str):
     node = NodeProto(op_type="Relu")
     node.metadata_props.add(key=SCOPES, value=written)
     assert source_of(node) is None and fused_labels(node) == []
+
+
+def write_fused(node: NodeProto, replaced: list[NodeMetadata]) -> None:
+    complete_metadata(node, (), fused_metadata(replaced))
+
+
+def test_pairs_that_are_written_prevail():
+    node, other = NodeProto(), NodeProto()
+    for key in ("a", "b"):
+        node.metadata_props.add(key=key, value="mine")
+    for key in ("c", "d"):
+        other.metadata_props.add(key=key, value="other")
+    complete_metadata(node, other.metadata_props, {"b": "new", "c": "", "e": "new"})
+    assert said(node) == {"a": "mine", "d": "other", "b": "new", "e": "new"}
 
 
 def test_one_operator_is_not_a_fusion():

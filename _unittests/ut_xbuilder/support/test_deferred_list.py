@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from xbuilder.support.deferred_list import Deferred, DeferredList, known, peek
+from xbuilder.support.deferred_list import Deferred, DeferredList, known, made, peek
 
 FOUR = [4]
 
@@ -87,3 +87,11 @@ def test_a_change_is_seen(change: Callable[[Any], Any], expected: Any) -> None:
     items = numbers()
     change(items)
     assert items == expected and not items.is_as_made()
+
+
+def test_items_that_are_made() -> None:
+    calls: list[int] = []
+    items = DeferredList([1, Deferred(lambda: calls.append(2) or 2), 3])
+    assert made(items) == [1, 3] and not calls
+    assert items[1] == 2
+    assert made(items) == [1, 2, 3] and made([1, 2]) == [1, 2]
