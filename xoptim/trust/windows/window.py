@@ -103,7 +103,7 @@ class Window:
         :return: whether there was one
         """
         made = {o for side in (self.before, self.after) for n in side for o in n.output}
-        found = [None if name in made else _producer(self.graph, name) for name in self.inputs()]
+        found = [None if name in made else producer_of(self.graph, name) for name in self.inputs()]
         new = [n for n in found if n is not None and (heavy or n.op_type not in _HEAVY)]
         if new:
             self._add(new)
@@ -145,7 +145,7 @@ class Window:
     def read_constants(self) -> None:
         """Reads the inputs that are constants."""
         for name in self.inputs():
-            value = _constant(self.graph, name)
+            value = constant_of(self.graph, name)
             if value is not None:
                 self.constants[name] = value
 
@@ -318,13 +318,14 @@ def _graph_of(graph: Graph | None, name: str) -> Graph | None:
     return None
 
 
-def _producer(graph: Graph, name: str) -> NodeProto | None:
+def producer_of(graph: Graph, name: str) -> NodeProto | None:
+    """The node that gives a result of a graph or of one around it, None for an input."""
     home = _graph_of(graph, name)
     record = None if home is None else home.store.producers.get(name)
     return None if record is None else record.current()
 
 
-def _constant(graph: Graph, name: str) -> np.ndarray | None:
+def constant_of(graph: Graph, name: str) -> np.ndarray | None:
     """The value of a constant, None if the result is not one or is too big to be computed."""
     constants = graph.constants
     return constants.value(name) if constants.is_constant(name) else None

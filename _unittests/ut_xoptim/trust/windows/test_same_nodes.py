@@ -7,7 +7,7 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xoptim.testing import model_from_text
-from xoptim.trust.windows.given import has_same_constants
+from xoptim.trust.windows.same_nodes import has_same_nodes
 from xoptim.trust.windows.window import Window
 
 
@@ -35,10 +35,10 @@ def sides(before: str, after: str) -> Window:
 )
 def test_same_constants(before: str, after: str, same: bool) -> None:
     """False for what has to be run, and for values that differ."""
-    assert has_same_constants(sides(before, after)) == same
+    assert has_same_nodes(sides(before, after)) == same
 
 
 def test_nothing_is_compared() -> None:
     window = sides("y = Identity(c)", "y = Identity(c)")
     window.results = []
-    assert not has_same_constants(window)
+    assert not has_same_nodes(window)
