@@ -18,7 +18,7 @@ from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_inputs
 from .judging import FAILS, Judge
 from .polynomials import moves_inputs, only_moves
 from .roles import Role, roles_of
-from .runs import EITHER, REFERENCE, RUNTIME, Runner, run_both
+from .runs import EITHER, REFERENCE, RUNTIME, Runner, run_both, runners_of
 from .sessions import CannotRunError
 from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
 from .wholes import Proof, prove_at_integers
@@ -117,8 +117,7 @@ class _Check:
 
     @cached_property
     def runners(self) -> tuple[Runner, Runner]:
-        first, second = self.window.models(self.embed)
-        return Runner(first, self.constants), Runner(second, self.constants)
+        return runners_of(self.window, self.embed, self.constants)
 
     def run_and_close(self) -> Outcome:
         """Runs the check, then frees the sessions."""

@@ -274,8 +274,8 @@ class Validation(Observer):
         assert self.folder is not None
         folder = self.folder / stem
         folder.mkdir(parents=True, exist_ok=True)
-        for name, model in zip(("before", "after"), window.models(embed=True), strict=True):
-            onnx.save(model, folder / f"{name}.onnx")
+        for i, name in enumerate(("before", "after")):
+            onnx.save(window.model(i, embed=True), folder / f"{name}.onnx")
         drawn = {n: v for n, v in outcome.feeds.items() if n not in window.constants}
         arrays = {n: v for n, v in drawn.items() if isinstance(v, np.ndarray)}
         np.savez(folder / "inputs.npz", allow_pickle=True, **arrays)
