@@ -76,6 +76,8 @@ class Validation(Observer):
         self._known: dict[bytes, Outcome] = {}
         #: keys of the windows that are right, without their weights and their sizes
         self._right: set[bytes] = set()
+        #: the reference evaluator does not judge the differences of the runtime yet
+        self._hasty = True
         shared_sessions().start()  # onnxruntime is imported while the model is
 
     def replaced(self, engine: Engine, done: Application) -> None:
@@ -117,6 +119,18 @@ class Validation(Observer):
     # -- the check
 
     def _check(
+        self, window: Window, member: Member, certificate: Certificate, done: Application
+    ) -> _Checked:
+        """Checks a window, without the reference evaluator at first: it is slow, and more nodes
+        explain nearly all the differences of the runtime."""
+        self._hasty = True
+        checked = self._grown(window, member, certificate, done)
+        if checked.outcome.status not in (RIGHT, ROUNDS):
+            self._hasty = False
+            checked = self._grown(window_of(window.graph, done), member, certificate, done)
+        return checked
+
+    def _grown(
         self, window: Window, member: Member, certificate: Certificate, done: Application
     ) -> _Checked:
         """Checks a window, then with the nodes that give its inputs, then with those that read its
@@ -214,13 +228,13 @@ class Validation(Observer):
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
-        keys = WindowKeys(window, member, large)
+        keys = WindowKeys(window, member, (large, self._hasty))
         key = keys.whole
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
             brief = keys.family in self._right
-            known = check_window(window, member, large, brief)
+            known = check_window(window, member, large, brief, self._hasty)
             if brief:
                 known.methods["alike"] = None
             elif known.status in (RIGHT, ROUNDS):

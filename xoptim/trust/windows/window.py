@@ -169,7 +169,7 @@ class Window:
         :param index: 0 for the removed nodes, 1 for those written
         :param embed: big constants are initializers as well, not inputs
         """
-        return self._model(self.sides()[index], dict(zip(self.results, self.results)), embed)
+        return self._model(self.sides()[index], {name: name for name in self.results}, embed)
 
     def joint_model(self, embed: bool = False) -> tuple[ModelProto, list[str]] | None:
         """Both sides in one model, where what they both compute is computed once. Its first outputs
