@@ -199,7 +199,7 @@ class _Joint(Runner):
 def runners_of(
     window: Window, embed: bool, constants: Values | None = None
 ) -> tuple[Runner, Runner]:
-    """What runs each side of a window.
+    """Makes the runners of both sides of a window.
 
     :param window: a window
     :param embed: big constants are in the models
