@@ -108,7 +108,11 @@ def _loads_otherwise(
 
 
 def loads_written(
-    table: KernelTable, node: NodeProto, opset: int, input_types: Sequence[int]
+    table: KernelTable,
+    node: NodeProto,
+    opset: int,
+    input_types: Sequence[int],
+    output_types: Sequence[int] = (),
 ) -> bool:
     """Whether a runtime loads a node, or the nodes of the function that defines it once they are
     written in the model, and so on: it may ignore the function itself, or those it calls.
@@ -117,6 +121,7 @@ def loads_written(
     :param node: the node
     :param opset: version of its domain
     :param input_types: element type of each input, as for :func:`loads`
+    :param output_types: the same for the outputs, as for :func:`loads`
 
     >>> from onnx.helper import make_node
     >>> from xbuilder.runtimes.kernel_table import shipped_table
@@ -124,11 +129,11 @@ def loads_written(
     >>> [f(shipped_table("CPU"), swish, 25, [TensorProto.FLOAT]) for f in (loads, loads_written)]
     [False, True]
     """
-    if loads(table, node, opset, input_types):
+    if loads(table, node, opset, input_types, output_types):
         return True
     function = schema_function(node, opset, input_types)
     inner = [] if function is None else _typed(function, opset, input_types)
-    return bool(inner) and all(loads_written(table, n, opset, types) for n, types, _ in inner)
+    return bool(inner) and all(loads_written(table, n, opset, i, o) for n, i, o in inner)
 
 
 def types_without_kernel(

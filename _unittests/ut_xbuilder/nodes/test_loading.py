@@ -178,3 +178,12 @@ def test_loads_written(op_type: str, kind: int, expected: bool) -> None:
     node = oh.make_node(op_type, ["x"], ["y"])
     assert not loads(TABLE, node, 28, [kind])
     assert loads_written(TABLE, node, 28, [kind]) is expected
+
+
+@pytest.mark.parametrize(
+    "to, expected", [(TensorProto.INT32, True), (TensorProto.FLOAT4E2M1, False)]
+)
+def test_the_written_function_gives_a_type(to: int, expected: bool) -> None:
+    """The inputs of the Cast that a CastLike stands for do not tell its result."""
+    node = oh.make_node("CastLike", ["x", "like"], ["y"])
+    assert loads_written(TABLE, node, 23, [FLOAT, to], [to]) is expected

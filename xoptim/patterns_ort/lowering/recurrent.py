@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
+from xbuilder.nodes.copies import copy_with_edges
+from xbuilder.nodes.loading import loads
+from xbuilder.runtimes.installed import kernel_table
+from xbuilder.runtimes.processors import processors_of
+
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
@@ -23,9 +28,11 @@ def batchwise_recurrent(g: RewriteContext, node: NodeProto) -> Sequence[Replacem
     """LSTM<layout=1>(x) -> Transpose(LSTM(Transpose(x))), and GRU, RNN.
 
     1. The initial states and all results are transposed as well.
+    2. onnxruntime has a kernel for the type when the batch is the second dimension.
     """
     layout = g.get_attribute_with_default(node, "layout", 0)
     g.require(layout == 1, "the batch is the second dimension already")
+    g.require(_has_kernel(g, node), "onnxruntime has no kernel for this type")
     inputs = [
         g.op.Transpose(name, perm=_SWAP) if name and (i == 0 or i in _STATES) else name or None
         for i, name in enumerate(node.input)
@@ -40,3 +47,15 @@ def batchwise_recurrent(g: RewriteContext, node: NodeProto) -> Sequence[Replacem
         None if i in absent else g.op.Transpose(result, perm=perm)
         for i, (result, perm) in enumerate(zip(results, perms, strict=True))
     ]
+
+
+def _has_kernel(g: RewriteContext, node: NodeProto) -> bool:
+    """Whether every processor whose kernels are known runs a recurrent operator in the usual
+    layout."""
+    usual = copy_with_edges(node, node.input, node.output)
+    kept = [a for a in node.attribute if a.name != "layout"]
+    del usual.attribute[:]
+    usual.attribute.extend(kept)
+    types = [g.type_of(name) if name else 0 for name in node.input]
+    tables = (kernel_table(processor) for processor in processors_of(g.processor))
+    return all(not t.is_complete or loads(t, usual, g.main_opset, types) for t in tables)

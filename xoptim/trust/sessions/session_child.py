@@ -79,9 +79,8 @@ class ManySessions:
 
     Answers ``("open", number, key, model, constants, closed, dropped)``, where *model* is None if
     the key is known, *closed* are the numbers of the constants and *dropped* the keys of the models
-    that are no longer needed, and ``("run", run, run, ...)``, where a run is ``(key, number,
-    inputs)`` and *number* is None if the inputs are complete. The reply is a list of replies, one
-    by run until one is refused. Equal results are one object, which is sent once.
+    that are no longer needed, and ``("run", key, number, inputs)``, where *number* is None if the
+    inputs are complete. Equal results are one object, which is sent once.
     """
 
     def __init__(self) -> None:
@@ -99,24 +98,20 @@ class ManySessions:
                 self._sessions[key] = open_session(model, (), threads=1)
             self._constants[number] = constants
             return None
-        replies: list[tuple[bool, Any]] = []
-        for key, number, inputs in request:
-            found = _reply(self._sessions[key].run, None, {**inputs, **self._constants[number]})
-            if replies and found[0]:
-                pairs = zip(replies[0][1], found[1], strict=False)
-                found = True, [a if _has_same_bits(a, b) else b for a, b in pairs]
-            replies.append(found)
-            if not found[0]:
-                break
-        return replies
+        key, number, inputs = request
+        return _merged(self._sessions[key].run(None, {**inputs, **self._constants[number]}))
 
 
-def _has_same_bits(a: Any, b: Any) -> bool:
-    """Whether two results are arrays of one type and shape, equal to the last bit."""
-    kinds = [(v.dtype, v.shape) for v in (a, b) if hasattr(v, "tobytes")]
-    if len(kinds) < 2 or kinds[0] != kinds[1] or a.dtype.hasobject:
-        return False
-    return bool(a.tobytes() == b.tobytes())
+def _merged(values: Sequence[Any]) -> list[Any]:
+    """The same values, where arrays of one type and shape that are equal to the last bit are one
+    object."""
+    known: dict[Any, Any] = {}
+    found = []
+    for value in values:
+        is_plain = hasattr(value, "tobytes") and not value.dtype.hasobject
+        key = (value.dtype, value.shape, value.tobytes()) if is_plain else id(value)
+        found.append(known.setdefault(key, value))
+    return found
 
 
 def _reply(answer: Callable[..., Any], *request: Any) -> tuple[bool, Any]:

@@ -23,7 +23,8 @@ class Certificate:
     :param methods: how the results were compared: `bits` (equal to the last bit), `values` (the
         same but for the sign of zeros), `float64`, `float32` (within the rounding of the type),
         `reference` (equal for the reference evaluator, when the kernels of onnxruntime differ),
-        `integers` (equal polynomials at random integers), `unused` (nothing reads the results);
+        `integers` (equal polynomials at random integers), `unused` (nothing reads the results),
+        `nodes` (the same nodes read the same results, nothing was run);
         with `rows`, only a few rows of the large weights and inputs were taken; with `alike`, one
         size and one draw were run, because a window that only has other weights or sizes is right
     :param sizes: sizes of the symbolic dimensions that were run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0)
 _BLOCK = 65521
 #: number of floats above which they come from a block that is drawn once
 _MANY = 1 << 12
+#: number of small inputs whose values are kept for the next windows
+_KEPT = 1 << 10
 #: number of different floats of :data:`APART`: all the integers up to it are floats
 MOST_APART = 1 << 24
 #: largest number of elements of one input, and of all of them
@@ -72,7 +75,6 @@ def draw_inputs(
     :return: an array by input, a list of them for a sequence
     :raises CannotRunError: a type is not known, a shape is impossible or too large
     """
-    rng = np.random.default_rng(draw.seed)
     found: dict[str, Any] = {}
     total = 0
     for i, (name, fact) in enumerate(facts.items()):
@@ -81,16 +83,17 @@ def draw_inputs(
             found[name] = content
             continue
         role = roles.get(name, Role.ANY)
+        kind = fact if fact.sequence is None else fact.sequence
+        if not kind.type:
+            raise CannotRunError(f"the type of {name!r} is not known")
+        shape = _shape(name, kind, sizes, constraints, draw.rank)
         if fact.sequence is not None:
-            found[name] = [
-                _array(name, fact.sequence, role, sizes, constraints, draw, rng, i)
-                for _ in range(2)
-            ]
+            found[name] = [_array(kind.type, shape, role, draw, (i, j)) for j in range(2)]
             continue
         if draw.kind == APART and fact.type in FLOATS:
-            value = _counted(name, fact, sizes, constraints, draw, total)
+            value = _counted(kind.type, shape, total)
         else:
-            value = _array(name, fact, role, sizes, constraints, draw, rng, i)
+            value = _array(kind.type, shape, role, draw, (i,))
         found[name] = value
         total += value.size
         if total > LARGEST_SUM:
@@ -127,52 +130,56 @@ def _shape(
     shape = tuple(d for d in found if d is not None)
     if len(shape) != len(found) or min(shape, default=0) < 0:
         raise CannotRunError(f"{name!r} has no size for {list(facts.shape)}")
-    if np.prod([float(max(d, 1)) for d in shape]) > LARGEST:
+    if math.prod(max(d, 1) for d in shape) > LARGEST:
         raise CannotRunError(f"{name!r} would have shape {list(shape)}")
     return shape
 
 
-def _counted(
-    name: str,
-    facts: ResultFacts,
-    sizes: Mapping[str, int],
-    constraints: Constraints,
-    draw: Draw,
-    first: int,
-) -> np.ndarray:
+def _counted(elem_type: int, shape: tuple[int, ...], first: int) -> np.ndarray:
     """Consecutive integers that are floats, from the one that follows the previous input's."""
-    shape = _shape(name, facts, sizes, constraints, draw.rank)
-    numbers = np.arange(first + 1, first + 1 + int(np.prod(shape)))
-    return numbers.astype(oh.tensor_dtype_to_np_dtype(facts.type)).reshape(shape)
+    numbers = np.arange(first + 1, first + 1 + math.prod(shape))
+    return numbers.astype(oh.tensor_dtype_to_np_dtype(elem_type)).reshape(shape)
 
 
 def _array(
-    name: str,
-    facts: ResultFacts,
-    role: Role,
-    sizes: Mapping[str, int],
-    constraints: Constraints,
-    draw: Draw,
-    rng: np.random.Generator,
-    i: int,
+    elem_type: int, shape: tuple[int, ...], role: Role, draw: Draw, place: tuple[int, ...]
 ) -> np.ndarray:
-    if not facts.type:
-        raise CannotRunError(f"the type of {name!r} is not known")
-    shape = _shape(name, facts, sizes, constraints, draw.rank)
-    if facts.type == TensorProto.STRING:
+    """The values of one input, read-only: those of small ones are drawn once.
+
+    :param place: the rank of the input, then the one of the element in a sequence
+    """
+    drawn = _drawn if math.prod(shape) <= _MANY else _drawn.__wrapped__
+    found: np.ndarray = drawn(elem_type, shape, role, draw, place)
+    return found
+
+
+@functools.lru_cache(_KEPT)
+def _drawn(
+    elem_type: int, shape: tuple[int, ...], role: Role, draw: Draw, place: tuple[int, ...]
+) -> np.ndarray:
+    found = _values(elem_type, shape, role, draw, place)
+    found.setflags(write=False)
+    return found
+
+
+def _values(
+    elem_type: int, shape: tuple[int, ...], role: Role, draw: Draw, place: tuple[int, ...]
+) -> np.ndarray:
+    rng = np.random.default_rng((draw.seed, *place))
+    if elem_type == TensorProto.STRING:
         words = rng.integers(0, 5, shape)
         text = np.array([f"w{k}" for k in words.ravel()], dtype=object)
         return text.reshape(shape)
-    if facts.type == TensorProto.BOOL:
-        if int(np.prod(shape)) == 1:  # both branches of an If, in turn
-            return np.full(shape, (draw.seed + i) % 2 == 0)
+    if elem_type == TensorProto.BOOL:
+        if math.prod(shape) == 1:  # both branches of an If, in turn
+            return np.full(shape, (draw.seed + place[0]) % 2 == 0)
         return _booleans(shape, draw, rng)
-    dtype = oh.tensor_dtype_to_np_dtype(facts.type)
-    if facts.type in FLOATS or dtype.kind in "fc" or dtype.name.startswith("float"):
-        return _floats(facts.type, dtype, shape, draw, rng)
+    dtype = oh.tensor_dtype_to_np_dtype(elem_type)
+    if elem_type in FLOATS or dtype.kind in "fc" or dtype.name.startswith("float"):
+        return _floats(elem_type, dtype, shape, draw, rng)
     if dtype.kind in "iu" or dtype.name.startswith(("int", "uint")):
         return _integers(dtype, shape, role, draw, rng)
-    raise CannotRunError(f"no value can be drawn for the type of {name!r}, {dtype}")
+    raise CannotRunError(f"no value can be drawn for {dtype}")
 
 
 def _booleans(shape: tuple[int, ...], draw: Draw, rng: np.random.Generator) -> np.ndarray:
@@ -192,7 +199,7 @@ def _floats(
         return rng.integers(-bound, bound + 1, shape).astype(np.float64)
     if draw.kind == TIES:
         return np.asarray(rng.integers(-3, 4, shape).astype(np.float64)).astype(dtype)
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
     if size < _MANY:
         drawn = _usual(size, most, rng)
@@ -247,7 +254,7 @@ def _integers(
     if role is Role.LENGTH:
         low, high = 0, min(5, draw.high)
     elif role is Role.DISTINCT:
-        count = int(np.prod(tuple(shape)))
+        count = math.prod(shape)
         places = rng.permutation(max(draw.high, 1)) if count <= draw.high else np.arange(count)
         chosen: np.ndarray = np.asarray(places[:count] % draw.high).reshape(tuple(shape))
         return chosen.astype(dtype)

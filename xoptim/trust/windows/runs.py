@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..sessions.ort_values import OrtResult, to_python, to_result
 from .doubles import as_wide, is_float
 from .programs import Program, doubled, evaluator_of
 from .sessions import CannotRunError, first_line, shared_sessions
-from .window import FED_BYTES
+from .window import FED_BYTES, Window
 
 #: names of the ways to run a window
 RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
@@ -38,19 +39,26 @@ Values = Mapping[str, Any]
 
 
 class Runner:
-    """Runs one model of a window, in several ways; sessions are made when they are needed.
+    """Runs one model of a window, in several ways; the model and the sessions are made when they
+    are needed.
 
-    :param model: the model
+    :param make: gives the model
     :param constants: inputs that never change
+    :param joint: runs this model and another one at once
     """
 
-    def __init__(self, model: ModelProto, constants: Values | None = None):
-        self.model = model
+    def __init__(
+        self,
+        make: Callable[[], ModelProto],
+        constants: Values | None = None,
+        joint: Runner | None = None,
+    ):
+        self._make, self.joint = make, joint
         self.constants = dict(constants or {})
         self._sessions: dict[str, Any] = {}
         self._errors: dict[str, str] = {}
         #: a way, inputs, and what :func:`run_both` found with them
-        self._found: tuple[str, Values, list[Any] | CannotRunError] | None = None
+        self._found: tuple[str, Values, list[Any]] | None = None
 
     def run(self, way: str, feeds: Values) -> list[Any]:
         """Runs the model.
@@ -61,7 +69,7 @@ class Runner:
         """
         known = self._found
         if known is not None and known[0] == way and known[1] is feeds:
-            return self._checked(known[2])
+            return known[2]
         session, given = self._session(way), self._given(wide_feeds(way, feeds))
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -75,23 +83,27 @@ class Runner:
         """The inputs of the model, under the names of its program."""
         return self._program.given({n: v for n, v in feeds.items() if n not in self.constants})
 
-    def _checked(self, found: list[Any] | CannotRunError) -> list[Any]:
-        if isinstance(found, CannotRunError):
-            raise CannotRunError(self._program.original(first_line(found))) from found
-        return found
+    @cached_property
+    def model(self) -> ModelProto:
+        """The model."""
+        return self._make()
 
     @cached_property
     def _program(self) -> Program:
         return Program(self.model)
 
     def close(self) -> None:
-        """Frees the sessions."""
+        """Frees the sessions, those of the joint model as well."""
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()
+        if self.joint is not None:
+            self.joint.close()
 
     def loads(self, way: str) -> bool:
         """Whether the model loads in some way."""
+        if self.joint is not None and way in _SESSIONS and self.joint.loads(way):
+            return True
         try:
             self._session(way)
         except CannotRunError:
@@ -110,7 +122,9 @@ class Runner:
             try:
                 self._sessions[way] = self._open(way)
             except Exception as e:
-                self._errors[way] = self._program.original(first_line(e))
+                program = self.__dict__.get("_program")  # there may be no model
+                text = first_line(e)
+                self._errors[way] = program.original(text) if program else text
                 raise CannotRunError(self._errors[way]) from e
         return self._sessions[way]
 
@@ -133,8 +147,8 @@ class Runner:
 
 
 def run_both(first: Runner, second: Runner, way: str, feeds: Values) -> list[Any]:
-    """Runs the first of two models, and the second one in the same request if the other process has
-    both: its own run with these inputs, the very same object, then answers at once.
+    """Runs the first of two models, and the second one with it if they have a joint model: its own
+    run with these inputs, the very same object, then answers at once.
 
     :param first: runs one model
     :param second: runs the other one
@@ -143,19 +157,60 @@ def run_both(first: Runner, second: Runner, way: str, feeds: Values) -> list[Any
     :return: the results of the first model
     :raises CannotRunError: the first model does not load or does not run
     """
-    both = () if way in _REFERENCES else (first, second)
-    pair = [r._session(way) for r in both if r.loads(way)]
-    if len(pair) < 2 or not all(isinstance(s, _There) for s in pair):
-        return first.run(way, feeds)
-    wide = wide_feeds(way, feeds)
-    runs = [(s.number(), r._given(wide)) for s, r in zip(pair, both, strict=True)]
-    try:
-        found = shared_sessions().run_all(runs)
-    except CannotRunError:  # one of them crashes
-        return first.run(way, feeds)
-    if len(found) > 1:
-        second._found = way, feeds, found[1]
-    return first._checked(found[0])
+    if isinstance(first.joint, _Joint) and way in _SESSIONS and first.joint.loads(way):
+        try:
+            found = first.joint.run_both(way, feeds)
+        except CannotRunError:  # one of them does not run
+            return first.run(way, feeds)
+        for runner, values in zip((first, second), found, strict=True):
+            runner._found = way, feeds, values
+    return first.run(way, feeds)
+
+
+class _Joint(Runner):
+    """Runs both sides of a window as one model.
+
+    :param window: the window
+    :param embed: big constants are in the model
+    """
+
+    def __init__(self, window: Window, embed: bool, constants: Values):
+        self._window, self._embed = window, embed
+        super().__init__(self._both, constants)
+
+    def _both(self) -> ModelProto:
+        found = self._window.joint_model(self._embed)
+        if found is None:
+            raise CannotRunError("the sides share names")
+        model, names = found
+        outputs = [o.name for o in model.graph.output]
+        self._places = [outputs.index(name) for name in names]
+        return model
+
+    def run_both(self, way: str, feeds: Values) -> tuple[list[Any], list[Any]]:
+        """The results of each side.
+
+        :raises CannotRunError: the model does not run
+        """
+        found = self.run(way, feeds)
+        return found[: len(self._places)], [found[i] for i in self._places]
+
+
+def runners_of(
+    window: Window, embed: bool, constants: Values | None = None
+) -> tuple[Runner, Runner]:
+    """Makes the runners of both sides of a window.
+
+    :param window: a window
+    :param embed: big constants are in the models
+    :param constants: inputs that never change
+    """
+    given = dict(constants or {})
+    joint = _Joint(window, embed, given)
+    first, second = (
+        Runner(functools.partial(window.model, i, embed), given, joint) for i in range(2)
+    )
+    return first, second
 
 
 def wide_feeds(way: str, feeds: Values) -> Values:
@@ -165,6 +220,8 @@ def wide_feeds(way: str, feeds: Values) -> Values:
 
 _DOUBLES = frozenset({DOUBLE, REFERENCE_DOUBLE})
 _REFERENCES = frozenset({REFERENCE, REFERENCE_DOUBLE})
+#: the ways that run the joint model: sessions of onnxruntime cost more than what they compute
+_SESSIONS = frozenset({RUNTIME, DOUBLE})
 
 
 def check_elements(feeds: Values) -> None:
@@ -223,15 +280,11 @@ class _There:
         self._number = self._home.open(self._content, self._constants)
         self._crashes = self._home.crashes
 
-    def number(self) -> int:
-        """The number of the session, which is opened again after a crash."""
-        if self._crashes != self._home.crashes:
-            self._open()
-        return self._number
-
     def run(self, feeds: Values) -> list[Any]:
         """Runs the model."""
-        return self._home.run(self.number(), feeds)
+        if self._crashes != self._home.crashes:
+            self._open()
+        return self._home.run(self._number, feeds)
 
     def close(self) -> None:
         """Frees the session."""

@@ -8,7 +8,7 @@ import hashlib
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,32 +111,15 @@ class Sessions:
 
         :param number: its number
         :param inputs: inputs by name
-        :raises CannotRunError: onnxruntime refuses them, or dies; the session is closed
+        :return: its results; those that are equal to the last bit are the same object
+        :raises CannotRunError: it is closed, or onnxruntime refuses the inputs, or dies
         """
-        (found,) = self.run_all([(number, inputs)])
-        if isinstance(found, CannotRunError):
-            raise found
+        session = self._open.get(number)
+        if session is None:
+            raise CannotRunError(f"session {number} is closed")
+        more = number if session.has_more else None
+        found: list[Any] = self._ask("run", session.key, more, {**inputs, **session.constants})
         return found
-
-    def run_all(
-        self, runs: Iterable[tuple[int, Mapping[str, Any]]]
-    ) -> list[list[Any] | CannotRunError]:
-        """Runs sessions in one request, until one of them refuses its inputs.
-
-        :param runs: the number of a session and its inputs by name
-        :return: the results of each, or the refusal of the last one; results of another one that
-            are those of the first to the last bit are the same objects
-        :raises CannotRunError: one is closed, or onnxruntime dies
-        """
-        requests = []
-        for number, inputs in runs:
-            session = self._open.get(number)
-            if session is None:
-                raise CannotRunError(f"session {number} is closed")
-            more = number if session.has_more else None
-            requests.append((session.key, more, {**inputs, **session.constants}))
-        replies = self._ask("run", *requests)
-        return [value if done else CannotRunError(first_line(value)) for done, value in replies]
 
     def close(self, number: int) -> None:
         """Frees a session. Its large constants are freed when the next one opens."""

@@ -15,7 +15,7 @@ from .differences import difference
 from .draws import WHOLE, Draw, draw_inputs
 from .polynomials import bits_of, chance_of_missing, constants_bits, degree_of
 from .roles import Role
-from .runs import DOUBLE, Runner, run_both
+from .runs import DOUBLE, run_both, runners_of
 from .sessions import CannotRunError
 from .window import Window, names_read
 
@@ -63,7 +63,7 @@ def prove_at_integers(
     if constants is None or degree == 0:
         return None
     constraints = window.graph.facts.constraints
-    first, second = (Runner(m) for m in window.models(embed))
+    first, second = runners_of(window, embed)
     try:
         for seed in range(_DRAWS):
             usual = draw_inputs(facts, roles, sizes, constraints, Draw(WHOLE, 100 + seed))

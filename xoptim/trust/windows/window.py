@@ -19,6 +19,7 @@ from xbuilder.nodes.value_infos import facts_to_type
 from xbuilder.operators.domains import main_domain
 
 from ...engine.outcomes import Application
+from .programs import renamed
 
 #: bigger constants, in bytes, are inputs of the two models, so that they are not copied; so are
 #: the weights, so that windows that have other ones share the models
@@ -103,7 +104,7 @@ class Window:
         :return: whether there was one
         """
         made = {o for side in (self.before, self.after) for n in side for o in n.output}
-        found = [None if name in made else _producer(self.graph, name) for name in self.inputs()]
+        found = [None if name in made else producer_of(self.graph, name) for name in self.inputs()]
         new = [n for n in found if n is not None and (heavy or n.op_type not in _HEAVY)]
         if new:
             self._add(new)
@@ -145,7 +146,7 @@ class Window:
     def read_constants(self) -> None:
         """Reads the inputs that are constants."""
         for name in self.inputs():
-            value = _constant(self.graph, name)
+            value = constant_of(self.graph, name)
             if value is not None:
                 self.constants[name] = value
 
@@ -162,13 +163,36 @@ class Window:
                     nodes.extend(table[key].node)
         return list(found.values())
 
-    def models(self, embed: bool = False) -> tuple[ModelProto, ModelProto]:
-        """The two models; an input without a known type has none.
+    def model(self, index: int, embed: bool = False) -> ModelProto:
+        """The model of a side; an input without a known type has none.
 
+        :param index: 0 for the removed nodes, 1 for those written
         :param embed: big constants are initializers as well, not inputs
         """
-        first, second = (self._model(side, embed) for side in self.sides())
-        return first, second
+        return self._model(self.sides()[index], {name: name for name in self.results}, embed)
+
+    def joint_model(self, embed: bool = False) -> tuple[ModelProto, list[str]] | None:
+        """Both sides in one model, where what they both compute is computed once. Its first outputs
+        are the results of the first side.
+
+        :param embed: big constants are initializers as well, not inputs
+        :return: the model and the results of the second side, None if the sides share names
+        """
+        first, second = self.sides()
+        changed = {o for side in (self.before, self.after) for n in side for o in n.output if o}
+        for node in self.producers:
+            if not changed.isdisjoint(names_read([node])):
+                changed.update(o for o in node.output if o)
+        names = {o: f"{o} written" for n in second for o in n.output if o in changed}
+        known = {o for n in first for o in n.output}
+        known.update(self.reads())
+        if not known.isdisjoint(names.values()) or any(name in changed for name in self.reads()):
+            return None
+        rewritten = [n for n in second if any(o in names for o in n.output)]
+        nodes = [*first, *(renamed(n, lambda name: names.get(name, name)) for n in rewritten)]
+        found = [names.get(name, name) for name in self.results]
+        outputs = dict(zip((*self.results, *found), (*self.results, *self.results), strict=True))
+        return self._model(nodes, outputs, embed), found
 
     def fed_constants(self, embed: bool = False) -> dict[str, np.ndarray]:
         """The constants that are inputs of the models."""
@@ -176,7 +200,13 @@ class Window:
             return {}
         return {n: v for n, v in self.constants.items() if v.nbytes > FED_BYTES or _is_weight(v)}
 
-    def _model(self, nodes: Sequence[NodeProto], embed: bool) -> ModelProto:
+    def _model(
+        self, nodes: Sequence[NodeProto], outputs: Mapping[str, str], embed: bool
+    ) -> ModelProto:
+        """A model of some nodes.
+
+        :param outputs: its outputs, with the results that have the same type
+        """
         made = {o for n in nodes for o in n.output if o}
         needed = set(names_read(nodes)) - made
         fed = self.fed_constants(embed)
@@ -190,8 +220,8 @@ class Window:
             kind = self.type_of(name)
             if kind is not None:
                 graph.input.append(oh.make_value_info(name, kind))
-        for name in self.results:
-            kind = self.type_of(name)
+        for name, result in outputs.items():
+            kind = self.type_of(result)
             info = oh.make_empty_tensor_value_info(name)
             graph.output.append(info if kind is None else oh.make_value_info(name, kind))
         domains = {main_domain(n.domain): 1 for n in all_nodes(nodes)}
@@ -318,13 +348,14 @@ def _graph_of(graph: Graph | None, name: str) -> Graph | None:
     return None
 
 
-def _producer(graph: Graph, name: str) -> NodeProto | None:
+def producer_of(graph: Graph, name: str) -> NodeProto | None:
+    """The node that gives a result of a graph or of one around it, None for an input."""
     home = _graph_of(graph, name)
     record = None if home is None else home.store.producers.get(name)
     return None if record is None else record.current()
 
 
-def _constant(graph: Graph, name: str) -> np.ndarray | None:
+def constant_of(graph: Graph, name: str) -> np.ndarray | None:
     """The value of a constant, None if the result is not one or is too big to be computed."""
     constants = graph.constants
     return constants.value(name) if constants.is_constant(name) else None

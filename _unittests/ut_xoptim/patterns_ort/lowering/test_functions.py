@@ -49,6 +49,10 @@ REFUSED = {
             SWISH.replace("Swish<alpha = 1.5>", "Gelu").replace("float[", "double["),
             "does not load the function either",
         ),
+        "no kernel gives the type": (
+            "g (float[a] x, float4e2m1[a] z) => (float4e2m1[a] y) { y = CastLike(x, z) }",
+            "does not load the function either",
+        ),
         "random": (SWISH.replace("Swish<alpha = 1.5>", "Bernoulli"), "does not load the function"),
     }
 }

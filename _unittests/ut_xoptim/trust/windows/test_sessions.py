@@ -47,17 +47,17 @@ def test_run_and_close() -> None:
         sessions.end()
 
 
-def test_two_runs_are_one_request() -> None:
-    """The second one is not run when the first one is refused, and a crash is nobody's."""
+def test_equal_results_are_one_object() -> None:
+    """They are sent once."""
+    text = """g (float[n] x) => (float[n] y, float[n] z, double[n] w)
+    { y = Add(x, x) z = Add(x, x) w = Cast<to = 11>(y) }"""
     sessions = Sessions()
     try:
-        first, second = sessions.open(NEG, {"c": X}), sessions.open(model(TWICE), {})
-        one, two = sessions.run_all([(first, {"x": -X}), (second, {"x": X})])
-        assert isinstance(one, list) and isinstance(two, list) and two[0] is one[0]
-        (refused,) = sessions.run_all([(first, {}), (second, {"x": X})])
-        assert isinstance(refused, CannotRunError)
+        number = sessions.open(model(text), {})
+        y, z, w = sessions.run(number, {"x": X})
+        assert y is z and w is not y and np.array_equal(y, 2 * X)
         with pytest.raises(CannotRunError, match="closed"):
-            sessions.run_all([(first, {"x": X}), (99, {"x": X})])
+            sessions.run(99, {"x": X})
     finally:
         sessions.end()
 
@@ -130,14 +130,13 @@ def test_child() -> None:
     requests = io.BytesIO()
     for request in (
         ("open", 1, b"key", NEG, {"c": X}, [], []),
-        ("run", (b"key", 1, {"x": X})),
+        ("run", b"key", 1, {"x": X}),
         ("open", 2, b"key", None, {"c": 2 * X}, [1], []),
-        ("run", (b"key", 2, {"x": X}), (b"key", None, {"x": X, "c": X})),
-        ("run", (b"key", 2, {"x": X}), (b"key", None, {"x": X, "c": 2 * X})),
-        ("run", (b"key", None, {"c": X}), (b"key", None, {"x": X, "c": X})),
-        ("run", (b"key", 1, {"x": X})),
+        ("run", b"key", 2, {"x": X}),
+        ("run", b"key", None, {"c": X}),
+        ("run", b"key", 1, {"x": X}),
         ("open", 3, b"other", NEG, {}, [], [b"key"]),
-        ("run", (b"key", None, {"x": X, "c": X})),
+        ("run", b"key", None, {"x": X, "c": X}),
     ):
         pickle.dump(request, requests)
     requests.seek(0)
@@ -145,14 +144,12 @@ def test_child() -> None:
     serve(ManySessions(), requests, replies)
     replies.seek(0)
     assert pickle.load(replies) == (True, None)
-    (first,) = pickle.load(replies)[1]
-    assert first[0] and np.array_equal(first[1][0], 0 * X)
+    (found,) = pickle.load(replies)[1]
+    assert np.array_equal(found, 0 * X)
     assert pickle.load(replies) == (True, None)  # the model is known, its constants are others
-    first, second = pickle.load(replies)[1]
-    assert np.array_equal(first[1][0], X) and np.array_equal(second[1][0], 0 * X)
-    first, second = pickle.load(replies)[1]
-    assert np.array_equal(first[1][0], X) and second[1][0] is first[1][0]  # sent once
-    (refused,) = pickle.load(replies)[1]  # the second one did not run
+    (found,) = pickle.load(replies)[1]
+    assert np.array_equal(found, X)
+    refused = pickle.load(replies)
     assert refused[0] is False and "x" in refused[1]
     assert pickle.load(replies)[0] is False  # closed
     assert pickle.load(replies) == (True, None)

@@ -59,8 +59,11 @@ def test_growth() -> None:
         assert types(window.sides()[0])[:2] == ["MatMul", "Sin"]
         assert window.grow_forward() and window.results == ["z"]
         assert not window.grow_forward()  # an output
-        for model in window.models():
-            onnx.checker.check_model(model)
+        for i in range(2):
+            onnx.checker.check_model(window.model(i))
+        joint, names = window.joint_model() or pytest.fail("no joint model")
+        onnx.checker.check_model(joint)
+        assert [n.op_type for n in joint.graph.node].count("MatMul") == 1 and len(names) == 1
 
     assert len(windows(CHAIN, "TransposeTranspose", look)) == 1
 
@@ -78,8 +81,8 @@ def test_constants() -> None:
         assert "big" in window.constants and not window.fed_constants()
         window.constants["big"] = np.ones((200, 200), dtype=np.float32)
         assert "big" in window.fed_constants() and not window.fed_constants(embed=True)
-        assert "big" in [i.name for i in window.models()[0].graph.input]
-        assert "big" in [i.name for i in window.models(embed=True)[0].graph.initializer]
+        assert "big" in [i.name for i in window.model(0).graph.input]
+        assert "big" in [i.name for i in window.model(0, embed=True).graph.initializer]
 
     assert len(windows(text, [twice()], look)) == 1
 
@@ -123,7 +126,7 @@ def test_ways_to_run(way: str) -> None:
         c = Constant<value_float = 2.0>() f = Cast<to = 1>(k) o = ConstantOfShape(k)
         y = Mul(x, c) w = Add(y, f) v = Add(w, h) z = Add(v, o) }"""
     )
-    runner = Runner(model)
+    runner = Runner(lambda: model)
     try:
         assert runner.loads(way) and not runner.error(way)
         feeds = {"x": np.array([1, 2], dtype=np.float32), "k": np.array([2])}
