@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from xbuilder.tensors.bits import decode, is_packed, pack_elements, storage_size
+from xbuilder.tensors.bits import (
+    decode,
+    element_type,
+    is_packed,
+    pack_elements,
+    storage_size,
+)
 
 from .session_child import is_foreign
 
@@ -99,4 +105,4 @@ def _has_type(value: Any, kind: str) -> bool:
     """Whether an array has a type; onnxruntime refuses those that do not."""
     if not isinstance(value, np.ndarray) or value.dtype == object:
         return False
-    return value.dtype.name == decode(np.zeros(0, np.uint8), number_of(kind), (0,)).dtype.name
+    return bool(value.dtype == element_type(number_of(kind)).dtype)
