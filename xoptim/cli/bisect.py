@@ -157,7 +157,7 @@ def _print_tool(
     else:
         shown = f"{node.op_type} {node.name!r}" if node.name else node.op_type
         click.echo(
-            f"{found.kind} from {shown} on, result {names[0]!r}: {tool!r} keeps those of the nodes "
+            f"{found.kind}, from {shown} on, result {names[0]!r}: {tool!r} is right on the nodes "
             f"before it ({counted(found.tries, 'model')} tried)"
         )
         for file in files:

@@ -30,7 +30,7 @@ from xbuilder.nodes.record import NodeRecord
 from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext, context_of
 from ..authoring.deduction import Refusal
-from ..authoring.operator_names import check_operators
+from ..authoring.operator_names import check_call, check_operators
 from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from ..catalogue.database_query import as_words
@@ -424,6 +424,11 @@ def _read(
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
     for side in sides:
         check_operators(f"Rule {name!r}", [n for d, n in side.left.keys if not d])
+        for call in side.left.graph.operations():
+            if not call.domain:
+                check_call(
+                    f"Rule {name!r}", call.op_type, len(call.operands), call.attributes or ()
+                )
     if root and not any(s.left.graph.start for s in sides):
         raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
     _, after, possible = roots_and_filters([s.left for s in sides])

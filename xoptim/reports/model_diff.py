@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.nodes.attributes import attributes_of, readable
@@ -188,8 +188,8 @@ class _Comparison:
         opsets = opsets_of(self.before), opsets_of(self.after)
         self._named("opset", *({k: f"version {v}" for k, v in o.items()} for o in opsets))
         graphs = self.before.graph, self.after.graph
-        self._named("input", *(_signature(g.input) for g in graphs))
-        self._named("output", *(_signature(g.output) for g in graphs))
+        self._named("input", *_signatures(graphs[0].input, graphs[1].input))
+        self._named("output", *_signatures(graphs[0].output, graphs[1].output))
         scopes = [_Scope(w, o, {}) for w, o in zip(self.weights, opsets, strict=True)]
         inputs = [{i.name: token_of("input", i.name) for i in g.input} for g in graphs]
         self._graphs("", graphs, (scopes[0], scopes[1]), (inputs[0], inputs[1]))
@@ -242,7 +242,9 @@ class _Comparison:
         self._weights(f"function {name}", (before, after), (scopes[0], scopes[1]))
         self._nodes(f"function {name}", (sides[0], sides[1]), outputs, (scopes[0], scopes[1]))
         arity = [(len(f.input), len(f.output)) for f in (before, after)]
-        if arity[0] != arity[1]:
+        if arity[0] == arity[1]:
+            texts = [_opsets_text(f) for f in (before, after)]
+        if texts[0] != texts[1]:
             self._add("function", "changed", "", name, name, texts[0], f"{texts[0]} -> {texts[1]}")
         elif len(self.diff.rows) == found:
             self.diff.unchanged["function"] += 1
@@ -371,15 +373,35 @@ def _function_table(
     return {(f.domain, f.name, f.overload): f for f in functions}
 
 
-def _signature(infos: Iterable[ValueInfoProto]) -> dict[str, str]:
-    return {info.name: _type_text(info) for info in infos}
+def _opsets_text(function: FunctionProto) -> str:
+    opsets = sorted((o.domain or "ai.onnx", o.version) for o in function.opset_import)
+    return ", ".join(f"{domain} {version}" for domain, version in opsets)
 
 
-def _type_text(info: ValueInfoProto) -> str:
-    kind = info.type.WhichOneof("value")
+def _signatures(
+    before: Sequence[ValueInfoProto], after: Sequence[ValueInfoProto]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The types of the inputs or outputs of both models by name. Those that took the place of
+    another one have their place too, as callers may use it."""
+    first, second = (
+        {info.name: _type_text(info.type) for info in some} for some in (before, after)
+    )
+    orders = [n for n in first if n in second], [n for n in second if n in first]
+    moved = {a for a, b in zip(*orders, strict=True) if a != b}
+    for table in (first, second):
+        places = enumerate(table.items())
+        table.update({n: f"{text}, place {i}" for i, (n, text) in places if n in moved})
+    return first, second
+
+
+def _type_text(declared: TypeProto) -> str:
+    kind = declared.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        inside = _type_text(getattr(declared, kind).elem_type)
+        return f"{kind.removesuffix('_type')} of {inside}"
     if kind != "tensor_type":
         return kind or "no type"
-    tensor = info.type.tensor_type
+    tensor = declared.tensor_type
     name = TensorProto.DataType.Name(tensor.elem_type).lower()
     if not tensor.HasField("shape"):
         return f"{name}, unknown rank"

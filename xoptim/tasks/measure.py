@@ -18,6 +18,7 @@ from ..trust.inputs.draws import accepted_inputs
 from ..trust.inputs.random_inputs import sizes_fixed_by
 from ..trust.latency import clock_of, compare_sessions, fast_session
 from ..trust.peak_memory import peak_memory
+from ..trust.sessions.foreign_values import prepared_run
 from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
 from ..trust.sessions.session_process import SessionError
 from .steps import OnStep
@@ -235,8 +236,9 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
 def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
     """Runs a model before it is measured, once at least."""
     try:
+        run = prepared_run(one.session, None, feeds)
         for _ in range(max(runs, 1)):
-            one.session.run(None, dict(feeds))
+            run()
     except Exception as e:
         raise VerificationError(f"{one.name} cannot be measured: {short(e)}") from e
 

@@ -15,6 +15,8 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.runtimes.sessions import providers_of
 
+from .sessions.foreign_values import prepared_run
+
 #: runs on a GPU that are not measured: they load kernels, and take a thousand times longer
 _WARM = 20
 #: a run to time: the session, on its inputs
@@ -90,9 +92,9 @@ def bound_run(session: Any, feeds: Mapping[str, Any]) -> Run:
     fed = dict(feeds)
     is_bound = session.get_providers()[0] == PROVIDERS["CUDA"]
     if not is_bound or not all(
-        isinstance(v, np.ndarray) and v.dtype != object for v in fed.values()
+        isinstance(v, np.ndarray) and v.dtype != object and v.dtype.isbuiltin for v in fed.values()
     ):
-        return lambda: session.run(None, fed)
+        return prepared_run(session, None, fed)
     binding = session.io_binding()
     for name, value in fed.items():
         on_device = onnxruntime.OrtValue.ortvalue_from_numpy(value, "cuda", 0)

@@ -16,6 +16,7 @@ from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 from .inputs.draws import accepted_inputs
 from .noise import double_results
 from .sessions.runtime import container_of
+from .sessions.session_child import run_session
 from .verification import VerificationReport, compare_outputs, with_noise
 
 #: what onnxruntime logs when one of its optimizers changed something
@@ -194,4 +195,4 @@ class _Search:
             disabled_optimizers=sorted(disabled or ()),
         )
         names = [output.name for output in session.get_outputs()]
-        return names, session.run(names, self.feeds)
+        return names, run_session(session, names, self.feeds)

@@ -28,6 +28,9 @@ _PLACES = ("{input}", "{output}")
 class ToolError(XoptimError):
     """A tool fails on a model, or writes nothing.
 
+    :param message: the command, how it ended, its last line
+    :param kind: how it ended, the same words for two models that show the same failure
+
     Example::
 
         >>> import sys
@@ -38,6 +41,10 @@ class ToolError(XoptimError):
         ...     print("exits with 3" in str(e))
         True
     """
+
+    def __init__(self, message: str, kind: str):
+        super().__init__(message)
+        self.kind = kind
 
 
 def optimizer_of(patterns: Any) -> Tool:
@@ -90,10 +97,12 @@ def command_of(text: str, timeout: float = 600) -> Tool:
         except FileNotFoundError as e:
             raise OptionError(f"The command {words[0]!r} is not found.") from e
         except subprocess.TimeoutExpired as e:
-            raise ToolError(f"{words[0]!r} does not end within {timeout:g} seconds") from e
+            late = f"does not end within {timeout:g} seconds"
+            raise ToolError(f"{words[0]!r} {late}", f"it {late}") from e
         if done.returncode or not output.exists():
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-            raise ToolError(f"{words[0]!r} exits with {done.returncode}: {lines[-1]}")
+            ended = f"exits with {done.returncode}" if done.returncode else "writes no file"
+            raise ToolError(f"{words[0]!r} {ended}: {lines[-1]}", f"it {ended}")
 
     return run
 
@@ -131,7 +140,8 @@ def difference_of(
             except OptionError:
                 raise
             except Exception as e:
-                return f"the tool fails: {type(e).__name__}"
+                kind = e.kind if isinstance(e, ToolError) else type(e).__name__
+                return f"the tool fails: {kind}"
             try:
                 report = verify_models(source, target, **options)
             except VerificationError:

@@ -80,6 +80,12 @@ def test_other_types_are_equal(dtype, a, b, gap) -> None:
     assert found.reason.startswith(f"1 of {len(a)} values differ, at [")
 
 
+def test_a_small_float_may_be_nan() -> None:
+    a = np.array([1, np.nan], ml_dtypes.float8_e4m3fn)
+    assert Criterion().compare(a, a.copy()).ok
+    assert not Criterion().compare(a, a[::-1].copy()).ok
+
+
 def test_types_and_shapes() -> None:
     found = Criterion().compare(np.ones(2, np.float32), np.ones(2))
     assert found.reason == "type float32 became float64" and math.isinf(found.max_rel)

@@ -60,3 +60,27 @@ def test_other_names():
     check_operators("it", ["Log", "Upsample", "custom::Anything", "LocalAttention*", "*"])
     with pytest.raises(OptionError, match="'Zzzz' of the main domain, that onnx does not know"):
         check_operators("it", ["Zzzz"])
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("Softmax(x, axsi=1) -> x", "gives Softmax an attribute 'axsi', did you mean axis?"),
+        ("Log(Exp(x, base=2)) -> x", "gives Exp an attribute 'base', it has none"),
+        ("Log(x, y) -> x", "gives Log 2 inputs, it has 1 at most"),
+    ],
+)
+def test_a_call_that_onnx_refuses(text, message):
+    with pytest.raises(OptionError, match=message):
+        declared_rule(text)
+
+
+def test_calls_of_older_opsets_and_other_domains():
+    for text in (
+        "Squeeze(x, axes=[0]) -> x",
+        "Pad(x, pads=[0, 0], mode='edge') -> x",
+        "Concat(a, b, c, d, axis=0) -> a",
+        "my.domain.Log(x, y, bases=1) -> x",
+        "Log(x, **_) -> x",
+    ):
+        declared_rule(text)

@@ -207,3 +207,32 @@ def test_each_weight_is_read_once(monkeypatch):
     monkeypatch.setattr(ModelContainer, "array", counted)
     assert diff_models(*containers).same
     assert read == ["w", "w"]
+
+
+def test_the_order_of_outputs_counts():
+    """Runtimes return them in this order."""
+    text = "g (float[a] x, float[a] v) => (float[a] y, float[b] z, float[a] t) { y = Neg(x) z = Abs(v) t = Exp(x) }"
+    found = diff(text, text.replace("float[a] y, float[b] z", "float[b] z, float[a] y"))
+    assert changes(found) == [
+        ("output", "changed", "y", "y", "float[a], place 0 -> float[a], place 1"),
+        ("output", "changed", "z", "z", "float[b], place 1 -> float[b], place 0"),
+    ]
+    assert not found.same and found.unchanged["output"] == 1
+    removed = diff(text, text.replace("float[a] x, float[a] v", "float[a] x").replace("(v)", "(x)"))
+    assert ("input", "removed", "v", "", "") in changes(removed)
+    assert not [row for row in changes(removed) if "place" in row[-1]]
+
+
+def test_what_a_sequence_holds():
+    text = "g (seq(float[a]) x) => (int64 y) { y = SequenceLength(x) }"
+    found = diff(text, text.replace("float", "int64"))
+    assert changes(found) == [
+        ("input", "changed", "x", "x", "sequence of float[a] -> sequence of int64[a]")
+    ]
+
+
+def test_the_opsets_of_a_function():
+    text = """g (float[a] x) => (float[a] y) { y = my.f(x) }
+    <domain: "my", opset_import: ["" : 18]> f (p) => (r) { r = Neg(p) }"""
+    found = diff(text, text.replace('["" : 18]> f', '["" : 17]> f'))
+    assert changes(found) == [("function", "changed", "my.f", "my.f", "ai.onnx 18 -> ai.onnx 17")]

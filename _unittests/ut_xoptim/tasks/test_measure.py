@@ -100,3 +100,12 @@ def test_refusals():
     other = onnx.parser.parse_model(SLOW.replace("float[n, n] x", "float[n, n] z, float[n, n] x"))
     with pytest.raises(VerificationError, match="model 2 cannot be measured"):
         xoptim.measure(models()[0], other)
+
+
+def test_types_that_numpy_lacks():
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (bfloat16[n] x) => (bfloat16[n] y) '
+        "{ a = Cast<to = 1>(x) b = Neg(a) y = Cast<to = 16>(b) }"
+    )
+    found = xoptim.measure(model, model, sizes={"n": 8}, blocks=1, seconds=0.001)
+    assert found[0].milliseconds > 0 and found[1].memory > 0

@@ -9,6 +9,7 @@ import onnx.numpy_helper
 import onnx.parser
 import onnx.printer
 import pytest
+from onnx import helper
 
 from xbuilder.errors import OptionError
 from xoptim.trust.verification import VerificationError, compare_outputs, verify_models
@@ -228,3 +229,25 @@ def test_container_of_a_large_model(tmp_path):
     onnx.save(model, path)
     assert verify_models(path, ModelContainer(model, {"w": weights})).ok
     assert not verify_models(path, ModelContainer(model, {"w": weights + 1})).ok
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("kind,number", [("bfloat16", 16), ("float8e4m3fn", 17), ("int4", 22)])
+def test_types_that_numpy_lacks(kind: str, number: int, isolated: bool) -> None:
+    """They are inputs and outputs; the values that come back are compared."""
+
+    def model(body: str) -> onnx.ModelProto:
+        return onnx.parser.parse_model(
+            f'<ir_version: 10, opset_import: ["" : 21]> g ({kind}[n] x, float[n] z) => '
+            f"({kind}[n] y, float[n] t) {{ f = Cast<to = 1>(x) {body} }}"
+        )
+
+    same = model(f"y = Cast<to = {number}>(f) t = Add(f, z)")
+    other = model(f"g = Neg(f) y = Cast<to = {number}>(g) t = Add(f, z)")
+    report = verify_models(same, same, sizes={"n": 50}, isolated=isolated)
+    assert report.ok and report.rows[0].dtype == helper.tensor_dtype_to_np_dtype(number).name
+    report = verify_models(same, other, sizes={"n": 50}, isolated=isolated)
+    assert [row.ok for row in report.rows] == [False, True]
+    value = np.array([1, -2], helper.tensor_dtype_to_np_dtype(number))
+    given = {"x": value, "z": np.ones(2, np.float32)}
+    assert verify_models(same, same, given, isolated=isolated).ok

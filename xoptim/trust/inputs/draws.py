@@ -23,6 +23,7 @@ from .random_inputs import (
     dimensions_of,
     elem_type_of,
     open_dimensions,
+    optional_inputs,
     random_inputs,
     required_inputs,
 )
@@ -72,11 +73,13 @@ class Draws:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A set to try: values of some inputs, sizes of some dimensions, factor of the floats."""
+    """A set to try: values of some inputs, sizes of some dimensions, factor of the floats, optional
+    inputs that hold nothing."""
 
     pools: Mapping[str, Sequence[float]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     scale: float = 1.0
+    empty: frozenset[str] = frozenset()
 
 
 def draw_inputs(
@@ -108,9 +111,7 @@ def draw_inputs(
     is_random = False
     for fixed in given or ({},):
         is_random = is_random or not drawer.is_complete(fixed)
-        first = drawer.accepted(_Plan(), fixed)
-        if isinstance(first, VerificationError):
-            raise first
+        first = drawer.first(fixed)
         kept.append(first)
         if coverage is not None:
             coverage.measure([first.feeds])
@@ -172,6 +173,19 @@ class _Drawer:
         """Whether nothing is left to draw."""
         return all(v.name in fixed for v in required_inputs(self.model))
 
+    def first(self, fixed: Mapping[str, Any]) -> InputSet:
+        """The plain set, or the first one that the model accepts.
+
+        :raises VerificationError: it accepts none, the reason is that of the plain set
+        """
+        found = self.accepted(_Plan(), fixed)
+        if isinstance(found, InputSet):
+            return found
+        plans = [] if self.is_complete(fixed) else list(self._plans(fixed))
+        for one in self._try(plans[:_FIRST], fixed):
+            return one
+        raise found
+
     def accepted(self, plan: _Plan, fixed: Mapping[str, Any]) -> InputSet | VerificationError:
         """A set the model accepts, or the first error."""
         given = {**sizes_of(self.model, fixed), **self.sizes}
@@ -185,7 +199,9 @@ class _Drawer:
         for chosen, high in candidate_sizes(self.model, {**free, **given}):
             try:
                 pools = {**self._pools(high), **plan.pools}
-                made = random_inputs(self.model, chosen, self.seed, high, pools, plan.scale)
+                made = random_inputs(
+                    self.model, chosen, self.seed, high, pools, plan.scale, plan.empty
+                )
                 feeds = {**made, **fixed}
                 return InputSet(feeds, self.session.run(feeds), chosen)
             except VerificationError as e:
@@ -247,7 +263,7 @@ class _Drawer:
         return {name: values for name, values in choices.items() if values}
 
     def _plans(self, fixed: Mapping[str, Any]) -> Iterator[_Plan]:
-        """Each value worth a try is in one of the plans."""
+        """Each value worth a try is in one of the plans; the last one leaves optionals empty."""
         choices = self._choices(fixed)
         sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
         counts = [*map(len, choices.values()), *map(len, sizes.values())]
@@ -256,6 +272,9 @@ class _Drawer:
                 {name: [values[i % len(values)]] for name, values in choices.items()},
                 {name: values[i % len(values)] for name, values in sizes.items()},
             )
+        empty = frozenset(optional_inputs(self.model)) - set(fixed)
+        if empty:
+            yield _Plan(empty=empty)
 
     def _random_plans(self, fixed: Mapping[str, Any]) -> Iterator[_Plan]:
         rng = np.random.default_rng(self.seed)

@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx.helper as oh
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, SequenceProto, TensorProto, ValueInfoProto, numpy_helper
+from google.protobuf.unknown_fields import UnknownFieldSet
+from onnx import (
+    ModelProto,
+    OptionalProto,
+    SequenceProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
+from xbuilder.tensors.bits import element_type
 
 from .draws import sizes_of
 from .random_inputs import elem_type_of, required_inputs
@@ -86,42 +95,105 @@ def _value(declaration: ValueInfoProto, text: str) -> Any:
     """A number, a list, or the content of a file."""
     if Path(text).suffix in _FILES:
         return _array_of(Path(text), declaration)
-    elem_type = elem_type_of(declaration)
-    if elem_type == TensorProto.STRING:
-        found = json.loads(text) if text.startswith(("[", '"')) else text
-        return np.array(found, dtype=object)
+    if elem_type_of(declaration) == TensorProto.STRING and not text.startswith(("[", '"')):
+        return _value_of(declaration.type, text, declaration.name)
     try:
-        value = np.array(json.loads(text.lower() if text in ("True", "False") else text))
-    except ValueError as e:
+        found = json.loads(text.lower() if text in ("True", "False") else text)
+        return _value_of(declaration.type, found, declaration.name)
+    except OptionError:
+        raise
+    except (ValueError, TypeError, OverflowError) as e:
         raise OptionError(
             f"{text!r} is no value for input {declaration.name!r}: expected a number, a list such "
             "as [1, 2], or the path of a .npy or .pb file"
         ) from e
-    dtype = oh.tensor_dtype_to_np_dtype(elem_type) if elem_type else value.dtype
-    found = value.astype(dtype)
-    exact = dtype.kind not in "biu" or np.array_equal(found, value)
-    if value.dtype.kind not in "biuf" or not exact:
-        raise OptionError(f"{text} is not {_typed(elem_type)}, the type of {declaration.name!r}")
-    dims = declaration.type.tensor_type.shape.dim
+
+
+def _value_of(kind: TypeProto, value: Any, name: str) -> Any:
+    """What json holds, as an input of a type: a list of arrays for a sequence."""
+    if kind.HasField("optional_type"):
+        return None if value is None else _value_of(kind.optional_type.elem_type, value, name)
+    if kind.HasField("sequence_type"):
+        if not isinstance(value, list):
+            raise OptionError(
+                f"input {name!r} is a sequence, expected a list of its elements, or the path of a "
+                ".pb file"
+            )
+        return [_value_of(kind.sequence_type.elem_type, one, name) for one in value]
+    elem_type = kind.tensor_type.elem_type
+    array = np.array(value)
+    # a list of nothing has no type
+    is_text = array.dtype.kind == "U" or not array.size
+    if elem_type == TensorProto.STRING and is_text:
+        found = array.astype(object)
+    elif elem_type == TensorProto.STRING or array.dtype.kind not in "biuf":
+        raise OptionError(f"{json.dumps(value)} is not {_typed(elem_type)}, the type of {name!r}")
+    else:
+        found = _converted(array, elem_type, json.dumps(value), name)
+    dims = kind.tensor_type.shape.dim
     known = [d.dim_value for d in dims]
-    # one number for an input of one element, [16000] for instance
+    # one value for an input of one element, [16000] for instance
     return found.reshape([1] * len(known)) if not found.ndim and set(known) <= {1} else found
 
 
+def _converted(array: np.ndarray, elem_type: int, text: str, name: str) -> np.ndarray:
+    """The same numbers in another type, which has all of them: floats are rounded."""
+    dtype = element_type(elem_type).dtype if elem_type else array.dtype
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = array.astype(dtype)
+    is_integer = dtype.kind in "biu" or "int" in dtype.name
+    wide = found.astype(array.dtype if is_integer else np.float64)
+    same = np.array_equal(wide, array) if is_integer else _same_finite(wide, array)
+    if not same:
+        raise OptionError(f"{text} is not {_typed(elem_type)}, the type of {name!r}")
+    return found
+
+
+def _same_finite(found: np.ndarray, array: np.ndarray) -> bool:
+    """Whether no number became infinite."""
+    return bool(np.array_equal(np.isfinite(found), np.isfinite(array)))
+
+
 def _array_of(path: Path, declaration: ValueInfoProto | None = None) -> Any:
-    """The array of a file, or the list of arrays of a sequence."""
+    """The array of a file, the list of arrays of a sequence, None for an empty optional."""
     if not path.exists():
         raise OptionError(f"{str(path)!r} does not exist")
+    if declaration is not None and path.suffix == ".npz":
+        raise OptionError(
+            f"{str(path)!r} may hold several arrays: --inputs {path.name} gives them to the inputs "
+            f"of their names, input {declaration.name!r} takes a .npy or .pb file"
+        )
     try:
         if path.suffix == ".pb":
-            if declaration is not None and declaration.type.HasField("sequence_type"):
-                return numpy_helper.to_list(SequenceProto.FromString(path.read_bytes()))
-            tensor = TensorProto()
-            tensor.ParseFromString(path.read_bytes())
-            return numpy_helper.to_array(tensor)
-        return np.load(path, allow_pickle=False)
+            kind = TypeProto() if declaration is None else declaration.type
+            return _content(kind, path.read_bytes())
+        found = np.load(path, allow_pickle=False)
+        return found if path.suffix == ".npy" else {name: found[name] for name in found.files}
     except Exception as e:  # a damaged file fails in many ways
-        raise OptionError(f"{str(path)!r} is no array: {e}") from e
+        hint = ""
+        if "allow_pickle" in str(e):
+            hint = "; strings are saved as np.array(..., dtype=str)"
+        raise OptionError(f"{str(path)!r} is no array: {e}{hint}") from e
+
+
+def _content(kind: TypeProto, content: bytes) -> Any:
+    """The value of a file of onnx: a tensor, a sequence or an optional."""
+    if kind.HasField("sequence_type"):
+        return numpy_helper.to_list(_parsed(SequenceProto(), content, "a sequence"))
+    if kind.HasField("optional_type"):
+        return numpy_helper.to_optional(_parsed(OptionalProto(), content, "an optional"))
+    tensor = _parsed(TensorProto(), content, "a tensor")
+    if tensor.HasField("segment"):
+        raise ValueError("a tensor is expected, not a sequence or an optional")
+    return numpy_helper.to_array(tensor)
+
+
+def _parsed(proto: Any, content: bytes, what: str) -> Any:
+    """Reads a message. Another kind of message has fields that this one does not know."""
+    proto.ParseFromString(content)
+    if len(UnknownFieldSet(proto)):
+        raise ValueError(f"{what} is expected")
+    return proto
 
 
 def _sets(
@@ -140,8 +212,7 @@ def _sets(
             "--input NAME=FILE gives one input"
         )
     content = _array_of(path)
-    with content:
-        return [{_declaration(declared, n, path).name: content[n] for n in content.files}]
+    return [{_declaration(declared, name, path).name: a for name, a in content.items()}]
 
 
 def _natural(path: Path) -> list[Any]:
@@ -159,17 +230,18 @@ def _tensors(folder: Path) -> dict[int, Path]:
 
 def _data_set(model: ModelProto, folder: Path) -> dict[str, Any]:
     """The inputs of a data set: tensors know their names, otherwise they are in order."""
-    inputs = {value.name: value for value in required_inputs(model)}
-    names = list(inputs)
+    declared = {value.name: value for value in model.graph.input}
+    names = [value.name for value in required_inputs(model)]
     found = {}
     for position, path in sorted(_tensors(folder).items()):
         name = _name_of(path)
-        if name not in inputs and position >= len(names):
+        if name not in declared and position >= len(names):
             raise OptionError(
-                f"{str(path)!r}: the model has {len(names)} inputs, {', '.join(names)}"
+                f"{str(path)!r}: the model has {len(names)} input{'s' * (len(names) > 1)}, "
+                f"{', '.join(names)}"
             )
-        name = name if name in inputs else names[position]
-        found[name] = _array_of(path, inputs[name])
+        name = name if name in declared else names[position]
+        found[name] = _array_of(path, declared[name])
     return found
 
 
@@ -182,16 +254,20 @@ def _name_of(path: Path) -> str:
 
 
 def _check_type(declaration: ValueInfoProto, array: Any) -> None:
-    elem_type = elem_type_of(declaration)
-    if not elem_type or not isinstance(array, np.ndarray):
-        return
-    dtype = oh.tensor_dtype_to_np_dtype(elem_type)
-    same = array.dtype.kind in "OUS" if elem_type == TensorProto.STRING else array.dtype == dtype
-    if not same:
-        raise OptionError(
-            f"input {declaration.name!r} has type {array.dtype}, the model expects "
-            f"{_typed(elem_type)}"
-        )
+    """Checks the type of a tensor, or of each element of a sequence."""
+    kind = declaration.type
+    while kind.WhichOneof("value") in ("optional_type", "sequence_type"):
+        kind = getattr(kind, kind.WhichOneof("value")).elem_type
+    elem_type = kind.tensor_type.elem_type
+    for one in array if isinstance(array, list) else [array]:
+        if not elem_type or not isinstance(one, np.ndarray):
+            continue
+        is_text = elem_type == TensorProto.STRING
+        if not (one.dtype.kind in "OUS" if is_text else one.dtype == element_type(elem_type).dtype):
+            raise OptionError(
+                f"input {declaration.name!r} has type {one.dtype}, the model expects "
+                f"{_typed(elem_type)}"
+            )
 
 
 def _typed(elem_type: int) -> str:

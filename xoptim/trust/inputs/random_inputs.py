@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from xbuilder.dims import Dim, evaluate, normalize, symbols
-from xbuilder.errors import OptionError, XoptimError
-from xbuilder.operators.op_traits import FLOATS
+from xbuilder.errors import InvalidModelError, OptionError, XoptimError
+from xbuilder.tensors.bits import element_type
 
 #: default sizes of the dimensions a model leaves open, one after the other
 DEFAULT_SIZES = (2, 3, 5, 4)
@@ -25,10 +25,8 @@ _MOST_SUMMED = 6
 _LENGTHS = (4096, 16000)
 #: largest number of elements of an input, as more may not fit in memory
 LARGEST_INPUT = 2**28
-#: types numpy has and onnxruntime accepts from it
-_FLOATS = FLOATS - {TensorProto.BFLOAT16}
-_SMALL_INTEGERS = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16}
-_INTEGERS = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64}
+#: bits of the integers that take every value of their type
+_FEW_BITS = 16
 
 
 def required_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -103,7 +101,7 @@ def lengths(model: ModelProto) -> list[str]:
     for value in required_inputs(model):
         tensor = _tensor_type(value.type)
         last = list(dimensions_of(value))[-1:]
-        if tensor is not None and tensor.elem_type in _FLOATS:
+        if tensor is not None and _is_float(tensor.elem_type):
             for dim in last:
                 if not isinstance(dim, int):
                     names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
@@ -178,12 +176,14 @@ def random_inputs(
     integer_high: int = 10,
     pools: Mapping[str, Sequence[float]] | None = None,
     scale: float = 1.0,
+    empty: Container[str] = (),
 ) -> dict[str, Any]:
     """Makes random inputs for a model.
 
-    Floats follow a normal law, booleans are fair coins, 8- and 16-bit integers take every value
-    of their type (images, quantized tensors), larger integers are in `[0, integer_high)` since
-    they usually are indices or counts. Inputs with a default value are left to it.
+    Floats follow a normal law, booleans are fair coins, integers of 16 bits and less take every
+    value of their type (images, quantized tensors), larger integers are in `[0, integer_high)`
+    since they usually are indices or counts. Optional inputs hold a value. Inputs with a default
+    value are left to it.
 
     :param model: any model
     :param sizes: sizes of the dimensions the model leaves open, by name (`x[0]` for a dimension
@@ -192,7 +192,9 @@ def random_inputs(
     :param integer_high: upper bound, excluded, of 32- and 64-bit integers
     :param pools: values of some inputs, by name, each element is one of them
     :param scale: factor of the floats
+    :param empty: the optional inputs that hold nothing
     :return: one numpy array by input, a list of two arrays for a sequence, None for an optional
+        that holds nothing
     :raises OptionError: if `sizes` does not fit the model
     :raises XoptimError: if an input has a type that cannot be made, or too many numbers
 
@@ -204,20 +206,33 @@ def random_inputs(
     pools = pools or {}
     feeds: dict[str, Any] = {}
     for value in required_inputs(model):
-        kind = value.type.WhichOneof("value")
-        if kind == "sequence_type":
-            element = value.type.sequence_type.elem_type
-            feeds[value.name] = [_tensor(value.name, element, law) for _ in range(2)]
-        elif kind == "optional_type":
+        if value.name in empty:
             feeds[value.name] = None
         else:
-            feeds[value.name] = _tensor(value.name, value.type, law, pools.get(value.name))
+            feeds[value.name] = _value(value.name, value.type, law, pools.get(value.name))
     return feeds
 
 
-def _tensor_type(kind: TypeProto) -> TypeProto.Tensor | None:
+def optional_inputs(model: ModelProto) -> list[str]:
+    """The inputs that may hold nothing.
+
+    :param model: any model
+    """
+    return [v.name for v in required_inputs(model) if v.type.HasField("optional_type")]
+
+
+def _value(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None) -> Any:
+    if kind.HasField("optional_type"):
+        return _value(name, kind.optional_type.elem_type, law, pool)
     if kind.HasField("sequence_type"):
-        return _tensor_type(kind.sequence_type.elem_type)
+        return [_value(name, kind.sequence_type.elem_type, law, pool) for _ in range(2)]
+    return _tensor(name, kind, law, pool)
+
+
+def _tensor_type(kind: TypeProto) -> TypeProto.Tensor | None:
+    for container in ("sequence_type", "optional_type"):
+        if kind.HasField(container):
+            return _tensor_type(getattr(kind, container).elem_type)
     return kind.tensor_type if kind.HasField("tensor_type") else None
 
 
@@ -233,7 +248,7 @@ def dimensions_of(value: ValueInfoProto) -> Iterator[Dim]:
         ['batch', 3, 'x[2]']
     """
     tensor = _tensor_type(value.type)
-    if tensor is not None and not value.type.HasField("optional_type"):
+    if tensor is not None:
         yield from _tensor_dimensions(value.name, tensor)
 
 
@@ -302,17 +317,31 @@ def _random_array(
         return np.asarray(rng.choice(np.array(pool), shape)).astype(np.bool_)
     if elem_type == TensorProto.BOOL:
         return np.asarray(rng.integers(0, 2, shape), dtype=np.bool_)
-    known = _FLOATS | _SMALL_INTEGERS | _INTEGERS
-    if elem_type not in known:
-        names = {number: text for text, number in TensorProto.DataType.items()}
-        text = names.get(elem_type, str(elem_type)) if elem_type else "unknown"
-        raise XoptimError(f"input {name!r} has type {text}, random values cannot be made for it")
-    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    try:
+        dtype, bits = element_type(elem_type)
+    except InvalidModelError as e:
+        text = _name_of(elem_type) if elem_type else "unknown"
+        raise XoptimError(
+            f"input {name!r} has type {text}, random values cannot be made for it"
+        ) from e
     if pool:
         return np.asarray(rng.choice(np.array(pool), shape)).astype(dtype)
-    if elem_type in _FLOATS:
+    if _is_float(elem_type):
         return np.asarray(law.scale * rng.standard_normal(shape)).astype(dtype)
-    if elem_type in _SMALL_INTEGERS:
-        limits = np.iinfo(dtype)
-        return np.asarray(rng.integers(limits.min, limits.max + 1, shape)).astype(dtype)
-    return np.asarray(rng.integers(0, law.integer_high, shape)).astype(dtype)
+    if _name_of(elem_type).startswith("COMPLEX"):
+        parts = law.scale * rng.standard_normal((2, *shape))
+        return np.asarray(parts[0] + 1j * parts[1]).astype(dtype)
+    if bits > _FEW_BITS:
+        return np.asarray(rng.integers(0, law.integer_high, shape)).astype(dtype)
+    lowest = 0 if _name_of(elem_type).startswith("U") else -(2 ** (bits - 1))
+    return np.asarray(rng.integers(lowest, lowest + 2**bits, shape)).astype(dtype)
+
+
+def _name_of(elem_type: int) -> str:
+    """The name of an element type, its number if onnx does not know it."""
+    names = {number: text for text, number in TensorProto.DataType.items()}
+    return str(names.get(elem_type, elem_type))
+
+
+def _is_float(elem_type: int) -> bool:
+    return _name_of(elem_type).startswith(("FLOAT", "DOUBLE", "BFLOAT"))

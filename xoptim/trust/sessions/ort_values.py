@@ -14,7 +14,8 @@ from onnx.numpy_helper import from_array
 
 from xbuilder.errors import XoptimError
 
-from .session_child import open_session
+from .foreign_values import foreign_array, foreign_value, number_of
+from .session_child import is_foreign, open_session
 
 _IR, _OPSET = 10, 21
 
@@ -44,7 +45,7 @@ def type_of(text: str) -> TypeProto:
     kind, _, inside = text.removesuffix(")").partition("(")
     makers = {"seq": oh.make_sequence_type_proto, "optional": oh.make_optional_type_proto}
     if kind == "tensor":
-        return oh.make_tensor_type_proto(TensorProto.DataType.Value(inside.upper()), None)
+        return oh.make_tensor_type_proto(number_of(text), None)
     if kind not in makers:
         raise UnknownTypeError(f"a result has type {text}, only tensors and sequences are read")
     found: TypeProto = makers[kind](type_of(inside))
@@ -71,14 +72,12 @@ def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> OrtResult:
     itype = itype or oh.np_dtype_to_tensor_dtype(array.dtype)
     if itype == TensorProto.STRING:
         return _constant(array.astype(str).astype(object))
+    kind = type_name(itype)
+    if is_foreign(kind):
+        return OrtResult(foreign_value(array, kind), kind)
     if not array.flags.c_contiguous:
         array = array.copy()
-    if array.dtype != oh.tensor_dtype_to_np_dtype(itype) or not _is_plain(itype):
-        bits = array.view(f"u{array.dtype.itemsize}")
-        ort_value = OrtValue.ortvalue_from_numpy_with_onnx_type(bits, itype)
-    else:
-        ort_value = OrtValue.ortvalue_from_numpy(array)
-    return OrtResult(ort_value, type_name(itype))
+    return OrtResult(OrtValue.ortvalue_from_numpy(array), kind)
 
 
 def to_python(result: OrtResult) -> Any:
@@ -92,27 +91,14 @@ def to_python(result: OrtResult) -> Any:
         count = int(_compute("SequenceLength", [result]).value.numpy())
         positions = [to_result(np.array(i)) for i in range(count)]
         return [to_python(_compute("SequenceAt", [result, p])) for p in positions]
-    itype = type_of(result.type).tensor_type.elem_type
-    if _is_plain(itype):
-        return value.numpy()
-    floats = _compute("Cast", [result], to=TensorProto.FLOAT).value.numpy()
-    return floats.astype(oh.tensor_dtype_to_np_dtype(itype))
-
-
-def _is_plain(itype: int) -> bool:
-    """Whether numpy has a type."""
-    if itype == TensorProto.STRING:
-        return True
-    dtype = oh.tensor_dtype_to_np_dtype(itype)
-    return dtype.kind in "biufc" and type(dtype).__module__.startswith("numpy")
+    return foreign_array(value, result.type) if is_foreign(result.type) else value.numpy()
 
 
 @functools.lru_cache(maxsize=64)
-def _session(op_type: str, types: tuple[str, ...], attributes: tuple[tuple[str, int], ...]) -> Any:
+def _session(op_type: str, types: tuple[str, ...]) -> Any:
     names = [f"i{i}" for i in range(len(types))]
     inputs = [oh.make_value_info(n, type_of(t)) for n, t in zip(names, types, strict=True)]
     node = oh.make_node(op_type, names, ["o"])
-    node.attribute.extend(oh.make_attribute(name, value) for name, value in attributes)
     graph = oh.make_graph([node], "value", inputs, [ValueInfoProto(name="o")])
     return open_session(_model(graph).SerializeToString(), ())
 
@@ -122,8 +108,8 @@ def _model(graph: Any) -> ModelProto:
     return ModelProto(ir_version=_IR, opset_import=[opset], graph=graph)
 
 
-def _compute(op_type: str, inputs: Sequence[OrtResult], **attributes: int) -> OrtResult:
-    session = _session(op_type, tuple(r.type for r in inputs), tuple(attributes.items()))
+def _compute(op_type: str, inputs: Sequence[OrtResult]) -> OrtResult:
+    session = _session(op_type, tuple(r.type for r in inputs))
     feeds = {f"i{i}": r.value for i, r in enumerate(inputs)}
     return OrtResult(session.run_with_ort_values(["o"], feeds)[0], session.get_outputs()[0].type)
 

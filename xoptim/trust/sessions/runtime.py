@@ -19,7 +19,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
 from xbuilder.files.writing.temporary_files import temporary_folder
 
-from .session_child import names_of, open_session
+from .session_child import names_of, open_session, run_session
 from .session_process import SessionProcess
 
 #: a model, its serialized form, the path of its file, the container of a large model
@@ -94,6 +94,8 @@ class Session:
         :raises VerificationError: onnxruntime refuses the inputs
         """
         try:
+            if hasattr(self.session, "get_inputs"):  # onnxruntime itself, in this process
+                return run_session(self.session, names, feeds)
             results: list[Any] = self.session.run(names, dict(feeds))
             return results
         except Exception as e:

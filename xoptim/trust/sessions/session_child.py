@@ -1,8 +1,8 @@
 """The program of the processes that run onnxruntime: one session, or many small ones.
 
-It imports nothing of the project, to start fast. :class:`.session_process.SessionProcess` is
-answered by :class:`OneSession`, :class:`xoptim.trust.windows.sessions.Sessions` by
-:class:`ManySessions`.
+It imports nothing of the project unless numpy lacks a type, to start fast.
+:class:`.session_process.SessionProcess` is answered by :class:`OneSession`,
+:class:`xoptim.trust.windows.sessions.Sessions` by :class:`ManySessions`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,41 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 #: argument of the program that serves :class:`ManySessions`
 MANY = "many"
+#: types of elements that numpy has, as onnxruntime writes them
+_KNOWN = {
+    "bool", "complex64", "complex128", "double", "float", "float16", "int8", "int16", "int32",
+    "int64", "string", "uint8", "uint16", "uint32", "uint64",
+}  # fmt: skip
+
+
+def is_foreign(kind: str) -> bool:
+    """Whether a type is a tensor that numpy cannot hold.
+
+    :param kind: the type as onnxruntime writes it, ``tensor(bfloat16)``
+    """
+    container, _, element = kind.removesuffix(")").partition("(")
+    return container == "tensor" and element not in _KNOWN
+
+
+def run_session(session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+    """Runs a session on arrays and returns arrays.
+
+    :param session: a session of onnxruntime
+    :param names: outputs to return, None for all of them
+    :param feeds: inputs by name
+    """
+    inputs = [*session.get_inputs(), *session.get_overridable_initializers()]
+    if not any(is_foreign(v.type) for v in (*inputs, *session.get_outputs())):
+        found: list[Any] = session.run(names, dict(feeds))
+        return found
+    from xoptim.trust.sessions.foreign_values import run_foreign  # what follows is slow to import
+
+    return run_foreign(session, names, feeds)
 
 
 def open_session(
@@ -71,7 +101,7 @@ class OneSession:
             return names_of(self._session)
         if second is None:
             return self._session.end_profiling()
-        return self._session.run(first, second)
+        return run_session(self._session, first, second)
 
 
 class ManySessions:

@@ -61,6 +61,37 @@ def test_other_conditions(inputs, condition) -> None:
     assert draw(text).never_ran == []
 
 
+def test_a_model_that_only_runs_with_one_value() -> None:
+    """At its real size, the branch of the other rate fails."""
+    fails = "e () => (float[n] v) { i = Constant<value_ints = [99]>() v = Gather(x, i) }"
+    text = RATE.replace("e () => (float[n] v) { v = Neg(x) }", fails)
+    draws = draw(text, sizes={"n": 5})
+    assert [one.feeds["sr"] for one in draws.sets] == [16000]
+    assert [body.name for body in draws.never_ran] == ["else_branch of y"]
+    with pytest.raises(VerificationError, match="does not run the first model"):
+        draw(text, sizes={"n": 5}, given=[{"sr": np.array(8000)}])
+
+
+OPTIONAL = (
+    HEAD
+    + """
+g (optional(float[n]) x) => (float[m] y) {
+    has = OptionalHasElement(x)
+    y = If (has) <then_branch = t () => (float[m] u) { u = OptionalGetElement(x) },
+                  else_branch = e () => (float[m] v) { c = Constant<value_floats = [1.0]>() v = Neg(c) }>
+}
+"""
+)
+
+
+def test_optionals_hold_a_value_then_nothing() -> None:
+    draws = draw(OPTIONAL, sizes={"n": 3})
+    full, empty = (one.feeds["x"] for one in draws.sets)
+    assert full.shape == (3,) and empty is None and draws.never_ran == []
+    draws = draw(OPTIONAL, given=[{"x": None}])
+    assert [body.name for body in draws.never_ran] == ["then_branch of y"]
+
+
 def test_loops_with_and_without_steps() -> None:
     text = (
         HEAD

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+from xbuilder.tensors.bits import storage_size
 from xoptim.trust.sessions.ort_values import (
     OrtResult,
     UnknownTypeError,
@@ -26,6 +27,12 @@ ARRAYS = {
     "bfloat16": (np.array([1, -2.5, 3e30], ml_dtypes.bfloat16), TensorProto.BFLOAT16),
     "bfloat16, not told": (np.array([1, 0.5], ml_dtypes.bfloat16), 0),
     "bits of bfloat16": (np.array([0x3F80, 0xC000], np.uint16), TensorProto.BFLOAT16),
+    "float8, several bits of exponent": (np.array([1, -2], ml_dtypes.float8_e5m2), 0),
+    "int4": (np.array([[1, -2, 7]], ml_dtypes.int4), 0),
+    "uint4": (np.array([1, 15, 0, 3], ml_dtypes.uint4), 0),
+    "int2": (np.array([1, -2, 0, -1, 1], ml_dtypes.int2), 0),
+    "empty uint2": (np.zeros((2, 0), ml_dtypes.uint2), 0),
+    "float4": (np.array([0.5, -6, 3], ml_dtypes.float4_e2m1fn), 0),
     "float8": (np.array([1, -2], ml_dtypes.float8_e4m3fn), TensorProto.FLOAT8E4M3FN),
 }
 
@@ -39,7 +46,8 @@ def test_arrays_come_back(name: str) -> None:
         array = array.view(ml_dtypes.bfloat16)
     assert got.dtype == array.dtype and got.shape == array.shape
     np.testing.assert_array_equal(got.astype(np.float64), array.astype(np.float64))
-    assert result.nbytes == array.nbytes
+    itype = type_of(result.type).tensor_type.elem_type
+    assert result.nbytes == storage_size(itype, array.size)
 
 
 def test_text_comes_back() -> None:
