@@ -106,7 +106,7 @@ class Piece:
 
 def export_piece_by_piece(
     mod: torch.nn.Module,
-    calls: Iterable[tuple[Any, ...] | Mapping[str, Any]],
+    calls: Iterable[tuple[Any, ...] | Mapping[str, Any] | ObservedCall],
     validate_onnx: bool | float = True,
     failing_as_operators: bool = False,
     **kwargs: Any,
@@ -117,8 +117,9 @@ def export_piece_by_piece(
     :func:`torch_interpreter.observe_calls`. Every model that is made is kept.
 
     :param mod: the model
-    :param calls: arguments of some calls, tuples or dictionaries of named arguments: what changes
-        from one to another is dynamic
+    :param calls: arguments of some calls, tuples, dictionaries of named arguments, or the
+        ``calls`` of :func:`torch_interpreter.observe_calls`: what changes from one to another is
+        dynamic
     :param validate_onnx: compares each model with torch, a float is the tolerance
     :param failing_as_operators: exports the model again, in which each module that fails by itself
         is one node of the domain ``pieces``: what it computes is left to a custom operator of the
@@ -141,10 +142,7 @@ def export_piece_by_piece(
     >>> pieces.status, [node.op_type for node in pieces.onx.graph.node]
     ('exported without 1', ['Gemm', 'Branch_1'])
     """
-    given = [
-        ObservedCall((), dict(c)) if isinstance(c, Mapping) else ObservedCall(tuple(c), {})
-        for c in calls
-    ]
+    given = list(map(_call, calls))
     # a cache that is not registered would be shared with the caller
     register_caches([(c.args, c.kwargs) for c in given])
     (seen,) = _observed(mod, {"": mod}, given).values()
@@ -152,6 +150,15 @@ def export_piece_by_piece(
     if failing_as_operators and piece.parts:
         _export_with_operators(piece, kwargs)
     return piece
+
+
+def _call(call: tuple[Any, ...] | Mapping[str, Any] | ObservedCall) -> ObservedCall:
+    """The arguments of a call, positional or named."""
+    if isinstance(call, ObservedCall):
+        return call
+    if isinstance(call, Mapping):
+        return ObservedCall((), dict(call))
+    return ObservedCall(tuple(call), {})
 
 
 def _export_with_operators(piece: Piece, options: dict[str, Any]) -> None:

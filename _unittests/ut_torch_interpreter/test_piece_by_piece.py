@@ -6,7 +6,7 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import assert_same, run_ort
 
-from torch_interpreter import Dispatcher, ExportError, export_piece_by_piece
+from torch_interpreter import Dispatcher, ExportError, export_piece_by_piece, observe_calls
 from xbuilder.errors import OptionError
 
 
@@ -176,3 +176,17 @@ def test_what_cannot_be_an_operator(part, message):
 def test_no_call():
     with pytest.raises(OptionError, match="was not called"):
         export_piece_by_piece(torch.nn.ReLU(), [])
+
+
+def test_observed_calls():
+    """What the parts receive and return is kept."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), Branch())
+    with observe_calls(model) as seen:
+        for n in (2, 5):
+            model(torch.randn(n, 4))
+    piece = export_piece_by_piece(model, seen.calls)
+    assert piece.arguments["dynamic_shapes"] == {"input": {0: "input_0"}}
+    linear, branch = (part.observed.calls[1] for part in piece.parts)
+    assert torch.equal(linear.args[0], seen.calls[1].args[0])
+    assert torch.equal(linear.result, branch.args[0])
+    assert torch.equal(branch.result, seen.calls[1].result)

@@ -152,8 +152,15 @@ class Dispatcher:
         """The keys of all registered functions."""
         return set(self.registered_functions)
 
-    def merge(self, other: Dispatcher) -> Dispatcher:
-        """A dispatcher with both sets of functions; the other one wins."""
+    def merge(
+        self, other: Dispatcher | None = None, *, other_dispatcher: Dispatcher | None = None
+    ) -> Dispatcher:
+        """A dispatcher with both sets of functions; the other one wins.
+
+        :param other: the other one
+        :param other_dispatcher: another name of *other*
+        """
+        other = other_dispatcher if other is None else other
         check_type("other", other, Dispatcher)
         return Dispatcher(
             {**self.registered_functions, **other.registered_functions},

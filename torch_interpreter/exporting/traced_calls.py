@@ -1,5 +1,5 @@
 """Calls that a placeholder cannot answer while a model is traced: torch.cond, len, int, float,
-isinstance.
+isinstance, loops on the parts of an argument.
 
 ``len`` and ``int`` return an int whatever a class says, ``torch.cond`` looks at its condition. The
 names are replaced in the files of the model while it is traced.
@@ -10,12 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from ..patches.number_classes import classes_as_types, stand_in
+
+#: the value of a placeholder that stands for no argument
+UNKNOWN = object()
+_CONTAINERS = (list, tuple, Mapping)
 
 
 def length_of(value: Any) -> Any:
@@ -47,13 +52,17 @@ def recorded_calls(
     mod: torch.nn.Module, arguments: Mapping[str, Any], numbers: bool = False
 ) -> Iterator[None]:
     """Records the calls of ``torch.cond`` and ``len`` on placeholders; ``isinstance`` looks at the
-    argument of the export when it is asked about its placeholder.
+    argument of the export, or its part, when it is asked about its placeholder, ``len`` too when
+    this is a container.
 
     :param mod: the module that is traced
     :param arguments: the arguments of the export by name; without any, they are tensors
     :param numbers: records those of ``int`` and ``float`` too
     """
-    functions = {"len": _length, "isinstance": functools.partial(_is_instance, arguments)}
+    functions: dict[str, Any] = {
+        "len": functools.partial(_length, arguments),
+        "isinstance": functools.partial(_is_instance, arguments),
+    }
     if numbers:
         functions.update({"int": _recorded(int, int_of), "float": _recorded(float, float_of)})
     scopes = _scopes(mod)
@@ -96,16 +105,66 @@ def _recorded(real: type, function: Callable[..., Any]) -> type:
     return stand_in(real, (torch.fx.Proxy,), lambda proxy: _record(proxy, function, proxy))
 
 
-def _length(value: Any) -> Any:
-    """The answer of ``len``, recorded for a placeholder."""
-    return _record(value, length_of, value) if isinstance(value, torch.fx.Proxy) else len(value)
+def known_value(node: torch.fx.Node, arguments: Mapping[str, Any]) -> Any:
+    """The argument of the export, or the part of it, that a node of a traced graph stands for.
+
+    :param node: the node
+    :param arguments: the arguments of the export by name
+    :return: :data:`UNKNOWN` for the result of a computation
+    """
+    if node.op == "placeholder":
+        return arguments.get(str(node.target).lstrip("*"), UNKNOWN)
+    if node.op != "call_function" or node.target not in (getattr, operator.getitem):
+        return UNKNOWN
+    base, key = node.args
+    if not isinstance(base, torch.fx.Node) or not isinstance(key, str | int):
+        return UNKNOWN
+    value = known_value(base, arguments)
+    if node.target is getattr:
+        return getattr(value, str(key), UNKNOWN)
+    try:
+        return value[key] if isinstance(value, _CONTAINERS) else UNKNOWN
+    except LookupError:
+        return UNKNOWN
+
+
+def known_parts(proxy: torch.fx.Proxy, arguments: Mapping[str, Any]) -> list[Any] | None:
+    """The parts of an argument that a loop goes through: keys, placeholders, or both.
+
+    :param proxy: the placeholder of a list, a tuple, a dictionary, or of what ``keys``, ``values``
+        and ``items`` return
+    :param arguments: the arguments of the export by name
+    :return: None for anything else
+    """
+    node = proxy.node
+    method = str(node.target) if node.op == "call_method" and len(node.args) == 1 else ""
+    base = node.args[0] if method in ("keys", "values", "items") else node
+    if not isinstance(base, torch.fx.Node):
+        return None
+    value, whole = known_value(base, arguments), proxy.tracer.proxy(base)
+    if isinstance(value, list | tuple) and not method:
+        return [whole[i] for i in range(len(value))]
+    if not isinstance(value, Mapping):
+        return None
+    if method in ("", "keys"):
+        return list(value)
+    return [(k, whole[k]) if method == "items" else whole[k] for k in value]
+
+
+def _length(arguments: Mapping[str, Any], value: Any) -> Any:
+    """The answer of ``len``, recorded for the placeholder of a tensor or of a result."""
+    if not isinstance(value, torch.fx.Proxy):
+        return len(value)
+    known = known_value(value.node, arguments)
+    return len(known) if isinstance(known, _CONTAINERS) else _record(value, length_of, value)
 
 
 def _is_instance(arguments: Mapping[str, Any], value: Any, classes: Any) -> bool:
     """Whether a value, or the argument a placeholder stands for, is an instance of a class."""
-    if isinstance(value, torch.fx.Proxy) and value.node.op == "placeholder":
-        target = str(value.node.target).lstrip("*")
-        value = arguments.get(target, value) if arguments else torch.empty(0)
+    if isinstance(value, torch.fx.Proxy):
+        is_tensor = not arguments and value.node.op == "placeholder"
+        known = torch.empty(0) if is_tensor else known_value(value.node, arguments)
+        value = value if known is UNKNOWN else known
     return isinstance(value, classes)
 
 

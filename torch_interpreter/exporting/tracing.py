@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 import operator
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ import torch
 from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError
 from ..inputs.specifications import combined_arguments
-from .traced_calls import recorded_calls
+from .traced_calls import known_parts, known_value, recorded_calls
 
 #: whether a module, which has a name, is not traced
 Condition = Callable[[torch.nn.Module, str], bool]
@@ -30,23 +31,35 @@ pytree = torch.utils._pytree
 
 
 class _Proxy(torch.fx.Proxy):
-    """A placeholder whose parts can be assigned: ``x[0] = 1``."""
+    """A placeholder whose parts can be assigned: ``x[0] = 1``. ``keys`` is any attribute, that of
+    a layer of a cache for example."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
+
+    def __getattr__(self, name: str) -> _Attribute:
+        return _Attribute(self, name)
+
+    @property
+    def keys(self) -> _Attribute:
+        return _Attribute(self, "keys")
+
+
+class _Attribute(_Proxy, torch.fx.proxy.Attribute):
+    """An attribute of a placeholder."""
 
 
 class CustomTracer(torch.fx.Tracer):
     """A tracer of torch.fx that records what a placeholder cannot answer.
 
     ``len``, ``int`` and ``float`` of a placeholder are symbolic numbers, ``isinstance`` looks at
-    the argument it stands for, ``torch.cond`` keeps both branches, parts of a tensor may be
-    assigned.
+    the argument it stands for, loops go through the parts of an argument, ``torch.cond`` keeps
+    both branches, parts of a tensor may be assigned, and a cache may be made and returned.
 
     :param module_leaves: modules that are called as they are, beside those of ``torch.nn``:
         classes, or conditions on the module and its name by class
-    :param arguments: arguments of the model by name, for ``isinstance``; without any, the
-        placeholders stand for tensors
+    :param arguments: arguments of the model by name, for ``isinstance`` and loops; without any,
+        the placeholders stand for tensors
 
     ::
 
@@ -87,9 +100,38 @@ class CustomTracer(torch.fx.Tracer):
     def create_arg(self, a: Any) -> Any:
         """The value that stands for an argument of a call in the graph.
 
-        :param a: the argument; ``int`` and its like are types of tensors
+        :param a: the argument; ``int`` and its like are types of tensors, an object that torch can
+            flatten, a cache for example, is made again from its tensors
         """
-        return super().create_arg(_TYPES.get(a, a) if isinstance(a, type) else a)
+        if isinstance(a, type):
+            return super().create_arg(_TYPES.get(a, a))
+        kind = pytree._get_node_type(a)
+        if kind not in pytree.SUPPORTED_NODES or kind in pytree.BUILTIN_TYPES or is_dataclass(a):
+            return super().create_arg(a)
+        leaves, structure = pytree.tree_flatten(a)
+
+        def made(*tensors: Any) -> Any:
+            return pytree.tree_unflatten(tensors, structure)
+
+        made.__name__ = made.__qualname__ = f"made_{kind.__name__}"
+        return self.create_node("call_function", made, tuple(map(self.create_arg, leaves)), {})
+
+    def iter(self, obj: torch.fx.Proxy) -> Iterator[Any]:
+        """The parts of an argument.
+
+        :param obj: the placeholder of a list, a tuple or a dictionary
+        """
+        parts = known_parts(obj, self.arguments)
+        return super().iter(obj) if parts is None else iter(parts)
+
+    def to_bool(self, obj: torch.fx.Proxy) -> bool:
+        """Whether an argument, or a part of it, is true.
+
+        :param obj: the placeholder of a boolean, of a text or of a container
+        """
+        value = known_value(obj.node, self.arguments)
+        is_known = value is None or isinstance(value, bool | str | list | tuple | Mapping)
+        return bool(value) if is_known else super().to_bool(obj)
 
     def proxy(self, node: torch.fx.Node) -> torch.fx.Proxy:
         """The placeholder that stands for the result of a node while the model runs.

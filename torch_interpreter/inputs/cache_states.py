@@ -148,8 +148,11 @@ def _stored(value: Any, place: tuple[Any, ...], found: dict[str, list[Any]]) -> 
 
 
 def _template(value: Any, part: str, place: tuple[Any, ...], found: dict[str, list[Any]]) -> Any:
-    """A value where slots replace the tensors, which are added to those of the part."""
-    if isinstance(value, torch.Tensor):
+    """A value where slots replace the tensors, or the placeholders that stand for them while
+    torch.fx traces a model, which are added to those of the part."""
+    if isinstance(value, torch.fx.proxy.Attribute) and value.attr in ("dtype", "device"):
+        return None  # nothing else needs it
+    if isinstance(value, torch.Tensor | torch.fx.Proxy):
         tensors = found.setdefault(part, [])
         tensors.append((place, value))
         return _Slot(part, len(tensors) - 1)

@@ -121,22 +121,27 @@ def to_numpy(value: Any, itype: int | None = None) -> np.ndarray:
 def match_input_parameters(
     model: Any, names: Sequence[str], args: tuple[Any, ...] | None = None, **kwargs: Any
 ) -> dict[str, Any]:
-    """Associates the names of the parameters of a model or a function with values.
+    """Associates the names of the inputs of a graph with the arguments and the weights of a model.
 
     :param model: a module or a function
-    :param names: names of the inputs to return, in order
+    :param names: names of the inputs to return, in order: those of the signature, of the weights
+        (``linear.weight``), those torch.export (``p_linear_weight``, ``b_linear_buffer``) or
+        torch.compile (``L_x_``, ``L_self_modules_linear_parameters_weight_``) give to both
     :param args: positional arguments
-    :param kwargs: named arguments
+    :param kwargs: named arguments; without any argument, only weights have a value
     :return: a value for each name which has one
     :raises OptionError: the arguments do not fit the signature
 
     ::
 
-        match_input_parameters(model, ["x", "mask"], (x,), mask=m)  # {"x": x, "mask": m}
+        match_input_parameters(model, ["x", "p_linear_weight"], (x,))
     """
     fct: Callable[..., Any] = model.forward if isinstance(model, torch.nn.Module) else model
     try:
-        bound = inspect.signature(fct).bind(*(args or ()), **kwargs)
+        signature = inspect.signature(fct)
+        bound = (
+            signature.bind(*(args or ()), **kwargs) if args or kwargs else signature.bind_partial()
+        )
     except TypeError as e:
         raise OptionError(f"The arguments do not fit {fct}: {e}") from e
     bound.apply_defaults()
@@ -144,4 +149,23 @@ def match_input_parameters(
     for parameter in bound.signature.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             named.update(named.pop(parameter.name))
-    return {name: named[name] for name in names if name in named}
+    known = {f"L_{name}_": value for name, value in named.items()}
+    if isinstance(model, torch.nn.Module):
+        known.update(_named_weights(model))
+    known.update(named)
+    known.update({k.replace("L_", "l_", 1): v for k, v in known.items() if k.startswith("L_")})
+    return {name: known[name] for name in names if name in known}
+
+
+def _named_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The weights of a model by their names in the model, and in a graph of torch.export or
+    torch.compile. A name that stands for two weights is left out."""
+    found: dict[str, list[torch.Tensor]] = {}
+    for kind in ("parameters", "buffers"):
+        for name, value in getattr(model, f"named_{kind}")(remove_duplicate=False):
+            *modules, last = name.split(".")
+            path = "".join(f"modules_{m}_" for m in modules)
+            exported = f"{kind[0]}_{name.replace('.', '_').lower()}"
+            for key in (name, exported, f"L_self_{path}{kind}_{last}_"):
+                found.setdefault(key, []).append(value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,10 +23,12 @@ class ObservedCall:
 
     :param args: copies of the positional arguments
     :param kwargs: copies of the named arguments
+    :param result: a copy of what the module returned
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    result: Any = None
 
     def flat(self, mod: torch.nn.Module) -> tuple[list[Any], Any]:
         """The leaves of the arguments by name, their structure.
@@ -56,11 +58,20 @@ class ObservedCalls:
     def __init__(self, mod: torch.nn.Module) -> None:
         self.mod = mod
         self.calls: list[ObservedCall] = []
+        #: positions of the calls that did not return yet
+        self._running: list[int] = []
 
-    def _add(self, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _start(self, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         register_caches(args, kwargs)
         copied, named = pytree.tree_map(_copy, (tuple(args), dict(kwargs)))
+        self._running.append(len(self.calls))
         self.calls.append(ObservedCall(copied, named))
+
+    def _end(self, mod: torch.nn.Module, args: Any, result: Any) -> None:
+        register_caches(result)
+        position = self._running.pop()
+        result = pytree.tree_map(_copy, result)
+        self.calls[position] = replace(self.calls[position], result=result)
 
     def alike(self) -> list[ObservedCall]:
         """The largest set of calls that one model can replace: they have the same arguments,
@@ -106,7 +117,8 @@ class ObservedCalls:
 
 @contextlib.contextmanager
 def observe_calls(mod: torch.nn.Module) -> Iterator[ObservedCalls]:
-    """Records the arguments of the calls of a module, including those that ``generate`` makes.
+    """Records the arguments and the results of the calls of a module, including those that
+    ``generate`` makes.
 
     Two calls with different sizes, of the batch for example, make this dimension dynamic.
 
@@ -123,11 +135,11 @@ def observe_calls(mod: torch.nn.Module) -> Iterator[ObservedCalls]:
     >>> onx = to_onnx(model, **seen.export_arguments())
     """
     seen = ObservedCalls(mod)
-    hook = mod.register_forward_pre_hook(seen._add, with_kwargs=True)
-    try:
+    with (
+        mod.register_forward_pre_hook(seen._start, with_kwargs=True),
+        mod.register_forward_hook(seen._end, always_call=True),
+    ):
         yield seen
-    finally:
-        hook.remove()
 
 
 def _copy(value: Any) -> Any:

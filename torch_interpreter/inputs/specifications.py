@@ -167,8 +167,10 @@ def _leaves(path: str, value: Any, spec: Any) -> Iterator[Any]:
 
 def _listed(path: str, value: Any, spec: Any, names: list[Any]) -> list[Any]:
     """One specification for each part of a container."""
+    is_class = not isinstance(value, list | tuple | Mapping)
+    if is_class and (grouped := _by_part(value, spec)) is not None:
+        return grouped
     if isinstance(spec, Mapping):
-        is_class = not isinstance(value, list | tuple | Mapping)
         if is_class and len(spec) == len(names) and not set(spec) <= set(names):
             # the parts of a registered class are often described in order, whatever the keys
             return list(spec.values())
@@ -183,6 +185,26 @@ def _listed(path: str, value: Any, spec: Any, names: list[Any]) -> list[Any]:
         )
     _check_length(path, given[0], names)
     return given[0]
+
+
+def _by_part(value: Any, spec: Any) -> list[Any] | None:
+    """Groups the specifications of the tensors of a cache, given layer after layer, one for each
+    part: keys, then values. None if the specification has another structure."""
+    parts = pytree.SUPPORTED_NODES[pytree._get_node_type(value)].flatten_fn(value)[0]
+    if not all(isinstance(part, list) for part in parts) or len({len(p) for p in parts}) != 1:
+        return None
+    specs = list(spec.values()) if isinstance(spec, Mapping) else spec
+    if not isinstance(specs, list | tuple) or len(specs) != sum(map(len, parts)):
+        return None
+    if not all(s is None or (isinstance(s, Mapping) and _has_axes(s)) for s in specs):
+        return None
+    return [list(specs[i :: len(parts)]) for i in range(len(parts))]
+
+
+def _has_axes(spec: Mapping[Any, Any]) -> bool:
+    """Whether a specification gives the dimensions of one tensor."""
+    nested = Mapping, list, tuple
+    return all(isinstance(k, int) and not isinstance(v, nested) for k, v in spec.items())
 
 
 def _check_length(path: str, specs: Sequence[Any], names: list[Any]) -> None:

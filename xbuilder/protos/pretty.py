@@ -168,7 +168,8 @@ def pretty_onnx(
     highlight: Collection[str] = (),
     results: Mapping[str, str] | None = None,
 ) -> str:
-    """Prints a model, a graph, a function, a node, a tensor or a builder as readable text.
+    """Prints a model, a graph, a function, a node, an attribute, a tensor, a type or a builder as
+    readable text.
 
     :param onx: a proto or a builder
     :param recursive: shows subgraphs
@@ -196,10 +197,14 @@ def pretty_onnx(
         return "\n".join(_function_lines(onx, style))
     if isinstance(onx, NodeProto):
         return pretty_node(onx, with_attributes, highlight)
+    if isinstance(onx, AttributeProto):
+        return pretty_attribute(onx)
     if isinstance(onx, TensorProto):
         return pretty_initializer(onx.name, onx)
     if isinstance(onx, ValueInfoProto):
         return pretty_value_info(onx)
+    if isinstance(onx, TypeProto):
+        return _pretty_onnx_type(onx)
     if not hasattr(onx, "pretty_text"):
         raise OptionError(
             f"pretty_onnx expects a proto or a builder, not {shown(onx)}; "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from xbuilder.dims import Dim
@@ -18,7 +20,7 @@ _WIDEST_ROUNDING = 2.0**-7
 
 
 def int_values(g: GraphQueries, name: str) -> Ints | None:
-    """Content of a constant vector of integers, None for any other result."""
+    """Content of a vector of integers, constant or proven, None for any other result."""
     if not name:
         return None
     value = g.value_as_shape(name)
@@ -29,8 +31,15 @@ def int_values(g: GraphQueries, name: str) -> Ints | None:
         return tuple(array.tolist())
     if not isinstance(value, tuple):
         return None
-    found = tuple(v for v in value if isinstance(v, int))
+    found = tuple(v for v in map(_proven(g), value) if isinstance(v, int))
     return found if len(found) == len(value) else None
+
+
+def _proven(g: GraphQueries) -> Callable[[Dim], Dim]:
+    """A function that returns the integer a dimension is proven to be: a difference, once the
+    dimensions of two inputs are known to be equal."""
+    constraints = g.get_registered_constraints()
+    return constraints.canonical if len(constraints) else lambda dim: dim
 
 
 def scalar_dim(g: GraphQueries, name: str) -> Dim | None:
@@ -42,9 +51,10 @@ def scalar_dim(g: GraphQueries, name: str) -> Dim | None:
 
 
 def scalar_index(g: GraphQueries, name: str) -> int | None:
-    """Value of a constant holding one integer, of shape `()` or `(1,)`, None otherwise."""
+    """Value of one integer, constant or proven, of shape `()` or `(1,)`, None otherwise."""
     value = scalar_dim(g, name)
-    return value if isinstance(value, int) else None
+    found = None if value is None else _proven(g)(value)
+    return found if isinstance(found, int) else None
 
 
 def is_filled_with(g: GraphQueries, name: str, value: float) -> bool:

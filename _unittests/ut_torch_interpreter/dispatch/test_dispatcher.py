@@ -90,7 +90,7 @@ def test_overwrite_a_python_function():
 def test_merge():
     a, b = Dispatcher({"twice": convert_twice, "x": len}), Dispatcher({"x": abs}, verbose=1)
     merged = a.merge(b)
-    assert merged.supported == {"twice", "x"}
+    assert merged.supported == a.merge(other_dispatcher=b).supported == {"twice", "x"}
     assert merged.find_function("x") is abs and a.find_function("x") is len
     assert merged.verbose == 1 and merged.find_function("unknown") is None
 
@@ -221,6 +221,7 @@ def test_canonical_names():
     [
         (lambda: Dispatcher(3), "registered_functions expects a dictionary {name: function}"),
         (lambda: Dispatcher().merge(3), "other expects Dispatcher, not 3"),
+        (lambda: Dispatcher().merge(), "other expects Dispatcher, not None"),
         (lambda: ForceDispatcher(["x"]), "signatures expects a dictionary {operator: names"),
         (lambda: ForceDispatcher(domain=3), "domain expects str, not 3"),
         (lambda: ForceDispatcher(version="1"), "version expects int, not '1'"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import assert_same, op_types, run_ort
 
-from torch_interpreter import ExportOptions, to_onnx
+from torch_interpreter import CustomTracer, ExportOptions, to_onnx
 from torch_interpreter.exporting.traced_calls import length_of, recorded_calls
 
 TRACING = ExportOptions(tracing=True)
@@ -106,3 +106,61 @@ def test_numbers():
     onx = to_onnx(Numbers(), (X,), dynamic_shapes=({0: "n"},), export_options=TRACING)
     for x in (X, torch.randn(6, 4)):
         assert_same(Numbers()(x), run_ort(onx, [x]), 1e-5)
+
+
+class Loops(torch.nn.Module):
+    """Loops on arguments, and questions about their parts."""
+
+    def forward(self, xs, named, *more):
+        y = more[0] * 0
+        for i, x in enumerate(xs):
+            y = y + x * i
+        for i in range(len(xs)):
+            y = y - xs[i]
+        for k in named:
+            y = y + named[k]
+        for k, v in named.items():
+            y = y * v if k in named.keys() else y  # noqa: SIM118
+        for v in named.values():
+            y = y + v
+        for v in more if more else ():
+            y = y * v + len(v.shape)
+        return y - xs[0] if isinstance(xs[1], torch.Tensor) and not named["k"].is_sparse else y
+
+
+def test_loops():
+    args = ([X, X + 1], {"k": X * 2, "l": X - 1}, X, X + 2)
+    dims = {"xs": [{0: "n"}] * 2, "named": {"k": {0: "n"}, "l": {0: "n"}}, "more": ({0: "n"},) * 2}
+    onx = to_onnx(Loops(), args, dynamic_shapes=dims, export_options=TRACING)
+    values = [v[:2] for v in (X, X + 1, X * 2, X - 1, X, X + 2)]
+    expected = Loops()(values[:2], {"k": values[2], "l": values[3]}, *values[4:])
+    assert_same(expected, run_ort(onx, values), 1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: [v for v in x],  # noqa: C416
+        lambda x: [v for v in x.unbind()],  # noqa: C416
+        lambda x: [v for v in (x + 1).T],  # noqa: C416
+        lambda x: x if x.shape[0] else -x,
+        lambda x: x if x.sum() else -x,
+    ],
+    ids=["tensor", "method", "result", "size", "content"],
+)
+def test_what_a_placeholder_does_not_answer(function):
+    class Asked(torch.nn.Module):
+        def forward(self, x):
+            return function(x)
+
+    with pytest.raises(torch.fx.proxy.TraceError):
+        CustomTracer(arguments={"x": X}).trace(Asked())
+
+
+def test_a_part_that_does_not_exist():
+    class Third(torch.nn.Module):
+        def forward(self, xs):
+            return [v for v in xs[2]]  # noqa: C416
+
+    with pytest.raises(torch.fx.proxy.TraceError, match="cannot be iterated"):
+        CustomTracer(arguments={"xs": [X, X]}).trace(Third())

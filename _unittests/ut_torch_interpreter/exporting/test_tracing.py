@@ -211,3 +211,68 @@ def test_custom_tracer_knows_the_types():
     graph = CustomTracer().trace(Types())
     found = torch.fx.GraphModule(Types(), graph)(torch.tensor([0.5, 2.0]))
     assert [y.dtype for y in found] == [torch.int64, torch.float64, torch.bool, torch.complex128]
+
+
+def dynamic_cache(length):
+    transformers = pytest.importorskip("transformers")
+    cache = transformers.DynamicCache()
+    for i in range(2):
+        cache.update(torch.randn(1, 2, length, 4), torch.randn(1, 2, length, 4), i)
+    return cache
+
+
+def test_a_cache_is_read():
+    class Read(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x, cache):
+            keys, values = cache.update(self.linear(x), x, 0)
+            total = keys.sum() + cache.get_seq_length()
+            for layer in cache.layers:
+                total = total + layer.keys.sum() * layer.values.shape[2]
+            return torch.cond(total > 0, torch.add, torch.sub, (keys, values)), cache
+
+    model = Read()
+    past = [{2: "past"}] * 2
+    onx = to_onnx(
+        model,
+        (torch.randn(1, 2, 3, 4), dynamic_cache(5)),
+        dynamic_shapes=({2: "seq"}, [past, past]),
+        export_options="tracing",
+    )
+    assert [o.name for o in onx.graph.output][1:3] == ["present.0.key", "present.1.key"]
+    x, cache = torch.randn(1, 2, 2, 4), dynamic_cache(7)
+    tensors = [getattr(layer, k) for k in ("keys", "values") for layer in cache.layers]
+    found = run_ort(onx, [x, *tensors])
+    expected, after = model(x, cache)
+    assert_same(expected, found[:1], 1e-5)
+    assert_same([layer.keys for layer in after.layers], found[1:3], 1e-5)
+
+
+def test_a_cache_is_made():
+    transformers = pytest.importorskip("transformers")
+
+    class Made(torch.nn.Module):
+        def forward(self, x):
+            cache = transformers.DynamicCache()
+            keys, values = cache.update(x, x * 2, 0)
+            cache.update(values.relu(), keys, 1)
+            return keys, cache
+
+    x = torch.randn(1, 2, 3, 4)
+    onx = to_onnx(Made(), (x,), dynamic_shapes=({2: "seq"},), export_options="tracing")
+    names = [f"present.{i}.{k}" for k in ("key", "value") for i in range(2)]
+    assert [o.name for o in onx.graph.output][1:] == names
+    x = torch.randn(1, 2, 5, 4)
+    assert_same([x, x, (x * 2).relu(), x * 2, x], run_ort(onx, [x]), 1e-6)
+
+
+def test_parts_of_an_attribute_are_assigned():
+    def fct(x):
+        x = x.clone()
+        x.T[0] = 1
+        return x
+
+    check_export(fct, (X,), ({0: "a"},), [(torch.randn(6, 4),)], export_options="tracing")

@@ -35,6 +35,56 @@ def test_match_input_parameters():
         match_input_parameters(model, ["input"], (X, X, X))
 
 
+class Weights(torch.nn.Module):
+    """A weight with two names, a name with capitals, a weight named as an argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.Seq = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+        self.tied = torch.nn.Linear(3, 3)
+        self.tied.weight = self.Seq[0].weight
+        self.scale = torch.nn.Parameter(torch.ones(3))
+        self.register_buffer("mask", torch.ones(3))
+
+    def forward(self, x, mask=None):
+        x = self.tied(self.Seq(x)) * self.scale
+        return x * self.mask if mask is None else x * mask
+
+
+def test_weights_of_a_graph():
+    """The names torch gives to the inputs of its graphs."""
+    model, names = Weights().eval(), []
+    weights = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    exported = torch.export.export(model, (X,)).graph_signature.input_specs
+    assert len(exported) > 9
+    for spec in exported:
+        found = match_input_parameters(model, [spec.arg.name], (X,))
+        expected = X if spec.target is None else weights.get(spec.target, model.tied.weight)
+        assert found[spec.arg.name] is expected
+
+    def backend(graph, args):
+        names.extend(str(n.target) for n in graph.graph.nodes if n.op == "placeholder")
+        found = match_input_parameters(model, names, (X,))
+        assert len(names) == len(args) and all(found[k] is v for k, v in zip(names, args))  # noqa: B905
+        return graph
+
+    torch.compile(model, backend=backend)(X)
+    assert "L_x_" in names and len(names) > 6
+    lower = match_input_parameters(model, ["l_x_", "l_self_parameters_scale_"], (X,))
+    assert lower["l_x_"] is X and lower["l_self_parameters_scale_"] is model.scale
+    asked = ["scale", "tied.weight", "x", "mask", "unknown"]
+    assert list(match_input_parameters(model, asked)) == ["scale", "tied.weight", "mask"]
+    assert match_input_parameters(model, asked, (X, X[0]))["mask"] is not model.mask
+
+
+def test_two_weights_with_one_name():
+    model = torch.nn.Module()
+    model.forward = len
+    model.a_b, model.a = torch.nn.Linear(2, 2), torch.nn.Module()
+    model.a.b_weight = torch.nn.Parameter(X)
+    assert not match_input_parameters(model, ["p_a_b_weight"])
+
+
 def test_distinct_tensors():
     a, (b, c) = distinct_tensors((X, [X, X + 1]))
     assert a is X and b is not X and torch.equal(b, X) and c is not X

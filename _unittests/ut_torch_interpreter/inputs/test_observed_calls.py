@@ -12,6 +12,7 @@ from torch_interpreter import observe_calls, to_onnx
 from xbuilder.errors import OptionError
 
 pytree = torch.utils._pytree
+X = torch.randn(2, 4)
 
 
 class Model(torch.nn.Module):
@@ -136,3 +137,23 @@ def test_generate():
 
 def _is_spec(value):
     return isinstance(value, dict) and all(isinstance(k, int) for k in value)
+
+
+def test_results():
+    """Those of a call that fails are None, a module may call itself."""
+
+    class Again(torch.nn.Module):
+        def forward(self, x, times=2):
+            if times > 5:
+                raise ValueError("too many")
+            return self(x, times - 1).add_(1) if times else x.clone()
+
+    model = Again()
+    with observe_calls(model) as seen:
+        found = model(X)
+        with pytest.raises(ValueError, match="too many"):
+            model(X, 6)
+    found.add_(10)
+    results = [call.result for call in seen.calls]
+    assert all(torch.equal(r, X + n) for r, n in zip(results, (2, 1, 0), strict=False))
+    assert len(results) == 4 and results[3] is None

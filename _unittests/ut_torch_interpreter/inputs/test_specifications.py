@@ -10,6 +10,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct, Fct1, Fct2, assert_same, run_ort
 
 from torch_interpreter import to_onnx
+from torch_interpreter.inputs.caches import register_caches
 from torch_interpreter.inputs.specifications import flat_specifications, torch_dynamic_shapes
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
@@ -202,3 +203,21 @@ def test_shapes_computed_by_torch():
     collection[args[0][0]] = {0: Dim("a")}
     collection[args[0][1]] = {0: Dim("a")}
     assert check("list", collection) == [["a", 6]] * 2
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_the_tensors_of_a_cache_layer_after_layer(layers, by_name):
+    """Keys and values of each layer, in a list or in a dictionary, as other tools name them."""
+    transformers = pytest.importorskip("transformers")
+    cache = transformers.DynamicCache()
+    for i in range(layers):
+        cache.update(torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4), i)
+    register_caches(cache)
+    spec = [s for _ in range(layers) for s in ({0: "batch", 2: "past"}, {0: "batch"})]
+    if by_name:
+        spec = {f"{k}_{i}": spec[k == "value"] for i in range(layers) for k in ("key", "value")}
+    found = flat_specifications({"x": spec}, Fct1(len), (cache,), {})
+    assert found == [{0: "batch", 2: "past"}] * layers + [{0: "batch"}] * layers
+    with pytest.raises(OptionError, match="dynamic_shapes"):
+        flat_specifications({"x": [{0: "batch"}] * (2 * layers + 1)}, Fct1(len), (cache,), {})

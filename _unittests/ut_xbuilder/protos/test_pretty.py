@@ -49,6 +49,8 @@ def test_parts():
     assert pretty_onnx(MODEL.graph).startswith("input: x")
     assert pretty_onnx(MODEL.functions[0]).startswith("function f.g")
     assert pretty_onnx(MODEL.graph.input[0]) == "x: float[batch, 3]"
+    assert pretty_onnx(MODEL.graph.input[0].type) == "float[batch, 3]"
+    assert pretty_onnx(oh.make_attribute("axes", [1, 2])) == "axes=[1, 2]"
     assert pretty_onnx(MODEL.graph.initializer[0]) == "w: float[3] = [1., 2., 3.]"
     node = oh.make_node("Op", ["a", ""], ["", "b"], domain="d", text="t", value=3)
     assert pretty_onnx(node) == "_, b = d.Op(a, _, text='t', value=3)"

@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ut_xoptim.analysis.small_graph import optimizer
 
-from xoptim.analysis.constants import is_filled_with, is_number, same_numbers, scalar_constant
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization
+from xoptim.analysis.constants import (
+    int_values,
+    is_filled_with,
+    is_number,
+    same_numbers,
+    scalar_constant,
+    scalar_index,
+)
+from xoptim.testing import model_from_text
 
 SLOPE = 0.7978845608028654
 BFLOAT16_SLOPE = 0.796875
@@ -98,3 +108,19 @@ def test_is_filled(g: Any) -> None:
         and not is_filled_with(g, "a", 2)
     )
     assert not is_filled_with(g, "X", 1)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_integers_that_are_proven(is_known: bool) -> None:
+    """A difference of two sizes is 0 once they are known to be equal."""
+    model = model_from_text("""g (float[a] x, float[b] z) => (float[c] y) {
+        n = Shape(x) m = Shape(z) d = Sub(n, m) p = Concat <axis = 0> (d, d) y = Pad(x, p) }""")
+    g = GraphBuilder(model)
+    if is_known:
+        g.constraints.add_equal("a", "b", "a test")
+    asked = GraphBuilderPatternOptimization(g, ["Identity"])
+    assert int_values(asked, "p") == ((0, 0) if is_known else None)
+    assert scalar_index(asked, "d") == (0 if is_known else None)
+    assert int_values(asked, "n") is None and scalar_index(asked, "n") is None
+    asked.optimize()
+    assert [node.op_type for node in g.nodes].count("Pad") == (0 if is_known else 1)

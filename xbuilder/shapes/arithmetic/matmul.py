@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dims import Dim, DimensionError, Shape, broadcast_dim
+from ...dims import Dim, DimensionError, Shape, broadcast_dim, prove_ge
 from ...facts.facts import ResultFacts
 from ..common import INT32, broadcast, first_type, merge_dim
 from ..context import ShapeContext
@@ -85,8 +85,17 @@ def gemm_facts(ctx: ShapeContext, elem_type: int, i: int = 0, j: int = 1) -> Res
 
 @shipped_function("Gemm")
 def gemm(ctx: ShapeContext) -> ResultFacts | None:
-    """Gemm: the third input is broadcast to the product."""
-    return gemm_facts(ctx, first_type(ctx))
+    """Gemm: the third input is broadcast to the product, which has its length on an axis where it
+    has two elements or more."""
+    facts, bias = gemm_facts(ctx, first_type(ctx)), ctx.shape(2)
+    # onnxruntime reads the shape of a bias it multiplies by 0, the reference does not
+    if facts is None or facts.shape is None or bias is None or ctx.attr("beta", 1.0) == 0:
+        return facts
+    shape = list(facts.shape)
+    for axis in range(-min(len(bias), 2), 0):
+        if prove_ge(bias[axis], 2, ctx.constraints):
+            shape[axis] = merge_dim(ctx, shape[axis], bias[axis]) or shape[axis]
+    return ResultFacts(facts.type, tuple(shape))
 
 
 def _split_equation(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]] | None:

@@ -156,17 +156,32 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
     :param w: index of the weights, of shape `(M, C/group, k1, ...)`
     """
     shape, weights = ctx.shape(x), ctx.shape(w)
+    channels = _channels(ctx, weights[0] if weights else None)
     if shape is None:
-        return _from_weights(ctx, elem_type, x, w, weights[0] if weights else None)
+        return _from_weights(ctx, elem_type, x, w, channels)
     window = _weights_window(ctx, shape, weights)
     if window is None:
         return None
-    channels = ctx.new_dim("channels") if weights is None else weights[0]
+    channels = ctx.new_dim("channels") if channels is None else channels
     if weights is not None:
         expected = mul(weights[1], ctx.attr("group", 1))
         if merge_dim(ctx, shape[1], expected) is None:
             return None
     return ResultFacts(elem_type, (shape[0], channels, *window.outputs(ctx, shape[2:])))
+
+
+def _channels(ctx: ShapeContext, channels: Dim | None) -> Dim | None:
+    """Number of channels of the result of Conv or ConvTranspose, None if it is unknown. The bias
+    has as many elements: no runtime accepts another length.
+
+    :param ctx: context
+    :param channels: number of channels the weights give, None if their shape is unknown
+    """
+    bias = ctx.shape(2) if ctx.op_type in ("Conv", "ConvTranspose") else None
+    if bias is None or len(bias) != 1:
+        return channels
+    merged = bias[0] if channels is None else merge_dim(ctx, channels, bias[0])
+    return channels if merged is None else merged
 
 
 def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> SlidingWindow | None:
@@ -238,17 +253,16 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     """ConvTranspose: weights are `(C, M/group, k1, ...)`."""
     elem_type = ctx.type(0) or ctx.type(1)
     shape, weights = ctx.shape(0), ctx.shape(1)
+    known = None if weights is None or len(weights) < 2 else weights[1]
+    channels = _channels(ctx, None if known is None else mul(known, ctx.attr("group", 1)))
     if shape is None:
-        channels = None
-        if weights is not None and len(weights) > 1:
-            channels = mul(weights[1], ctx.attr("group", 1))
         return _from_weights(ctx, elem_type, 0, 1, channels)
     window = _weights_window(ctx, shape, weights)
     if window is None:
         return None
     if weights:
         merge_dim(ctx, shape[1], weights[0])
-    channels = mul(weights[1], ctx.attr("group", 1)) if weights else ctx.new_dim("channels")
+    channels = ctx.new_dim("channels") if channels is None else channels
     wanted = ctx.attr("output_shape")
     rank = len(shape) - 2
     extra = ctx.attr("output_padding") or [0] * rank

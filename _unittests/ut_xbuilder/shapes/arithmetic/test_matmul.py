@@ -90,6 +90,36 @@ def test_gemm_unknown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bias", "more", "expected"),
+    [
+        ((4,), None, ("a", 4)),
+        ((1, 4), None, ("a", 4)),
+        ((3, 4), None, (3, 4)),
+        ((3, 1), None, (3, "c")),
+        (("p",), None, ("a", "c")),
+        (("two",), None, ("a", "two")),
+        # a bias of one element is broadcast
+        ((1,), None, ("a", "c")),
+        ((1, 1), None, ("a", "c")),
+        ((), None, ("a", "c")),
+        # the reference does not read it
+        ((4,), {"beta": 0.0}, ("a", "c")),
+    ],
+)
+def test_the_bias_of_gemm(bias: tuple, more: Any, expected: tuple) -> None:
+    """Its lengths are those of the product, unless they may be 1."""
+    constraints = Constraints()
+    constraints.add_at_least("two", 2)
+    facts = [ResultFacts(1, shape) for shape in (("a", "b"), ("b", "c"), bias)]
+    found = run(make_context("Gemm", facts, more, constraints=constraints))[0].shape
+    assert found is not None
+    for dim, other in zip(found, expected, strict=True):
+        assert prove_equal(dim, other, constraints) is True
+    if expected == ("a", "c"):
+        assert list(constraints.items()) == [] and found == expected
+
+
+@pytest.mark.parametrize(
     ("equation", "shapes", "expected"),
     [
         ("ij,jk->ik", [("m", "n"), ("n", "a")], ("m", "a")),

@@ -185,3 +185,28 @@ def test_the_weights_tell_the_channels(node: str, channels: int) -> None:
         {{ y = {node}(x, w) }}"""
     builder = GraphBuilder(model_from_text(text))
     assert builder.constraints.canonical("c") == channels
+
+
+@pytest.mark.parametrize(
+    ("node", "weights", "known"),
+    [
+        ("Conv", "m,c,1", ("m", 4)),
+        ("ConvTranspose", "c,m,1", ("m", 4)),
+        ("ConvTranspose <group = 2>", "c,m,1", ("2*m", 4)),
+    ],
+)
+def test_the_bias_tells_the_channels(node: str, weights: str, known: tuple[str, int]) -> None:
+    text = f"""agraph (float[n,c,h] x, float[{weights}] w) => (float[n,k,h] y)
+        <float[4] b = {{1, 1, 1, 1}}> {{ y = {node}(x, w, b) }}"""
+    builder = GraphBuilder(model_from_text(text))
+    assert builder.get_shape("y")[1] == 4
+    assert builder.constraints.prove_equal(*known) is True
+
+
+def test_the_channels_of_unknown_weights() -> None:
+    facts = [ResultFacts(1, ("n", 2, "h")), ResultFacts(1), ResultFacts(1, (4,))]
+    assert infer("Conv", facts)[0].shape[1] == 4
+    wrong = [ResultFacts(1, ("n", 2, "h")), ResultFacts(1, (5, 2, 1)), ResultFacts(1, (4,))]
+    assert infer("Conv", wrong)[0].shape == ("n", 5, "h")
+    matrix = [ResultFacts(1, ("n", 2, "h")), ResultFacts(1, ("m", 2, 1)), ResultFacts(1, (1, 4))]
+    assert infer("Conv", matrix)[0].shape == ("n", "m", "h")
