@@ -29,7 +29,6 @@ from torch_interpreter.writing.registry import (
     registered_names,
 )
 
-
 #: operators that older versions of torch have, and the first one without them
 REMOVED = {"aten.cholesky.default": (2, 15)}
 
