@@ -6,7 +6,7 @@ import math
 
 from onnx import TensorProto
 
-from ..common.types import is_float
+from ..common.types import is_float, is_integer
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
 from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import Operand
@@ -78,7 +78,9 @@ aten_table(
 
 @aten("aten.ne.Tensor", "aten.ne.Scalar")
 def ne(g: GraphWriter, x: Operand, y: Operand) -> str:
-    """Not(Equal)."""
+    """Not(Equal), a cast to booleans for integers compared to 0."""
+    if isinstance(x, str) and is_integer(g.get_type(x)) and not isinstance(y, str) and y == 0:
+        return g.op.Cast(x, to=BOOL)
     return g.op.Not(g.op.Equal(*_compared(g, "Equal", x, y)))
 
 

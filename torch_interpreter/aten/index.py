@@ -223,7 +223,14 @@ class IndexPlan:
 
 @aten("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index_tensor(g: GraphWriter, x: str, indices: Sequence[str | None]) -> str:
-    """x[i, j, ...]: a Gather for one index, a GatherND for several."""
+    """x[i, j, ...]: a Gather for one index, a GatherND for several, a Compress for a mask of the
+    first dimension or of all of them."""
+    first = indices[0]
+    if len(indices) == 1 and first is not None and g.get_type(first) == BOOL:
+        if g.get_rank(first) == g.get_rank(x) > 0:
+            return g.op.Compress(x, g.op.Reshape(first, int_vector([-1])))
+        if g.get_rank(first) == 1:
+            return g.op.Compress(x, first, axis=0)
     indices = positions(g, indices)
     used = [(axis, i) for axis, i in enumerate(indices) if i is not None]
     if len(used) == 1:

@@ -9,8 +9,9 @@ import torch
 from onnx import TensorProto
 
 from ..common.types import is_float, is_integer, to_onnx_type
+from ..writing.fx_nodes import fake_value, only_makes_empty
 from ..writing.graph_writer import GraphWriter, op_named
-from ..writing.registry import aten, aten_table, curried
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
 from ..writing.symbols import Number, int_vector
 from .operands import BOOL, INT64, as_float, axes_of, axis_of, cast, const, operand, size_product
 
@@ -35,18 +36,35 @@ def reduce(g: GraphWriter, op_type: str, x: str, dim: Dims, keepdim: bool) -> st
     return op_named(g, name)(x, int_vector(axes), keepdims=int(keepdim))
 
 
-def mean_of(g: GraphWriter, x: str, dim: Dims, keepdim: bool) -> str:
-    """The mean, nan if there is nothing to average: onnxruntime returns 0."""
+def mean_of(
+    g: GraphWriter, x: str, dim: Dims, keepdim: bool, node: torch.fx.Node | None = None
+) -> str:
+    """The mean, nan if there is nothing to average: onnxruntime returns 0.
+
+    :param g: builder
+    :param x: what is averaged
+    :param dim: the dimensions
+    :param keepdim: keeps them, with 1 element
+    :param node: the mean in the graph of torch
+    """
     found = reduce(g, "ReduceMean", x, dim, keepdim)
-    size = size_product(g, x, axes_of(dim, g.get_rank(x)))
-    if size == 0:
+    axes = axes_of(dim, g.get_rank(x))
+    if 0 in (shape := [g.get_shape(x)[axis] for axis in axes]):
         return g.op.Div(found, const(0, g.get_type(x)))
-    if not isinstance(size, str):
+    if all(isinstance(size, int) for size in shape) or _is_hidden(node, axes):
         return found
-    empty = g.op.Equal(size, int_vector([0]))
     if g.get_rank(found) == 0:
-        empty = g.op.Squeeze(empty, int_vector([0]))
+        empty = g.op.Equal(g.op.Size(x), const(0, INT64))
+    else:
+        empty = g.op.Equal(size_product(g, x, axes), int_vector([0]))
     return g.op.Where(empty, const(math.nan, g.get_type(x)), found)
+
+
+def _is_hidden(node: torch.fx.Node | None, axes: Sequence[int]) -> bool:
+    """Whether a mean over no element is seen nowhere."""
+    fake = None if node is None else fake_value(node.all_input_nodes[0])
+    known = isinstance(fake, torch.Tensor)
+    return known and only_makes_empty(node, [fake.shape[axis] for axis in axes])
 
 
 def _of_scalar(g: GraphWriter, op_type: str, x: str) -> str:
@@ -89,10 +107,11 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """ReduceMean."""
     x = x if dtype is None else cast(g, x, to_onnx_type(dtype))
-    return mean_of(g, x, dim, keepdim)
+    return mean_of(g, x, dim, keepdim, expected.node)
 
 
 @curried

@@ -20,6 +20,7 @@ from ..common.errors import ExportError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import dynamic_sizes
 from ..patches.autocast import graph_modules, has_autocast, without_type_checks
+from ..patches.dynamic_steps import any_bounds
 from ..patches.graph_checks import accept_symbolic_functions
 from ..patches.vectorized import has_vmap
 from ..writing.fx_nodes import fake_value, has_complex
@@ -57,7 +58,7 @@ def decompose(
     :param is_supported: whether an operator has a converter
     :param verbose: prints the operators decomposed because they have no converter
     """
-    with accept_symbolic_functions(), _same_sizes(program, options):
+    with accept_symbolic_functions(), _same_sizes(program, options), any_bounds():
         return _decompose(program, options, is_supported, verbose)
 
 

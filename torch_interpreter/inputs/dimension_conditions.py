@@ -96,7 +96,7 @@ def assumptions(
     remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
     least = {d.node.expr: _integer(getattr(asked, "min", None)) or 0 for d, asked in dims}
     found = [
-        *(a for dim, asked in dims for a in _bounds(dim, asked, namer, list(remainders), places)),
+        *(a for dim, asked in dims for a in _bounds(dim, asked, namer, conditions, places)),
         *(_broken_remainder(c, text, sizes, places) for c, text in remainders.items()),
         *_squeezes(module.graph, least, namer),
     ]
@@ -189,7 +189,7 @@ def _bounds(
     :param dim: a dimension
     :param asked: its specification
     :param namer: the names of the dimensions
-    :param known: conditions a size out of the bounds must meet, if there is one
+    :param known: conditions that a size out of the bounds must meet, each one if any size does
     :param places: the line that gave a bound to a symbol, or that depends on a condition
     """
     expr = dim.node.expr
@@ -224,10 +224,13 @@ def _distinct(found: Iterator[Counterexample]) -> Iterator[Counterexample]:
 
 
 def _meeting(sizes: Sequence[int], dim: Any, known: Sequence[Any]) -> list[Mapping[str, int]]:
-    """The first and the last sizes that meet the conditions on a dimension."""
-    name = str(dim.node.expr)
-    checks = [c for k in known if (c := condition_check(k, {name: dim.node.hint})) is not None]
-    meeting = [n for n in sizes if all(c({name: n}) for c in checks)] or list(sizes[:1])
+    """The first and the last sizes that meet the conditions on a dimension, but those that none
+    of the sizes meets."""
+    name, meeting = str(dim.node.expr), list(sizes)
+    for condition in known:
+        check = condition_check(condition, {name: dim.node.hint})
+        if check is not None:
+            meeting = [n for n in meeting if check({name: n})] or meeting
     return [{name: n} for n in dict.fromkeys((meeting[0], meeting[-1]))]
 
 

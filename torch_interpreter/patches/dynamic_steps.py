@@ -3,8 +3,11 @@
 torch.export makes that dimension a constant, in ``torch.linspace(-1, 1, x.shape[1])``, in
 ``torch.hann_window(n)`` or when ``affine_grid`` reads the size of a picture. While a model is
 exported, these functions count positions with ``torch.arange``, which takes any dimension, and a
-pooling over a whole dimension, ``F.max_pool1d(x, x.size(2))``, reduces it. Known numbers of steps
-are unchanged.
+pooling over a whole dimension, ``F.max_pool1d(x, x.size(2))``, reduces it. The last piece of
+``x.split(3, 1)`` is what remains. Known numbers of steps are unchanged.
+
+torch.export also takes ``x[:, :512]`` for the whole of x when the arguments have 10 columns, and
+the model is wrong with 600. Here, such a slice ends at the smaller of both numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .attributes import patched
@@ -219,6 +223,36 @@ def _single(value: Any) -> Any:
     return value[0] if isinstance(value, list | tuple) else value
 
 
+def _size_of_arguments(size: Any) -> int | None:
+    """The size of a dynamic dimension in the arguments, None for another one."""
+    if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
+        return None
+    hint: int | None = size.node.hint if size.node.has_hint() else None
+    return hint
+
+
+def _pieces(original: Callable[..., Any], x: Any, split_size: Any, dim: int = 0) -> Any:
+    """Makes ``split`` give pieces of one length, then what remains."""
+    length = x.shape[dim] if x.ndim else 0
+    known = _size_of_arguments(length) if isinstance(split_size, int) else None
+    if not known or split_size <= 0:
+        return original(x, split_size, dim)
+    starts = range(0, known, split_size)
+    # the model has another number of pieces beyond
+    _UNTYPED._check(length <= starts[-1] + split_size)
+    before = (slice(None),) * (dim % x.ndim)
+    ends = [*starts[1:], None]
+    return tuple(x[(*before, slice(*both))] for both in zip(starts, ends, strict=True))
+
+
+def _position(original: Callable[..., Any], size: Any, index: Any) -> Any:
+    """A position of a slice, an expression if it is out of the dimension in the arguments."""
+    known = _size_of_arguments(size) if isinstance(index, int) else None
+    if known is None or -known <= index <= known:
+        return original(size, index)
+    return _UNTYPED.sym_min(index, size) if index >= 0 else _UNTYPED.sym_max(index + size, 0)
+
+
 #: what is replaced, by functions that take the original one first; modules look them up by name
 _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "linspace", partial(_spaced, False)),
@@ -237,7 +271,10 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     *((torch, f"max_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
     (torch, "avg_pool1d", partial(_whole, 1)),
     *((torch.nn.functional, f"avg_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
+    (torch.Tensor, "split", _pieces),
 )
+#: the function of torch that bounds a position of a slice, in most versions
+_BOUND = "_compute_slice_index"
 
 
 @contextlib.contextmanager
@@ -246,6 +283,26 @@ def allow_dynamic_steps() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for owner, name, function in _REPLACED:
             stack.enter_context(patched(owner, {name: _bound(function, getattr(owner, name))}))
+        stack.enter_context(any_bounds())
+        yield
+
+
+@contextlib.contextmanager
+def any_bounds() -> Iterator[None]:
+    """Makes the bounds of a slice right for all sizes in this context.
+
+    >>> class First(torch.nn.Module):
+    ...     def forward(self, x):
+    ...         return x[:8]
+    >>> shapes = {"x": {0: torch.export.Dim.DYNAMIC}}
+    >>> with any_bounds():
+    ...     found = torch.export.export(First(), (torch.ones(4),), dynamic_shapes=shapes)
+    >>> found.module()(torch.ones(12)).shape
+    torch.Size([8])
+    """
+    original = getattr(fake_impls, _BOUND, None)
+    changes = {} if original is None else {_BOUND: _bound(_position, original)}
+    with patched(fake_impls, changes):
         yield
 
 

@@ -19,9 +19,9 @@ _TYPED = (
     *("arange", "as_tensor", "asarray", "cumprod", "cumsum", "empty", "empty_like", "eye", "full"),
     *("empty_permuted", "empty_strided", "full_like", "linspace", "log_softmax", "logspace"),
     *("mean", "nanmean", "nansum", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros"),
-    *("norm", "ones", "ones_like", "prod", "rand", "rand_like", "randint", "randint_like"),
-    *("randn", "randn_like", "randperm", "range", "softmax", "sum", "tensor", "to", "tril_indices"),
-    *("triu_indices", "type", "view", "zeros", "zeros_like"),
+    *("norm", "normal", "ones", "ones_like", "prod", "rand", "rand_like", "randint"),
+    *("randint_like", "randn", "randn_like", "randperm", "range", "softmax", "sum", "tensor"),
+    *("to", "tril_indices", "triu_indices", "type", "view", "zeros", "zeros_like"),
 )
 
 

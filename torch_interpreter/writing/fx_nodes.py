@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from .complex_names import is_complex
 from .symbols import SYM_KINDS
@@ -67,3 +68,28 @@ def never_negative(operand: Any) -> bool:
 def node_argument(node: torch.fx.Node | None, position: int) -> Any:
     """A positional argument of a node, None if it is not given."""
     return node.args[position] if node is not None and len(node.args) > position else None
+
+
+def only_makes_empty(node: torch.fx.Node | None, dims: Iterable[Any]) -> bool:
+    """Whether all that depends on a node is empty as soon as one of some dimensions is 0.
+
+    The mean of an image that multiplies the image is not seen when the image is empty.
+
+    :param node: the node, None if it is not known
+    :param dims: the dimensions, symbolic sizes of torch or integers that are not 0
+    """
+    wanted = {d.node.expr for d in dims if isinstance(d, torch.SymInt)}
+    stack, seen = [] if node is None else [node], {node}
+    while stack:
+        for user in (u for u in stack.pop().users if u not in seen):
+            value = fake_value(user)
+            known = isinstance(user.target, torch._ops.OpOverload)
+            if not known or user.target._schema.is_mutable or not isinstance(value, torch.Tensor):
+                return False
+            if free_unbacked_symbols(value):
+                return False
+            seen.add(user)
+            sizes = [d.node.expr for d in value.shape if isinstance(d, torch.SymInt)]
+            if not wanted <= {f for s in sizes for f in (s.args if s.is_Mul else (s,))}:
+                stack.append(user)
+    return node is not None

@@ -34,6 +34,14 @@ def test_comparison_scalar(name, scalar):
     check_export(lambda x: getattr(torch, name)(x, scalar), (I,))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.int8])
+def test_integers_that_are_not_zero(dtype):
+    onx = check_export(lambda x: (x != 0).float(), ((I - 7).to(dtype),))
+    assert op_types(onx) == ["Cast", "Cast"]
+    onx = check_export(lambda x: x != 0, (torch.tensor([0.0, -0.0, float("nan"), 0.25]),))
+    assert op_types(onx) == ["Equal", "Not"]
+
+
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
 @pytest.mark.parametrize("values", [(B, C), (I, J), (X, B)], ids=["bool", "int64", "mixed"])
 def test_logical(name, values):

@@ -107,6 +107,15 @@ def test_mask():
     check_export(lambda x, m: x.masked_select(m), (X, X[:1] > 30))
 
 
+def test_a_mask_of_all_dimensions_or_of_the_first_is_a_compress():
+    found = check_export(lambda x, m: x[m], (X, X > 30), ({0: "a"}, {0: "a"}), [(Z, Z < 0)])
+    assert op_types(found) == ["Reshape", "Compress"]
+    mask, other = X[:, 0, 0] > 5, Z[:, 0, 0] > 0
+    found = check_export(lambda x, m: x[m] * 2, (X, mask), ({0: "a"}, {0: "a"}), [(Z, other)])
+    assert op_types(found) == ["Compress", "Mul"]
+    check_export(lambda x, m: x[m], (X[0, 0], X[0, 0] > 2))
+
+
 def test_nonzero():
     check_export(lambda x: (x > 20).nonzero(), (X,), DYNAMIC, OTHERS)
     check_export(lambda x: torch.where(x > 20), (X,), DYNAMIC, OTHERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import check_export
+from ut_torch_interpreter.export_checks import check_export, op_types
 
 X = torch.tensor([[[1.5, -2.0], [3.0, 0.5], [1.0, 2.0]], [[7.25, -5.0], [0.5, 1.0], [4.0, 4.5]]])
 I = torch.tensor([[7, -7, 5], [-5, 9, 1]])  # noqa: E741
@@ -182,3 +182,34 @@ def test_mean_of_dynamic_dimensions_which_become_empty(fct):
     x = torch.randn(3, 4)
     others = [(x[:0],), (x[:, :0],), (torch.zeros(0, 0),), (x[:1],)]
     check_export(fct, (x,), ({0: "a", 1: "b"},), others)
+
+
+def _kinds(fct):
+    """The operators of a model whose dimensions a and b may be 0."""
+    x, dims = torch.randn(2, 3, 4, 5), ({2: "a", 3: "b"},)
+    others = [(torch.randn(2, 3, *shape),) for shape in ((0, 5), (4, 0), (0, 0), (3, 7))]
+    return op_types(check_export(fct, (x,), dims, others))
+
+
+HIDDEN = {
+    "centred": lambda x: x - x.mean((2, 3), keepdim=True),
+    "gate": lambda x: x * torch.sigmoid(x.mean((2, 3), keepdim=True) * 2 + 1),
+    "repeated": lambda x: x.mean((2, 3))[:, :, None].expand(-1, -1, x.shape[2] * x.shape[3]) + 1,
+    "a sum of nothing": lambda x: (x.amin(1) + x.mean((1, 2, 3))[:, None, None]).sum(),
+    "two ways": lambda x: (lambda m: (x + m, x * m.exp()))(x.mean((2, 3), keepdim=True)),
+}
+SEEN = {
+    "a result": lambda x: (lambda m: (x - m, m))(x.mean((2, 3), keepdim=True)),
+    "one dimension only": lambda x: x.sum(3) + x.mean((2, 3))[:, :, None],
+    "a number of results": lambda x: x.mean((2, 3)).isnan().nonzero(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HIDDEN))
+def test_mean_of_nothing_that_only_changes_empty_results(name):
+    assert "Where" not in _kinds(HIDDEN[name])
+
+
+@pytest.mark.parametrize("name", sorted(SEEN))
+def test_mean_of_nothing_that_is_seen(name):
+    assert "Where" in _kinds(SEEN[name])

@@ -90,10 +90,9 @@ class Pairs(torch.nn.Module):
 
 
 def test_a_condition_that_is_no_remainder():
+    """torch 2.13 also has the bound `4 <= seq`, but the model is right for the even size below."""
     (text,) = warned(Pairs(), {0: "batch", 1: "seq"})
-    assert text.startswith(
-        "The model is right for 4 <= seq, seq <= 2*(seq // 2) (not seq=9): a decision"
-    )
+    assert text.startswith("The model is right for seq <= 2*(seq // 2) (not seq=9): a decision")
 
 
 FLOATS = {

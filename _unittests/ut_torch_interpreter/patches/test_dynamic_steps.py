@@ -194,3 +194,52 @@ def test_a_pooling_over_half_a_dimension_warns():
     pool = Fct1(lambda x: F.max_pool1d(x, x.size(2) // 2))
     with pytest.warns(UserWarning, match=r"right for 4 <= length, \(length // 2\) == 4"):
         to_onnx(pool, (torch.randn(2, 3, 8),), dynamic_shapes=({2: "length"},))
+
+
+#: parts that are longer than the dimension of the arguments, which has 10 columns
+PARTS = {
+    "the first": lambda x: x[:, :12],
+    "the last": lambda x: x[..., -12:] * 2,
+    "one column in two of the last": lambda x: x[:, -12::2],
+    "after the first": lambda x: x[:, 12:],
+    "before the last": lambda x: x[:, :-12],
+    "some": lambda x: x[:, -12:-3].mean(1),
+    "several": lambda x: torch.cat([x[:, -12:], x[:, :15]], 1),
+    "in place": lambda x: (x * 2)[:, :12].add_(1),
+    "counted": lambda x: x[:, :12].sum(1) / x[:, :12].shape[1],
+}
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+@pytest.mark.parametrize("optimize", [False, True])
+def test_a_part_that_is_longer_than_the_arguments(name, optimize):
+    others = [(torch.randn(3, n),) for n in (7, 11, 12, 13, 16, 24)]
+    dims = ({0: "batch", 1: "length"},)
+    check_export(PARTS[name], (torch.randn(2, 10),), dims, others, optimize=optimize)
+    patterns = {"options": "default"} if optimize else {}
+    check_export(PARTS[name], (torch.randn(2, 10),), dims, others, optimize=optimize, **patterns)
+
+
+@pytest.mark.parametrize("columns", [11, 12, 18])
+def test_pieces_that_are_joined_again(columns, recwarn):
+    others = [(torch.randn(3, n),) for n in (2, 7, 10, 12, 13, 21)]
+    dims = ({0: "batch", 1: "length"},)
+    for model in (
+        lambda x: torch.cat(x.split(3, 1), 1),
+        lambda x: torch.cat(torch.split(x, 4, dim=-1), 1),
+        lambda x: torch.cat(x.split(100, 1), 1),
+        lambda x: x.split(3, 1)[0] + 1,
+    ):
+        check_export(model, (torch.randn(2, columns),), dims, others)
+    assert not [w for w in recwarn if "right for" in str(w.message)]
+
+
+def test_pieces_whose_number_counts():
+    model = Fct1(lambda x: torch.cat(x.split(3, 1)[::-1], 1))
+    with pytest.warns(UserWarning, match="right for length <= 12: a decision"):
+        to_onnx(model, (torch.randn(2, 12),), dynamic_shapes=({1: "length"},))
+
+
+def test_pieces_of_known_lengths():
+    onx = check_export(lambda x: x.split(4, 1), (torch.randn(2, 10),), ({0: "batch"},))
+    assert [n.op_type for n in onx.graph.node] == ["Split"]

@@ -65,6 +65,7 @@ TYPED = {
     "new values": lambda x, n: x.new_ones(n, dtype=float),
     "a constant": lambda x, n: torch.tensor([1.5], dtype=int) * n,
     "a softmax": lambda x, n: torch.softmax(x[:, :n], 1, dtype=float),
+    "a draw": lambda x, n: torch.normal(0.5, 0.0, (2,), dtype=float) * float(n),
 }
 
 

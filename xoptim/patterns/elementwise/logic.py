@@ -27,17 +27,34 @@ def not_not(g: RewriteContext) -> None:
     """
 
 
-@rewrite("default", root=("And", "Or"), min_opset=7)
+@rewrite("default", root=("And", "Or", "Where"), min_opset=7)
 def useless_condition(g: RewriteContext, node: NodeProto) -> str:
     """And(x, c) -> x when c is always true, Or(x, c) -> x when c is always false.
 
-    c is proven to hold one value, see :func:`.uniform.is_always`, and does not change
-    the shape of x. An example is the mask of packed sequences with one sequence in each row.
+    1. Where(c, x, y) -> x when c is always true, y when it is always false.
+    2. c is proven to hold one value, see :func:`.uniform.is_always`, and no operand changes the
+       shape of the one that is kept.
+
+    Examples are the mask of packed sequences with one sequence in each row, and the mean of the
+    image that a convolution returns, which is never empty (ConvNeXt).
     """
+    if node.op_type == "Where":
+        x, shape = _only_choice(g, node), g.shape_of(node.output[0])
+        g.require(keeps_shape(g, x, shape), "the shape may change")
+        return x
     for x, c in _useless(g, node):
         if keeps_shape(g, x, g.shape_of(c)):
             return x
     g.refuse("the shape may change")
+
+
+def _only_choice(g: RewriteContext, node: NodeProto) -> str:
+    """The operand of Where that its condition always chooses."""
+    condition, *choices = g.inputs(node)
+    for value, choice in zip((1, 0), choices, strict=True):
+        if is_always(g, condition, value):
+            return choice
+    g.refuse("the condition is not known to choose one operand")
 
 
 def _useless(g: RewriteContext, node: NodeProto) -> list[tuple[str, str]]:

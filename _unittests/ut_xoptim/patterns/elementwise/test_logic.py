@@ -11,6 +11,8 @@ E = "g (int64[a, b] x) => (int64[1, a, b] u, bool[1, a, b] y) <int64 c = {1}, in
 #: what is always true, whatever the sizes are
 TRUE = "e = Expand(yes, s) "
 L = "g (bool[a, b] x, float[a, b] u) => (bool[a, b] y) <bool yes = {1}, bool no = {0}>"
+C = """g (float[a, b] x, float[a, b] u, bool c) => (float[a, b] y) <
+    bool yes = {1}, bool[1] no = {0}, float one = {1}>"""
 
 
 def added(
@@ -101,6 +103,14 @@ MODELS = {
         "both": (
             f"{L} {{ s = Shape(u) {TRUE} y = And(yes, e) }}",
             f"{L} {{ s = Shape(u) y = Expand(yes, s) }}",
+        ),
+        "a choice that is always the first": (
+            f"{C} {{ s = Shape(u) {TRUE} y = Where(e, x, one) }}",
+            f"{C} {{ y = Identity(x) }}",
+        ),
+        "a choice that is always the second": (
+            f"{C} {{ y = Where(no, one, x) }}",
+            f"{C} {{ y = Identity(x) }}",
         ),
     },
     "UnsqueezeEqual": {
@@ -195,6 +205,20 @@ NEAR_MISSES = {
         "another dimension": (
             "g (bool[a] x, float[b] u) => (bool[c] y) <bool yes = {1}>"
             f"{{ s = Shape(u) {TRUE} y = And(x, e) }}",
+            "the shape may change",
+        ),
+        "a choice that depends on the data": (
+            f"{C} {{ y = Where(c, x, one) }}",
+            "not known to choose one operand",
+        ),
+        "a choice that both operands take": (
+            f"{C.replace('bool[1] no', 'bool[2, 1] no').replace('{0}', '{0, 1}')}"
+            "{ y = Where(no, one, x) }",
+            "not known to choose one operand",
+        ),
+        "a choice that the other operand makes broader": (
+            "g (float[a] x, float[b, a] u) => (float[b, a] y) <bool yes = {1}>"
+            "{ y = Where(yes, x, u) }",
             "the shape may change",
         ),
     },
