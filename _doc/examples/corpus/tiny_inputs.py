@@ -138,7 +138,7 @@ def _sound(batch: int, length: int) -> dict[str, torch.Tensor]:
 def _shared_states(batch: int, length: int) -> dict[str, Any]:
     """What an assistant reads of its model: its states, and the keys and values of its layers."""
     keys = torch.randn(batch, 2, length + 2, 8)
-    states = {kind: (keys, keys + 1) for kind in ("full_attention", "sliding_attention")}
+    states = dict.fromkeys(("full_attention", "sliding_attention"), (keys, keys + 1))
     return {
         "inputs_embeds": torch.randn(batch, 1, 2 * WIDTH),
         "position_ids": torch.full((batch, 1), length + 1),

@@ -33,8 +33,8 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
 TIME_FIRST = ("canary", "cohere_asr", "speech_to_text", "nemotron3_5_asr",
               "nemotron_asr_streaming", "parakeet_rnnt", "parakeet_tdt")  # fmt: skip
 #: what reads a sound with a dimension for its channels
-WITH_CHANNEL = ("dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_encoder", "omniasr_audio", "omniasr_ctc",
-                "pe_audio_encoder", "pocket_tts_audio_tokenizer",
+WITH_CHANNEL = ("dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_encoder",
+                "omniasr_audio", "omniasr_ctc", "pe_audio_encoder", "pocket_tts_audio_tokenizer",
                 "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer",
                 "wavtokenizer", "wavtokenizer_encoder", "xcodec")  # fmt: skip
 #: what gives no mask by itself while it is exported
@@ -188,9 +188,8 @@ def tiny_model(family: str) -> TinyModel:
 
 def _unlisted(config: Any, name: str) -> Any:
     """A class that transformers names in its tables only, from the module of its family."""
-    return getattr(
-        importlib.import_module(type(config).__module__.replace("configuration_", "modeling_")), name
-    )
+    module = type(config).__module__.replace("configuration_", "modeling_")
+    return getattr(importlib.import_module(module), name)
 
 
 def _without_constants(model: torch.nn.Module) -> None:

@@ -122,8 +122,13 @@ HALVES = {"block_configs": [[[3, 16, 16, 1, True]], [[3, 16, 24, 2, False]], [[3
                             [[3, 32, 48, 2, False]]], "stem_channels": [3, 8, 16],
           "stage_out_channels": [16, 24, 32, 48],
           "out_features": ["stage1", "stage2", "stage3", "stage4"]}  # fmt: skip
-LINES = {"intraclass_block_config": {
-    **SQUEEZES, "reduce_channel": [1, 1, 0], "return_channel": [1, 1, 0]}}
+LINES = {
+    "intraclass_block_config": {
+        **SQUEEZES,
+        "reduce_channel": [1, 1, 0],
+        "return_channel": [1, 1, 0],
+    }
+}
 #: what a configuration needs to be made at all
 BASES = {
     "gemma4_assistant": {
@@ -234,14 +239,15 @@ OWN: dict[str, dict[str, Any]] = {
         "model_args": {**TOWER, "global_pool": ""}}},
     "pp_ocrv5_server_det": {**LINES, "scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2]},
     "pp_ocrv6_small_det": {"layer_list_out_channels": [16, 24, 32, 48], "backbone_config": HALVES},
-    "pp_ocrv6_medium_det": {**LINES, "backbone_config": HALVES, "scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2]},
+    "pp_ocrv6_medium_det": {**LINES, "backbone_config": HALVES,
+                            "scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2]},
     "higgs_audio_v2_tokenizer": {"acoustic_model_config": {
         "downsampling_ratios": [8, 5, 4, 2, 3], "upsampling_ratios": [8, 5, 4, 2, 3]}},
     "omdet-turbo": {
         "backbone_config": {"model_type": "swin", **SWIN_STAGES, "out_indices": [2, 3, 4]},
         "apply_layernorm_after_vision_backbone": False,
         "encoder_in_channels": [48, 96, 192], "vision_features_channels": [WIDTH] * 3,
-        "encoder_hidden_dim": WIDTH, "decoder_hidden_dim": WIDTH, "decoder_num_layers": 1, "num_queries": 8,
+        "encoder_hidden_dim": WIDTH, "decoder_num_layers": 1, "num_queries": 8,
         "text_config": {"projection_dim": WIDTH}, "text_projection_in_dim": WIDTH,
         "text_projection_out_dim": WIDTH, "class_embed_dim": WIDTH},
     "kosmos-2": {"latent_query_num": 8},
