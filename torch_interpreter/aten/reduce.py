@@ -9,7 +9,7 @@ import torch
 from onnx import TensorProto
 
 from ..common.types import is_float, is_integer, to_onnx_type
-from ..writing.fx_nodes import fake_value, only_makes_empty
+from ..writing.fx_nodes import fake_value, node_argument, only_makes_empty
 from ..writing.graph_writer import GraphWriter, op_named
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
 from ..writing.symbols import Number, int_vector
@@ -18,6 +18,9 @@ from .operands import BOOL, INT64, as_float, axes_of, axis_of, cast, const, oper
 Dims = int | Sequence[int] | None
 # the reductions that change even a single value
 _NORMS = {"ReduceL1": "Abs", "ReduceL2": "Abs"}
+# the operators that make large integers of small ones
+_PRODUCTS = ("aten.mul.Tensor", "aten.mul.Scalar", "aten.pow.Scalar", "aten.pow.Tensor_Scalar",
+             "aten.pow.Tensor_Tensor")  # fmt: skip
 
 
 def reduce(g: GraphWriter, op_type: str, x: str, dim: Dims, keepdim: bool) -> str:
@@ -95,7 +98,36 @@ def _sum_like(
     return reduce(g, op_type, x, dim, keepdim)
 
 
-sum_ = aten("aten.sum.dim_IntList", "aten.sum.default")(_sum_like("ReduceSum"))
+@aten("aten.sum.dim_IntList", "aten.sum.default")
+def sum_(
+    g: GraphWriter,
+    x: str,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """ReduceSum. onnxruntime adds integers of 64 bits in float64: products of integers, which may
+    not fit into 53 bits, are added in two halves."""
+    x = cast(g, x, _summed_type(g, x, dtype))
+    if g.get_type(x) != INT64 or not _is_product(node_argument(expected.node, 0)):
+        return reduce(g, "ReduceSum", x, dim, keepdim)
+    unit = const(2**32, INT64)
+    high = g.op.Div(x, unit)
+    low = g.op.Sub(x, g.op.Mul(high, unit))
+    total = g.op.Mul(reduce(g, "ReduceSum", high, dim, keepdim), unit)
+    return g.op.Add(total, reduce(g, "ReduceSum", low, dim, keepdim))
+
+
+def _is_product(node: object) -> bool:
+    """Whether a node multiplies integers of 64 bits, or makes a power of some."""
+    if not isinstance(node, torch.fx.Node) or str(node.target) not in _PRODUCTS:
+        return False
+    values = [fake_value(n) for n in node.all_input_nodes]
+    return all(isinstance(v, torch.Tensor) and v.dtype == torch.int64 for v in values)
+
+
 prod = aten("aten.prod.dim_int", "aten.prod.default")(_sum_like("ReduceProd"))
 
 

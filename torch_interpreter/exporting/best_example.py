@@ -96,13 +96,19 @@ class _Model(NamedTuple):
     ) -> TorchProgram:
         """Exports with sizes at which a graph is wrong, and keeps the result if it is right there
         and on the arguments: of the branches of ``if padding > 0``, one is right for all sizes.
-        Its shapes are right too: ``x[:, :10]`` has not always 10 columns."""
-        for sizes in _wrong_sizes(program, specs)[:_BRANCHES]:
+        Its shapes are right too: ``x[:, :10]`` has not always 10 columns. A result that is wrong
+        at fewer sizes only is kept as well."""
+        own = pytree.tree_leaves((self.args, self.kwargs))
+        wrong = _wrong_sizes(program, specs)
+        for sizes in wrong[:_BRANCHES]:
             other = self.tried(Example(at_sizes(program.inputs, leaves, sizes), dict(sizes)))
-            if other is None or other.trial is None or _wrong_sizes(other, specs):
+            if other is None or other.trial is None or other.trial.has_other_shapes(own):
                 continue
-            if not other.trial.has_other_shapes(pytree.tree_leaves((self.args, self.kwargs))):
+            left = _wrong_sizes(other, specs)
+            if not left:
                 return other
+            if _is_better((other, left), (program, wrong), leaves):
+                program, wrong = other, left
         return program
 
     def tried(self, example: Example) -> TorchProgram | None:
@@ -153,6 +159,26 @@ def _wrong_sizes(program: TorchProgram, specs: Sequence[Any]) -> list[Mapping[st
     namer.name_inputs(named, specs)
     assumptions(named, specs, program.module, namer, fails_at)
     return found
+
+
+def _is_better(
+    new: tuple[TorchProgram, Sequence[Mapping[str, int]]],
+    old: tuple[TorchProgram, Sequence[Mapping[str, int]]],
+    leaves: Sequence[Any],
+) -> bool:
+    """Whether a graph is right at some of the sizes at which another one is wrong, which is wrong
+    wherever the new one is.
+
+    :param new: a graph and the sizes at which it is wrong
+    :param old: another one
+    :param leaves: leaves of the arguments
+    """
+    (program, left), (former, wrong) = new, old
+    if program.trial is None or former.trial is None:
+        return False
+    mended = (not program.trial.fails_on(at_sizes(former.inputs, leaves, s)) for s in wrong)
+    kept = (former.trial.fails_on(at_sizes(program.inputs, leaves, s)) for s in left)
+    return any(mended) and all(kept)
 
 
 def _larger_results(program: TorchProgram, leaves: Sequence[Any]) -> Example | None:

@@ -9,14 +9,16 @@ and a length. ``tiny_models.py`` reads them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from .tiny_sizes import WIDTH, WORDS
 
-Arguments = Callable[[int, int], dict[str, torch.Tensor]]
+Arguments = Callable[[int, int], dict[str, Any]]
 TEXT = {0: "batch", 1: "seq"}
 BATCH = {0: "batch"}
+FILM = {0: "batch", 1: "frames"}
 #: the token a picture replaces, how many of them
 PLACE, PLACES = 90, 4
 
@@ -116,6 +118,54 @@ def _positions(batch: int, side: int) -> torch.Tensor:
     )
 
 
+def _around_film(batch: int, length: int) -> dict[str, torch.Tensor]:
+    """Two frames for each element of a batch, and tokens after those they are put in."""
+    given = _around(2, 3, 32, 32, qformer_input_ids=5)(batch, length)
+    ids = given["input_ids"]
+    return {**given, "input_ids": torch.cat([ids[:, :PLACES], ids], 1)}
+
+
+def _film(batch: int, length: int) -> dict[str, torch.Tensor]:
+    """As many frames as a length for each element of a batch."""
+    return {"pixel_values_videos": torch.randn(batch, length, 3, 32, 32)}
+
+
+def _sound(batch: int, length: int) -> dict[str, torch.Tensor]:
+    """Samples of a sound of one channel."""
+    return {"input_values": torch.randn(batch, 1, 4000)}
+
+
+def _shared_states(batch: int, length: int) -> dict[str, Any]:
+    """What an assistant reads of its model: its states, and the keys and values of its layers."""
+    keys = torch.randn(batch, 2, length + 2, 8)
+    states = dict.fromkeys(("full_attention", "sliding_attention"), (keys, keys + 1))
+    return {
+        "inputs_embeds": torch.randn(batch, 1, 2 * WIDTH),
+        "position_ids": torch.full((batch, 1), length + 1),
+        "shared_kv_states": states,
+    }
+
+
+def _classes(batch: int, length: int) -> dict[str, torch.Tensor]:
+    """Pictures, the names of two classes and a task for each."""
+    return {
+        "pixel_values": torch.randn(batch, 3, 64, 64),
+        "classes_input_ids": words(2 * batch, 5),
+        "classes_attention_mask": torch.ones(2 * batch, 5).long(),
+        "tasks_input_ids": words(batch, length),
+        "tasks_attention_mask": torch.ones(batch, length).long(),
+        "classes_structure": torch.full((batch,), 2),
+    }
+
+
+def _packed_patches(batch: int, length: int) -> dict[str, torch.Tensor]:
+    """The patches of a picture in a row, and how many of them are in a column and a row."""
+    return {
+        "pixel_values": torch.randn(1, 3, 8, 8 * 4 * 2 * length),
+        "target_sizes": torch.tensor([[4, 2 * length]]),
+    }
+
+
 def _spectrogram(*sizes: int) -> Arguments:
     return lambda b, n: {"input_values": torch.randn(b, *sizes)}
 
@@ -140,6 +190,8 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     "clap": (_captioned(1, 256, 16, name="input_features"), {"input_ids": TEXT}),
     "clvp": (_captioned(80, 20, name="input_features"), {"input_ids": TEXT}),
     "depth_pro": (_images(3, 128, 128), {"pixel_values": BATCH}),
+    "edgetam": (_images(3, 64, 64), {"pixel_values": BATCH}),
+    "edgetam_vision_model": (_images(3, 64, 64), {"pixel_values": BATCH}),
     "efficientloftr": (_images(2, 3, 64, 64), {"pixel_values": BATCH}),
     "embedding_gemma2": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
     "fun_asr_nano_encoder": (
@@ -147,6 +199,9 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         {"input_features": BATCH},
     ),
     "gemma3n_audio": (_audio("audio_mel", 64, 16, mask="audio_mel_mask"), {"audio_mel": BATCH}),
+    "gemma3n_vision": (_images(3, 64, 64), {"pixel_values": BATCH}),
+    "gemma4_assistant": (_shared_states, {"inputs_embeds": TEXT, "position_ids": TEXT}),
+    "gemma4_unified_assistant": (_shared_states, {"inputs_embeds": TEXT, "position_ids": TEXT}),
     "gemma4_audio": (
         _audio("input_features", 64, 128, mask="attention_mask"),
         {"input_features": BATCH},
@@ -179,6 +234,30 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         {"input_ids": TEXT, "bbox": TEXT},
     ),
     "lightglue": (_images(2, 3, 64, 64), {"pixel_values": BATCH}),
+    "glm_image": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
+    "minicpm_ocr_vision": (_packed_patches, {"pixel_values": {3: "patches"}}),
+    "minicpmv4_7_vision": (_packed_patches, {"pixel_values": {3: "patches"}}),
+    "omdet-turbo": (_classes, {"tasks_input_ids": TEXT, "tasks_attention_mask": TEXT}),
+    "pe_audio_video": (
+        lambda b, n: {"input_ids": words(b, n), **_sound(b, n), **_film(b, n)},
+        {"input_ids": TEXT, "pixel_values_videos": FILM},
+    ),
+    "pe_audio_video_encoder": (
+        lambda b, n: {**_sound(b, n), **_film(b, n)},
+        {"pixel_values_videos": FILM},
+    ),
+    "pe_video": (
+        lambda b, n: {"input_ids": words(b, 6), **_film(b, n)},
+        {"input_ids": TEXT, "pixel_values_videos": FILM},
+    ),
+    "pe_video_encoder": (_film, {"pixel_values_videos": FILM}),
+    "perception_lm": (
+        lambda b, n: {
+            "pixel_values": torch.randn(b, 1, 3, 32, 32),
+            "input_ids": torch.cat([torch.full((b, 16), PLACE), words(b, n)], 1),
+        },
+        {"input_ids": TEXT},
+    ),
     "mimi_decoder": (
         lambda b, n: {"latents": torch.randn(b, WIDTH, n)},
         {"latents": {0: "batch", 2: "frames"}},
@@ -229,8 +308,8 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     "pp_ocrv6_tiny_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
     "qwen3_asr_encoder": (
         lambda b, n: {
-            "input_features": torch.randn(b, 16, 64),
-            "input_features_mask": torch.ones(b, 64).long(),
+            "input_features": torch.randn(b, 16, 200),
+            "input_features_mask": torch.ones(b, 200).long(),
         },
         {"input_features": BATCH, "input_features_mask": BATCH},
     ),
@@ -252,7 +331,7 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     "t5gemma2_encoder": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
     "timesfm": (_forecast, {}),
     "timesfm2_5": (lambda b, n: {"past_values": torch.randn(b, 64)}, {"past_values": BATCH}),
-    "tvp": (_captioned(2, 3, 128, 128), {"input_ids": TEXT}),
+    "tvp": (lambda b, n: _captioned(2, 3, 128, 128)(1, n), {"input_ids": {1: "seq"}}),
     "uvdoc": (_images(3, 128, 128), {"pixel_values": BATCH}),
     "vibevoice_acoustic_tokenizer_decoder": (
         lambda b, n: {"hidden_states": torch.randn(b, WIDTH, n)},
@@ -269,6 +348,10 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     "voxtral_realtime_encoder": (
         lambda b, n: {"input_features": torch.randn(b, 16, 64)},
         {"input_features": BATCH},
+    ),
+    "voxtral_realtime_text": (
+        lambda b, n: {"input_ids": words(b, n), "t_cond": torch.randn(1, 1, WIDTH)},
+        {"input_ids": TEXT},
     ),
     "xcodec2": (
         lambda b, n: {
@@ -290,6 +373,7 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         {"input_features": BATCH},
     ),
     "informer": (_series, {}),
+    "instructblipvideo": (_around_film, {"input_ids": TEXT}),
     "instructblip": (_around(3, 32, 32, qformer_input_ids=5), {"input_ids": TEXT}),
     "kosmos-2": (
         lambda b, n: {

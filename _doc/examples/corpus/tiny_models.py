@@ -8,6 +8,7 @@ sort, a width of 32, random weights, nothing is downloaded. ``bench_transformers
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,8 +33,8 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
 TIME_FIRST = ("canary", "cohere_asr", "speech_to_text", "nemotron3_5_asr",
               "nemotron_asr_streaming", "parakeet_rnnt", "parakeet_tdt")  # fmt: skip
 #: what reads a sound with a dimension for its channels
-WITH_CHANNEL = ("dac", "encodec", "mimi", "mimi_encoder", "omniasr_audio", "omniasr_ctc",
-                "pe_audio_encoder", "pocket_tts_audio_tokenizer",
+WITH_CHANNEL = ("dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_encoder",
+                "omniasr_audio", "omniasr_ctc", "pe_audio_encoder", "pocket_tts_audio_tokenizer",
                 "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer",
                 "wavtokenizer", "wavtokenizer_encoder", "xcodec")  # fmt: skip
 #: what gives no mask by itself while it is exported
@@ -176,13 +177,19 @@ def tiny_model(family: str) -> TinyModel:
     torch.manual_seed(0)
     kind, name = families()[family]
     config = tiny_config(family)
-    cls = getattr(transformers, name)
+    cls = getattr(transformers, name, None) or _unlisted(config, name)
     model = cls(_part_for(cls, config)).eval().requires_grad_(False)
     _without_constants(model)
     for weight in model.parameters():
         if weight.ndim == 4 and family in CONTRASTS:
             weight *= CONTRASTS[family]
     return TinyModel(model, *_call(model, kind, config))
+
+
+def _unlisted(config: Any, name: str) -> Any:
+    """A class that transformers names in its tables only, from the module of its family."""
+    module = type(config).__module__.replace("configuration_", "modeling_")
+    return getattr(importlib.import_module(module), name)
 
 
 def _without_constants(model: torch.nn.Module) -> None:

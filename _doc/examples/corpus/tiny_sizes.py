@@ -93,11 +93,42 @@ GROUNDING = {"num_queries": 8, "backbone_config": SWIN_STAGES}
 SAM = {"vision_config": {"output_channels": WIDTH, "num_pos_feats": 16, "global_attn_indexes": [0]},
        "prompt_encoder_config": {"image_embedding_size": 4},
        "mask_decoder_config": {"iou_head_hidden_dim": WIDTH, "vit_dim": WIDTH}}  # fmt: skip
-HIERA = {"blocks_per_stage": [1, 1, 2, 1], "embed_dim_per_stage": [16, 32, 32, 32],
+HIERA = {"blocks_per_stage": [1, 1, 2, 1], "embed_dim_per_stage": [16, 24, 32, 48],
          "num_attention_heads_per_stage": [1, 2, 2, 2], "hidden_size": 16, "image_size": [64, 64],
          "global_attention_blocks": [3], "window_size_per_stage": [8, 4, 2, 2]}  # fmt: skip
-PYRAMID = {"fpn_hidden_size": WIDTH, "backbone_channel_list": [32, 32, 32, 16],
+PYRAMID = {"fpn_hidden_size": WIDTH, "backbone_channel_list": [48, 32, 24, 16],
            "backbone_feature_sizes": [[16, 16], [8, 8], [4, 4]]}  # fmt: skip
+#: models of timm: the towers of the perception encoders, a backbone of convolutions
+TOWER = {"img_size": 32, "patch_size": 8, "depth": 1, "embed_dim": WIDTH, "num_heads": HEADS,
+         "ref_feat_shape": [4, 4]}  # fmt: skip
+PERCEPTION = {"architecture": "vit_pe_core_tiny_patch16_384", "num_labels": WIDTH,
+              "model_args": {**TOWER, "global_pool": "map"}}  # fmt: skip
+FILMS = {"vision_config": PERCEPTION}
+REPVIT = {"backbone_config": {"architecture": "repvit_m1", "model_args": {
+              "in_chans": 3, "features_only": True, "out_indices": [0, 1, 2, 3],
+              "embed_dim": [16, 24, 32, 48], "depth": [1, 1, 1, 1]}}, **PYRAMID}  # fmt: skip
+#: convolutions of the detectors of text, of every shape
+SQUEEZES = {
+    f"{way}_{name}": [[a, b], [1, 1], [a // 2, b // 2]]
+    for size, ratio in ((7, "longratio"), (5, "midratio"), (3, "shortratio"))
+    for way, name, a, b in (
+        ("vertical", f"long_to_small_conv_{ratio}", size, 1),
+        ("horizontal", f"small_to_long_conv_{ratio}", 1, size),
+        ("symmetric", f"conv_long_{ratio}", size, size),
+    )
+}
+#: four stages of convolutions, each half as large as the one before
+HALVES = {"block_configs": [[[3, 16, 16, 1, True]], [[3, 16, 24, 2, False]], [[3, 24, 32, 2, True]],
+                            [[3, 32, 48, 2, False]]], "stem_channels": [3, 8, 16],
+          "stage_out_channels": [16, 24, 32, 48],
+          "out_features": ["stage1", "stage2", "stage3", "stage4"]}  # fmt: skip
+LINES = {
+    "intraclass_block_config": {
+        **SQUEEZES,
+        "reduce_channel": [1, 1, 0],
+        "return_channel": [1, 1, 0],
+    }
+}
 #: what a configuration needs to be made at all
 BASES = {
     "gemma4_assistant": {
@@ -153,10 +184,13 @@ OWN: dict[str, dict[str, Any]] = {
     "fastspeech2_conformer_with_hifigan": {"vocoder_config": {
         "model_in_dim": 16, "upsample_initial_channel": WIDTH}},
     "fun_asr_nano": {"adaptor_config": {"intermediate_size": WIDTH // 4}},
-    "gemma4_assistant": {"text_config": {"hidden_size_per_layer_input": 0,
-                                         "vocab_size_per_layer_input": 0}},
+    "gemma4_assistant": {"backbone_hidden_size": WIDTH, "text_config": {"global_head_dim": 8,
+        "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0}},
+    "gemma4_unified_assistant": {"backbone_hidden_size": WIDTH,
+                                 "text_config": {"global_head_dim": 8}},
     "gemma3n_audio": {"conf_num_attention_heads": HEADS, "conf_num_hidden_layers": 1,
                       "input_feat_size": 16},
+    "glm_image": {"text_config": {"rope_parameters": MROPE}},
     "glm_image_text": {"rope_parameters": MROPE},
     "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]]},
     "granite_docling_vision": {"deepstack_visual_indexes": [0], "out_hidden_size": WIDTH},
@@ -184,8 +218,38 @@ OWN: dict[str, dict[str, Any]] = {
                             "encoder_config": {"num_key_value_heads": HEADS,
                                                "sliding_windows": [[16, 4]]}},
     "nemotron": {"num_key_value_heads": 2},
-    "nemo_speechlm": {"audio_config": {"diarization_config": {
-        "head_config": {"audio_hidden_size": WIDTH}}}},
+    "nemo_speechlm": {"audio_config": {"asr_config": ALL_KEYS, "diarization_config": DIARIZATION},
+                      "audio_token_id": WORDS - 1,
+                      "word_timestamp_config": {"blank_token_id": WORDS - 1, **ALL_KEYS}},
+    "edgetam": {"vision_config": REPVIT,
+                "prompt_encoder_config": {"image_size": 64, "patch_size": 16}},
+    "edgetam_vision_model": REPVIT,
+    "gemma3n_vision": {"model_args": {"channel_multiplier": 0.05}},
+    "granite4_vision": {
+        "downsample_rate": "2/4", "deepstack_layer_map": [[-1, 0]], "image_token_id": 90,
+        "spatial_target_layers": [1, 2, 3, 4], "image_grid_pinpoints": [[32, 32]],
+        "vision_config": {"hidden_size": 64}, "qformer_config": {"hidden_size": 64}},
+    "lightglue": {"num_hidden_layers": 2, "depth_confidence": -1.0, "width_confidence": -1.0},
+    "pe_audio_video": {"audio_video_config": {"video_config": FILMS}},
+    "pe_audio_video_encoder": {"video_config": FILMS},
+    "pe_video": {"video_config": FILMS},
+    "pe_video_encoder": FILMS,
+    "perception_lm": {"image_token_id": 90, "video_token_id": 91, "vision_config": {
+        "architecture": "vit_pe_lang_large_patch14_448",
+        "model_args": {**TOWER, "global_pool": ""}}},
+    "pp_ocrv5_server_det": {**LINES, "scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2]},
+    "pp_ocrv6_small_det": {"layer_list_out_channels": [16, 24, 32, 48], "backbone_config": HALVES},
+    "pp_ocrv6_medium_det": {**LINES, "backbone_config": HALVES,
+                            "scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2]},
+    "higgs_audio_v2_tokenizer": {"acoustic_model_config": {
+        "downsampling_ratios": [8, 5, 4, 2, 3], "upsampling_ratios": [8, 5, 4, 2, 3]}},
+    "omdet-turbo": {
+        "backbone_config": {"model_type": "swin", **SWIN_STAGES, "out_indices": [2, 3, 4]},
+        "apply_layernorm_after_vision_backbone": False,
+        "encoder_in_channels": [48, 96, 192], "vision_features_channels": [WIDTH] * 3,
+        "encoder_hidden_dim": WIDTH, "decoder_num_layers": 1, "num_queries": 8,
+        "text_config": {"projection_dim": WIDTH}, "text_projection_in_dim": WIDTH,
+        "text_projection_out_dim": WIDTH, "class_embed_dim": WIDTH},
     "kosmos-2": {"latent_query_num": 8},
     "lilt": {"hidden_size": 48},
     "mask2former": {"backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,

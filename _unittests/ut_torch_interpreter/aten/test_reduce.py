@@ -39,6 +39,24 @@ def test_integers_become_int64(name, values):
     check_export(lambda x: fct(x, dim=1), (values,), ({0: "a"},), [(values[:1],)])
 
 
+@pytest.mark.parametrize("dim", [None, 0, (0, 1)], ids=str)
+def test_sum_of_large_products(dim):
+    """They wrap around 64 bits as in torch; onnxruntime adds integers in float64."""
+    digits = torch.tensor([1000000007, 5915587277]) ** torch.arange(2, 4)
+
+    def hashed(x):
+        return (x * digits).sum(dim) % 97
+
+    x = torch.arange(12).reshape(6, 2)
+    check_export(hashed, (x,), ({0: "a"},), [(x[:3],), (x[:0],)])
+
+
+def test_sum_of_products_with_booleans():
+    """A mask makes nothing large, one operator adds."""
+    proto = check_export(lambda x: (x * (x > 1)).sum(1), (I,))
+    assert [n.op_type for n in proto.graph.node].count("ReduceSum") == 1
+
+
 @pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "argmax", "argmin"])
 @pytest.mark.parametrize("values", [I, I.to(torch.int32)], ids=["int64", "int32"])
 def test_extrema_of_integers(name, values):

@@ -117,6 +117,21 @@ def test_branches_that_are_both_needed(capsys):
         assert "wrong on the arguments when exported with" in capsys.readouterr().out
 
 
+class ShortBlocks(Blocks):
+    """The same, with other results for short lengths."""
+
+    def forward(self, x):
+        y = super().forward(x)
+        return y if x.shape[1] > 3 else y - 1
+
+
+def test_a_branch_that_is_right_at_more_sizes():
+    """The branch that cuts is wrong for the short lengths only, as the other one is."""
+    others = [(torch.randn(3, n),) for n in (8, 11, 16, 24)]
+    with pytest.warns(UserWarning, match=r"right for .*(n >= 4|4 <= n)"):
+        check_export(ShortBlocks(), (torch.randn(2, 8),), ({0: "b", 1: "n"},), others)
+
+
 def test_a_branch_with_other_shapes():
     """``x[:, :10]`` has the values of the model at all lengths, not the 10 columns it declares."""
     model = Fct1(lambda x: x[:, : x.shape[1] if x.shape[1] < 10 else 10])
