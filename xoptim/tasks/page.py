@@ -13,7 +13,7 @@ from onnx import ModelProto
 from xbuilder.dims import Dim, evaluate, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.files.tensor_sites import iter_tensor_sites
-from xbuilder.protos.pretty import pretty_type
+from xbuilder.tensors.bits import pretty_type
 
 from ..reports.costs import Costs, costs_of
 from ..reports.drawing.families import family_of
@@ -27,7 +27,9 @@ from ..reports.profile_plot import profile_svg
 from ..reports.tables import counted, human_bytes
 from ..trust.windows.certificates import WRONG, Summary
 from .explain import NearMiss, near_misses_in
+from .measure import conditions_of, latency_table
 from .report import rewrites
+from .verification_tables import other_runtime, outputs_table, verdict_of
 
 if TYPE_CHECKING:
     from ..toolkit.profiles import Profile
@@ -317,20 +319,12 @@ def _checks(done: Optimized) -> dict[str, Any]:
     content: dict[str, Any] = {}
     report = done.verification
     if report is not None:
-        where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
-        said = "same results" if report.ok else "results differ"
-        text = f"{said}, tolerance {report.rtol:g}, {counted(report.draws, 'set')} of inputs"
-        text += f", with {where}" if where else ""
-        if report.not_loaded:
-            text += f"; {report.not_loaded}; the reference evaluator of onnx ran it instead"
-        rows = [
-            (r.output, r.dtype, list(r.shape), f"{r.max_abs:.3g}", f"{r.max_rel:.3g}", r.reason)
-            for r in report.rows
-        ]
+        text = verdict_of(report) + (f"; {other_runtime(report)}" if report.not_loaded else "")
+        columns, rows = outputs_table(report)
         content["verification"] = {
             "kind": "good" if report.ok else "bad",
             "text": text,
-            "columns": ["output", "type", "shape", "max abs", "max rel", "remark"],
+            "columns": columns,
             "rows": rows,
             "bodies": _bodies(report),
         }
@@ -373,23 +367,8 @@ def _time(done: Optimized) -> dict[str, Any]:
     """The latency of the models and the profile of the optimization."""
     content: dict[str, Any] = {}
     if done.latency is not None:
-        first = done.latency[0]
-        shapes = ", ".join(f"{n}{s}" for n, s in first.sizes.items())
-        content["latency"] = {
-            "columns": ["model", "nodes", "ms to load", "ms to run", "ratio", "half of the ratios"],
-            "rows": [
-                (
-                    m.model,
-                    m.nodes,
-                    f"{m.load * 1e3:.0f}",
-                    f"{m.milliseconds:.3g}",
-                    f"{m.ratio:.3f}",
-                    f"{m.low:.3f} - {m.high:.3f}" if m is not first else "",
-                )
-                for m in done.latency
-            ],
-            "note": f"{counted(first.threads, 'thread')}, {shapes or 'no input'}",
-        }
+        columns, rows = latency_table(done.latency)
+        content["latency"] = {"columns": columns, "rows": rows, "note": conditions_of(done.latency)}
     if done.profile is not None:
         content["profile"] = profile_svg(done.profile.root)
     return content

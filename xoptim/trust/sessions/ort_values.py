@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 from onnx.numpy_helper import from_array
 
 from xbuilder.errors import XoptimError
+from xbuilder.tensors.bits import pretty_type
 
 from .session_child import open_session
 
@@ -53,7 +54,7 @@ def type_of(text: str) -> TypeProto:
 
 def type_name(itype: int) -> str:
     """Writes the type of a tensor as onnxruntime does."""
-    return f"tensor({str(TensorProto.DataType.Name(itype)).lower()})"
+    return f"tensor({pretty_type(itype)})"
 
 
 def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> OrtResult:
