@@ -1,4 +1,4 @@
-"""Why a pattern does not match the nodes of a graph."""
+"""Explains why a pattern does not match the nodes of a graph."""
 
 from __future__ import annotations
 

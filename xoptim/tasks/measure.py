@@ -82,7 +82,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """How models are run in turns with the first one."""
+    """The runs of models in turns with the first one."""
 
     blocks: int
     seconds: float

@@ -17,7 +17,7 @@ from .bundles import bundled
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two models are compared.
+    """The comparison of two models.
 
     :param sizes: sizes of dynamic dimensions
     :param rtol: relative tolerance
