@@ -17,6 +17,7 @@ from ..tasks.many.places import find_sources
 from ..tasks.tuning import tune_each
 from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
 from .options.selection import LOADED, SelectionType, check_selection, load_option, patterns_option
+from .options.timing import blocks_option, processor_option
 from .options.verify_options import Comparison, verify_options
 from .results.statistics import statistics_text
 from .terminal.output import common_options, console, print_json, staged_text
@@ -35,13 +36,7 @@ from .terminal.progress import progress
     show_default=True,
     help="What optimizes the models, with each pattern and without it.",
 )
-@click.option(
-    "--processor",
-    type=click.Choice(["CPU", "CUDA"]),
-    default="CPU",
-    show_default=True,
-    help="What runs the models. On CUDA, times are elapsed.",
-)
+@processor_option("What runs the models. On CUDA, times are elapsed.")
 @click.option(
     "--threads",
     multiple=True,
@@ -50,13 +45,7 @@ from .terminal.progress import progress
     show_default=True,
     help="Number of threads of onnxruntime, several times if needed.",
 )
-@click.option(
-    "--blocks",
-    type=click.IntRange(min=1),
-    default=9,
-    show_default=True,
-    help="Number of comparisons, their median is kept.",
-)
+@blocks_option
 @click.option("-o", "--output", type=OutputFile([".csv", ".json"]), help="Writes every measure.")
 @click.option(
     "--gates",
