@@ -13,6 +13,7 @@ from onnx import ModelProto
 from xbuilder.dims import Dim, evaluate, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.files.tensor_sites import iter_tensor_sites
+from xbuilder.support.notebook import shortened
 from xbuilder.tensors.bits import pretty_type
 
 from ..reports.costs import Costs, costs_of
@@ -162,7 +163,7 @@ def _rewrite(row: tuple[Any, ...]) -> dict[str, Any]:
 
 def _miss(miss: NearMiss, places: Mapping[str, str]) -> dict[str, Any]:
     """A pattern that declined, with its place in the drawing."""
-    short = miss.result if len(miss.result) <= 30 else f"{miss.result[:29]}…"
+    short = shortened(miss.result, 30)
     return {**asdict(miss), "short": short, "place": places.get(miss.result, "")}
 
 
@@ -224,7 +225,7 @@ def _cost(
         card: dict[str, Any] = {"what": what, "before": shown[0], "after": shown[1]}
     else:
         card = _card(what, first, last, words)
-    note = _short(f"for {', '.join(f'{n}={sizes[n]}' for n in names)}") if names else ""
+    note = shortened(f"for {', '.join(f'{n}={sizes[n]}' for n in names)}", 60) if names else ""
     said = f"{formulas[0]} → {formulas[1]}" if names else ""
     return {**card, "note": note, "formula": said}
 
@@ -234,10 +235,6 @@ def _value(formula: Dim, sizes: Mapping[str, int]) -> int | None:
         return evaluate(formula, sizes)
     except DimensionError:
         return None
-
-
-def _short(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _count(number: float) -> str:
@@ -303,7 +300,7 @@ def _weights(model: ModelProto) -> list[tuple[str, str, str]]:
     found = sorted((t for t in tensors if tensor_bytes(t) >= _SMALL), key=tensor_bytes)[::-1]
     return [
         (
-            _short(t.name, 60),
+            shortened(t.name, 60),
             f"{pretty_type(t.data_type)}{list(t.dims)}",
             human_bytes(tensor_bytes(t)),
         )
@@ -350,7 +347,7 @@ def _certificates(summary: Summary) -> dict[str, Any]:
             r["instances"],
             r["windows"],
             f"{r['max_rel']:.3g}",
-            _short(r["reason"], 120),
+            shortened(r["reason"], 120),
         )
         for r in summary.rows()
     ]
