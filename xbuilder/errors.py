@@ -122,10 +122,10 @@ class PatternError(XoptimError, RuntimeError):
     """
 
 
-def first_line(error: object) -> str:
+def short_message(error: object) -> str:
     """The first line of the message of an error, which pages may follow.
 
-    >>> first_line(ValueError("the shape is wrong\nFile ..."))
+    >>> short_message(ValueError("the shape is wrong\nFile ..."))
     'the shape is wrong'
     """
     return (str(error).strip() or type(error).__name__).splitlines()[0][:400]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from onnx import ModelProto, NodeProto
 
-from xbuilder.errors import first_line
+from xbuilder.errors import short_message
 from xbuilder.nodes.sources import NodeSource, source_of
 from xbuilder.tensors.closeness import Criterion, Gap
 
@@ -210,7 +210,7 @@ class _Comparison:
             got = run_model(with_outputs(self.model, expected), self.feeds)
         except Exception as e:
             raise ValidationError(
-                f"onnxruntime does not run the ONNX model: {first_line(e)}"
+                f"onnxruntime does not run the ONNX model: {short_message(e)}"
             ) from e
         same = {n: _alike(array, got[n]) for n, array in expected.items()}
         self.known = {n: a if same[n] else got[n] for n, a in expected.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from xbuilder.errors import first_line
+from xbuilder.errors import short_message
 from xbuilder.tensors.closeness import Criterion
 
 from ..common.errors import ValidationError
@@ -112,7 +112,7 @@ def validate(
             got = run(feeds)
         except Exception as e:
             raise ValidationError(
-                f"onnxruntime does not run the ONNX model on {title} {shapes}: {first_line(e)}"
+                f"onnxruntime does not run the ONNX model on {title} {shapes}: {short_message(e)}"
             ) from e
         problem = compare(expected, got, tolerance)
         if problem:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xbuilder.errors import XoptimError, first_line
+from xbuilder.errors import XoptimError, short_message
 
 from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
@@ -112,8 +112,9 @@ def model_text(
         try:
             return onnx.printer.to_text(model)
         except Exception as e:  # onnx checks the weights, with errors of its own
+            reason = short_message(e)
             raise XoptimError(
-                f"onnx does not print the model: {first_line(e)}; --syntax pretty prints any model"
+                f"onnx does not print the model: {reason}; --syntax pretty prints any model"
             ) from e
     from xbuilder import pretty_onnx
 

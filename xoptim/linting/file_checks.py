@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
-from xbuilder.errors import first_line
+from xbuilder.errors import short_message
 from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.nodes.functions import FunctionKey, function_key
 from xbuilder.nodes.subgraphs import captured_names, subgraphs_of
@@ -33,7 +33,7 @@ def checker(model: CheckedModel) -> Iterator[Finding]:
         onnx.checker.check_model(model.path or model.container.proto)
     except onnx.checker.ValidationError as e:
         advice = "other tools may refuse it, onnxruntime may still run it"
-        yield Finding("X001", "", first_line(e), advice)
+        yield Finding("X001", "", short_message(e), advice)
 
 
 @check

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xbuilder.errors import OptionError, first_line
+from xbuilder.errors import OptionError, short_message
 
 from ..reports.model_summary import count_ops
 from ..reports.tables import counted, human_bytes, print_table, without_empty
@@ -227,7 +227,7 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
     except OptionError:
         raise
     except Exception as e:
-        raise VerificationError(f"{name} cannot be measured: {first_line(e)}") from e
+        raise VerificationError(f"{name} cannot be measured: {short_message(e)}") from e
     nodes = sum(counts.values()) - counts["Constant"]
     return _Loaded(name, nodes, source, session, time.perf_counter() - begin)
 
@@ -238,7 +238,7 @@ def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
         for _ in range(max(runs, 1)):
             one.session.run(None, dict(feeds))
     except Exception as e:
-        raise VerificationError(f"{one.name} cannot be measured: {first_line(e)}") from e
+        raise VerificationError(f"{one.name} cannot be measured: {short_message(e)}") from e
 
 
 def _peak(one: _Loaded, feeds: Mapping[str, Any]) -> int | None:

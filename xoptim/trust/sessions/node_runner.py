@@ -11,7 +11,7 @@ import onnx.helper as oh
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.numpy_helper import to_array
 
-from xbuilder.errors import XoptimError, first_line
+from xbuilder.errors import XoptimError, short_message
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
@@ -82,7 +82,7 @@ class NodeRunner:
                 return self._run(node, values, weights, [])
             except Exception as e:
                 error = e
-        raise NodeError(f"{describe(node)} does not run: {first_line(error)}") from error
+        raise NodeError(f"{describe(node)} does not run: {short_message(error)}") from error
 
     def is_weight(self, name: str) -> bool:
         """Whether a result is an initializer."""

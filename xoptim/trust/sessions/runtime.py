@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import EncodeError
 
-from xbuilder.errors import XoptimError, first_line
+from xbuilder.errors import XoptimError, short_message
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
@@ -98,7 +98,7 @@ class Session:
             return results
         except Exception as e:
             raise VerificationError(
-                f"{self.runtime} does not run the {self.which} model: {first_line(e)}"
+                f"{self.runtime} does not run the {self.which} model: {short_message(e)}"
             ) from e
 
     def end_profiling(self) -> str:
@@ -152,7 +152,7 @@ class Opener:
             return Session(session, names_of(session), which)
         except Exception as e:
             raise VerificationError(
-                f"onnxruntime does not load the {which} model: {first_line(e)}"
+                f"onnxruntime does not load the {which} model: {short_message(e)}"
             ) from e
 
     def source(self, model: Model, which: str) -> bytes | str:
