@@ -16,7 +16,8 @@ yet included. Tests mirror modules, so each file names its tests:
    that tests share;
 5. any other file has the tests that write its name, a page of ``_doc`` those of the documentation.
 
-The architecture is always tested. A change that has no test gets a short list.
+The architecture is always tested, and so is the table of the files of a folder that changes. A
+change that has no test gets a short list.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 TESTS = "_unittests"
 #: always run
 ALWAYS = "test_architecture"
+#: folder of modules that a table lists -> the test of the table
+TABLES = {
+    "xbuilder/shapes/": f"{TESTS}/ut_xbuilder/shapes/test_families.py",
+    "xoptim/cli/": f"{TESTS}/ut_xoptim/cli/test_main.py",
+    "xoptim/patterns/": f"{TESTS}/ut_xoptim/catalogue/test_phases.py",
+}
 #: run when nothing maps: one test of each package, and one of the whole way
 SHORT = ("test_graph_builder", "test_optimizer", "test_clip", "test_to_onnx")
 #: where a branch may have started
@@ -77,7 +84,10 @@ class NearTests:
 
         :param changed: paths of the files
         """
+        changed = list(changed)
         found = {test for path in changed for test in self.of(path)}
+        tables = {TABLES[f] for f in TABLES for path in changed if path.startswith(f)}
+        found |= tables & set(self.tests)
         return sorted(found | self.named(ALWAYS)) if found else self.short()
 
     def short(self) -> list[str]:

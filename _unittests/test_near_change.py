@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from near_change import ROOT, SHORT, NearTests, changed_files, is_test
+from near_change import ROOT, SHORT, TABLES, NearTests, changed_files, is_test
 
 FILES = {
     "core/notes.txt": "",
@@ -76,6 +76,15 @@ def test_tests_of_a_file(checkout: Path, path: str, expected: set[str]) -> None:
 def test_the_architecture_is_always_tested(checkout: Path) -> None:
     near = NearTests(checkout).near(["xoptim/clip.py", "core/notes.txt"])
     assert near == ["_unittests/test_architecture.py", "_unittests/ut_xoptim/test_clip.py"]
+
+
+def test_the_table_of_a_folder_is_tested(checkout: Path) -> None:
+    table = checkout / "_unittests/ut_xoptim/cli/test_main.py"
+    table.parent.mkdir()
+    table.touch()
+    near = NearTests(checkout).near(["xoptim/cli/new.py"])
+    assert "_unittests/ut_xoptim/cli/test_main.py" in near
+    assert set(TABLES.values()) <= set(NearTests().tests)
 
 
 def test_short_list(checkout: Path) -> None:

@@ -48,7 +48,7 @@ FORMAT = "xoptim"
 
 @dataclass
 class XoptimConfig(DynamoConfig):
-    """How a model of transformers is exported by this project.
+    """The options of the export of a model of transformers by this project.
 
     The other options are those of ``DynamoConfig``: ``dynamic``, ``dynamic_shapes``, ``strict``.
 

@@ -120,3 +120,12 @@ class PatternError(XoptimError, RuntimeError):
         ...     print(str(e).splitlines()[0])
         Pattern Broken breaks the graph: Relu reads 'z', which does not exist.
     """
+
+
+def short_message(error: object) -> str:
+    """The first line of the message of an error, which pages may follow.
+
+    >>> short_message(ValueError("the shape is wrong\nFile ..."))
+    'the shape is wrong'
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:400]

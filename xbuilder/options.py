@@ -14,7 +14,7 @@ from .support.argument_types import PATH, check_names, check_type, shown
 
 
 class InferShapesOptions(IntFlag):
-    """How types and shapes of an existing model are inferred; flags add up.
+    """The inference of types and shapes of an existing model; flags add up.
 
     * `NONE`: only the declarations of the model are used, until its patterns run: what they may ask
       for is inferred then

@@ -52,7 +52,7 @@ def nodes_in_readme(label: str) -> list[int]:
 def test_real_model(label: str, selection: str) -> None:
     row = SCRIPT.optimize(label, MODELS[label], selection, None)
     assert row["refused"] == ""
-    assert row["nodes after"] < 0.6 * row["nodes before"]
+    assert row["nodes after"] < 0.62 * row["nodes before"], "Constant nodes are not counted"
     assert row["bytes after"] <= row["bytes before"]
     before, *after = nodes_in_readme(label)
     promised = after[SCRIPT.SELECTIONS.index(selection)]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from onnx import ModelProto, NodeProto
 
+from xbuilder.errors import short_message
 from xbuilder.nodes.sources import NodeSource, source_of
 from xbuilder.tensors.closeness import Criterion, Gap
 
@@ -208,8 +209,9 @@ class _Comparison:
         try:
             got = run_model(with_outputs(self.model, expected), self.feeds)
         except Exception as e:
-            text = str(e).strip().splitlines()[0]
-            raise ValidationError(f"onnxruntime does not run the ONNX model: {text}") from e
+            raise ValidationError(
+                f"onnxruntime does not run the ONNX model: {short_message(e)}"
+            ) from e
         same = {n: _alike(array, got[n]) for n, array in expected.items()}
         self.known = {n: a if same[n] else got[n] for n, a in expected.items()}
         self.known |= self.feeds

@@ -12,6 +12,7 @@ import onnx.helper as oh
 from onnx import ModelProto, NodeProto
 
 from xbuilder.nodes.subgraphs import node_captures
+from xbuilder.runtimes.sessions import plain_session
 
 _SCRIPT = '''"""Runs the nodes that compute {name!r} on the inputs torch gives them.
 
@@ -37,28 +38,14 @@ if expected.shape == got.shape and expected.size:
 '''
 
 
-def session_options() -> Any:
-    """Options of onnxruntime: nodes run as they are written."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    return options
-
-
 def run_model(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs a model with onnxruntime and returns its outputs by name.
+    """Runs a model with onnxruntime, as it is written, and returns its outputs by name.
 
     :param model: the model
     :param feeds: its inputs
     """
-    import onnxruntime
-
     names = [o.name for o in model.graph.output]
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
-    )
+    session = plain_session(model.SerializeToString(), threads=0)
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 

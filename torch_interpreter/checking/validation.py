@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from xbuilder.errors import short_message
 from xbuilder.tensors.closeness import Criterion
 
 from ..common.errors import ValidationError
@@ -110,9 +111,8 @@ def validate(
         try:
             got = run(feeds)
         except Exception as e:
-            text = str(e).strip().splitlines()[0]
             raise ValidationError(
-                f"onnxruntime does not run the ONNX model on {title} {shapes}: {text}"
+                f"onnxruntime does not run the ONNX model on {title} {shapes}: {short_message(e)}"
             ) from e
         problem = compare(expected, got, tolerance)
         if problem:

@@ -15,7 +15,7 @@ from xbuilder.support.argument_types import PATH, check_type
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How torch.export is called.
+    """The arguments of the call of torch.export.
 
     :param strict: goes through dynamo (True) or runs the model (False)
     :param fallback: tries several strategies until one works

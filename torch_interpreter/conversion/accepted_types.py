@@ -6,9 +6,9 @@ import functools
 from collections.abc import Sequence
 
 import onnx
-from onnx import TensorProto
 
 from xbuilder.graph.graph import Graph
+from xbuilder.tensors.bits import pretty_type
 
 Parameters = tuple[tuple[frozenset[str], ...], bool]
 
@@ -24,12 +24,6 @@ def _types_of(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> Param
     variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
     types = tuple(frozenset(parameter.types) for parameter in parameters)
     return types, bool(parameters) and parameters[-1].option == variadic
-
-
-@functools.cache
-def _type_name(itype: int) -> str:
-    """The ONNX name of an element type: ``float``, ``int64``, ``bool``."""
-    return str(TensorProto.DataType.Name(itype)).lower()
 
 
 def check_types(graph: Graph, size: int) -> None:
@@ -52,7 +46,7 @@ def _check(graph: Graph, what: str, names: Sequence[str], accepted: Parameters) 
         itype = graph.facts[name].type if name else 0
         if not itype or (position >= len(types) and not repeated):
             continue
-        found = _type_name(itype)
+        found = pretty_type(itype)
         if f"tensor({found})" not in types[min(position, len(types) - 1)]:
             raise TypeError(
                 f"no {what} has the type {found} in ONNX (opset {graph.main_opset}), cast the "

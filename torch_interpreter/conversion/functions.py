@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import onnx
 import torch
 
 from xbuilder import GraphBuilder
+from xbuilder.tensors.bits import pretty_type
 
 from ..patches.fake_tensors import has_no_data
 from ..writing.complex_names import Complex
@@ -164,7 +164,7 @@ def _signature(g: GraphBuilder, names: Sequence[str]) -> str:
     for name in names:
         itype = g.get_type(name) if g.has_type(name) else 0
         shape = ",".join(map(str, g.get_shape(name))) if g.has_shape(name) else "..."
-        found.append(f"{onnx.TensorProto.DataType.Name(itype).lower()}[{shape}]")
+        found.append(f"{pretty_type(itype)}[{shape}]")
     return ", ".join(found)
 
 

@@ -18,6 +18,7 @@ from onnx.helper import make_node, np_dtype_to_tensor_dtype
 from xbuilder import GraphBuilder
 from xbuilder.nodes.loading import loads
 from xbuilder.runtimes.installed import kernel_table
+from xbuilder.tensors.bits import pretty_type
 
 from ..common.types import to_numpy_type
 from ..writing.graph_writer import OpCall, Operators, Shape, Tensor
@@ -63,7 +64,7 @@ def computed_in(op_type: str, opset: int, index: int, itype: int, cpu: bool = Tr
         return itype
     accepted = _parameter(op_type, opset, index).types
     for candidate in (itype, *WIDER[itype]):
-        name = f"tensor({TensorProto.DataType.Name(candidate).lower()})"
+        name = f"tensor({pretty_type(candidate)})"
         if name in accepted and (not cpu or runs_on_cpu(op_type, opset, index, candidate)):
             return candidate
     return itype

@@ -1,1 +1,1 @@
-"""Which converter takes an operator: the user's, the one of a library, ours."""
+"""The choice of the converter of an operator: the user's, the one of a library, ours."""

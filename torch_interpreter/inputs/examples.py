@@ -108,7 +108,7 @@ def _named_sizes(specs: Sequence[Any], leaves: Sequence[Any]) -> dict[str, int]:
 
 
 def _formula(dim: Any, known: Collection[str]) -> Callable[[Mapping[str, int]], int] | None:
-    """How a dimension is computed from others (``past+seq``, ``2*Dim("n")``), None if it is not."""
+    """The formula of a dimension computed from others (``past+seq``, ``2*Dim("n")``), else None."""
     if hasattr(dim, "root"):
         root, function = str(user_name(dim)), dim.fn
         return (lambda sizes: int(function(sizes[root]))) if root in known else None

@@ -19,7 +19,7 @@ _ANY = "AnyOpset"
 
 @cache
 def _why_not(op_type: str, opset: int) -> str:
-    """Why a graph of an opset cannot have an operator of the main domain, empty if it can."""
+    """The reason why an opset does not have an operator of the main domain, empty if it has."""
     if not onnx.defs.has(op_type):
         return "does not exist in the main domain"
     schema = schema_of(op_type, "", opset)

@@ -38,7 +38,7 @@ class Budget:
     weights: int = 0
 
     def refusal(self, size: int, operations: int) -> str:
-        """Why a computation exceeds the budget, an empty string if it does not.
+        """The reason why a computation exceeds the budget, an empty string if it does not.
 
         :param size: bytes of its results
         :param operations: number of operations

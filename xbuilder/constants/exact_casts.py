@@ -25,7 +25,7 @@ _CONVERSIONS = frozenset({"Cast", "CastLike", "QuantizeLinear"})
 def why_not_exact(
     node: NodeProto, values: Sequence[np.ndarray | None], types: Sequence[int]
 ) -> str:
-    """Why runtimes may disagree on the result of a conversion.
+    """The reason why runtimes may disagree on the result of a conversion.
 
     They disagree on a float that an integer type cannot hold (a fraction, infinity, nan, a number
     out of range), on what overflows a float8 without saturation, on types of less than one byte.

@@ -52,7 +52,7 @@ class GrowthBudget:
             self.one = self.total = max(self.total, more)
 
     def refusal(self, growth: int) -> str:
-        """Why a fold exceeds the budget, an empty string if it does not.
+        """The reason why a fold exceeds the budget, an empty string if it does not.
 
         :param growth: bytes it would add
         """

@@ -390,7 +390,7 @@ class ConstantTable:
         return [self.facts[n].type for n in record.outputs if n]
 
     def why_unknown(self, record: NodeRecord) -> str:
-        """Why a node whose inputs are constant cannot be computed."""
+        """The reason why a node whose inputs are constant cannot be computed."""
         while True:
             if not self._affordable(record):
                 return "what it depends on is too big to be computed"
@@ -407,7 +407,7 @@ class ConstantTable:
         return reason or "no runtime computes it"
 
     def refusal(self, size: int, count: int) -> str:
-        """Why a computation exceeds the budget of the model, an empty string if it does not.
+        """The reason why a computation exceeds the budget of the model, empty if it does not.
 
         :param size: bytes of the results to compute
         :param count: number of operations

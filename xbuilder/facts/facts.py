@@ -288,7 +288,7 @@ class FactTable(dict[str, ResultFacts]):
             self._origins[name] = DECLARED
 
     def contradicts(self, name: str, new: ResultFacts) -> str:
-        """Why some facts contradict the known ones, an empty string if they do not."""
+        """The contradiction between some facts and the known ones, empty if there is none."""
         old = self.get(name)
         if old is None:
             return ""

@@ -194,7 +194,7 @@ def check_plausible(proto: ModelProto, path: str) -> None:
 
 
 def _why_not_a_model(proto: ModelProto) -> str:
-    """Why a proto is not a model, an empty string if it may be one."""
+    """The reason why a proto is not a model, an empty string if it may be one."""
     if not proto.HasField("graph"):
         return "it has no graph"
     if not 0 < proto.ir_version < _MAX_VERSION:

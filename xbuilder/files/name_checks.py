@@ -16,7 +16,7 @@ from onnx import (
 
 
 def wrong_names(model: ModelProto) -> str:
-    """Where a damaged file has a name that is not valid UTF-8, or an operator without a name.
+    """Places of a damaged file: a name that is not valid UTF-8, or an operator without a name.
 
     Names of results, nodes, operators, attributes, domains and dimensions are visited, subgraphs
     and functions included. Cost: O(number of nodes and attributes).

@@ -20,7 +20,7 @@ class FeatureChecks:
         return bool(self.features)
 
     def refusal(self) -> str:
-        """Why a feature wants the last change undone, nothing if none does."""
+        """The reason why a feature wants the last change undone, nothing if none does."""
         for feature in self.features:
             reason = feature.validate(self.graph)
             if reason:

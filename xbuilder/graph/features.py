@@ -86,7 +86,7 @@ class Feature:
         """A pass ends."""
 
     def validate(self, graph: Graph) -> str:
-        """Why the graph must not stay as it is, an empty string if it may.
+        """The reason why the graph must not stay as it is, an empty string if it may.
 
         It is called after each rewrite and after each pass, which are undone if a feature refuses
         the result. When several features refuse, the first one that was attached is named.

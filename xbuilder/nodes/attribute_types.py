@@ -61,8 +61,8 @@ def default_attributes(
 
 @lru_cache(maxsize=1 << 14)
 def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> str:
-    """Why the schema of an operator refuses some attributes: a wrong type, one given twice, one
-    that is missing.
+    """The reason why the schema of an operator refuses some attributes: a wrong type, one given
+    twice, one that is missing.
 
     An attribute the operator does not have is refused if runtimes refuse it, see
     :func:`warn_ignored`.

@@ -30,7 +30,7 @@ def control_flow(graph: Graph) -> PassReport:
     """Replaces the owners of subgraphs that always do the same, and hoists loop-invariant nodes.
 
     1. If becomes the branch it takes when its condition is known, or when the other one gives
-       ranks that make the run fail (:class:`~.demanded_conditions.DecidedConditions`);
+       ranks that make the run fail (:class:`~.required_conditions.DecidedConditions`);
     2. Loop running no iteration becomes its initial values;
     3. Loop running exactly one iteration becomes its body: the trip count is 1, or the body never
        continues;
@@ -181,7 +181,7 @@ def _inline_if(
     condition = _scalar(graph, record.inputs[0])
     rule = "constant_if"
     if condition is None:
-        condition, rule = names.decided.condition(record), "demanded_if"
+        condition, rule = names.decided.condition(record), "required_if"
     if condition is None:
         return _NOTHING
     taken, left = ("then_branch", "else_branch") if condition else ("else_branch", "then_branch")

@@ -82,18 +82,18 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
     late = False
     ahead = graph.notes[PatternsAhead]
     ahead.expected = "patterns" in options.passes and is_enabled(options, "patterns")
-    with FixedPoint(graph) as settling:
+    with FixedPoint(graph) as fixed_point:
         for name in (*options.passes, "end"):
             if inside and name in ("patterns", "end"):
                 rows.extend(_optimize_inside(graph, again))
                 inside = False
             if name in ("order", "end"):
-                rows.extend(settling.settle())
+                rows.extend(fixed_point.settle())
             if name != "end" and is_enabled(options, name):
-                for report in settling.run(name):
+                for report in fixed_point.run(name):
                     rows.extend(report.rows)
                     late |= report.has_new_nodes
-                settling.ran(name)
+                fixed_point.ran(name)
             if name == "patterns":
                 late = ahead.expected = False
     return late and "patterns" in options.passes and options.stop_after < 0

@@ -22,7 +22,7 @@ def largest_rewritten(graph: Graph) -> int:
 
 
 def why_not_rewritten(graph: Graph, record: NodeRecord, size: int) -> str:
-    """Why a fold would rewrite a weight of another file without saving time.
+    """The reason not to fold a node: it would rewrite a weight of another file, and save no time.
 
     A runtime computes the nodes that depend on constants only when it loads the model, and they
     take no time afterwards. Such a node is folded when it costs nothing (another shape for the same

@@ -23,18 +23,10 @@ from ..errors import OptionError
 from ..graph.graph import Graph
 from ..nodes.attributes import attribute_value
 from ..support.argument_types import check_names, shown
+from ..tensors.bits import pretty_type
 from .exporting import export_io
 
 _MAX_ITEMS = 8
-_TYPE_NAMES = {value: name for name, value in TensorProto.DataType.items()}
-
-
-def pretty_type(elem_type: int) -> str:
-    """Name of an element type, `?` if it is not known."""
-    if not elem_type:
-        return "?"
-    name = _TYPE_NAMES.get(elem_type)
-    return name.lower() if name else f"unknown type {elem_type}"
 
 
 def pretty_value_info(info: ValueInfoProto) -> str:

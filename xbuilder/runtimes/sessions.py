@@ -8,17 +8,18 @@ from ..errors import OptionError
 from .processors import PROVIDERS, processors_of
 
 
-def plain_session(model: bytes | str) -> Any:
-    """A session on CPU, one thread, without the optimizations of onnxruntime, which logs nothing.
+def plain_session(model: bytes | str, threads: int = 1) -> Any:
+    """A session on CPU, without the optimizations of onnxruntime, which logs nothing.
 
     :param model: a serialized model or the path of its file
+    :param threads: number of threads of an operator, 0 for as many as cores
     """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

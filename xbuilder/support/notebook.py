@@ -24,10 +24,15 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     lines += [f"<th>{escape(name)}</th>" for name in columns]
     lines.append("</tr>")
     for row in rows:
-        cells = "".join(f"<td>{escape(_cut(str(value)))}</td>" for value in row)
+        cells = "".join(f"<td>{escape(shortened(str(value), _MOST))}</td>" for value in row)
         lines.append(f"<tr>{cells}</tr>")
     return "".join([*lines, "</table>"])
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+def shortened(text: str, most: int) -> str:
+    """A text of a number of characters at most, which ends with an ellipsis if it was cut.
+
+    >>> shortened("a long name", 7)
+    'a long…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -34,8 +34,8 @@ def largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def loses_digits(after: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Where products may be less precise than the multiplied values: the largest one is below the
-    smallest normal number of the type, the factor neither 0 nor at least 1.
+    """Whether products may be less precise than the multiplied values: the largest one is below
+    the smallest normal number of the type, the factor neither 0 nor at least 1.
 
     :param after: largest absolute values of the products by each factor
     :param factor: the factors
@@ -58,7 +58,7 @@ def smallest_normal(dtype: np.dtype) -> float:
 
 
 def is_normal(value: np.ndarray, dtype: np.dtype, null: np.ndarray | bool = False) -> np.ndarray:
-    """Where numbers are finite and have all their digits once rounded to a type.
+    """Whether numbers are finite and have all their digits once rounded to a type.
 
     :param value: the numbers, in a wider type
     :param dtype: the type

@@ -75,6 +75,7 @@ def _make_table() -> dict[int, ElementType]:
 
 
 _ELEMENTS = _make_table()
+_TYPE_NAMES = {value: name.lower() for name, value in TensorProto.DataType.items()}
 _BY_NAME = {element.dtype.name: value for value, element in _ELEMENTS.items()}
 
 
@@ -86,12 +87,16 @@ def element_type(data_type: int) -> ElementType:
     """
     element = _ELEMENTS.get(data_type)
     if element is None:
-        names = {v: k for k, v in TensorProto.DataType.items()}
         raise InvalidModelError(
-            f"Element type {names.get(data_type, data_type)} has no fixed size or is not "
+            f"Element type {_TYPE_NAMES.get(data_type, data_type)} has no fixed size or is not "
             "supported by the installed versions of onnx and ml_dtypes."
         )
     return element
+
+
+def pretty_type(elem_type: int) -> str:
+    """Name of an element type, `?` if it is not known."""
+    return _TYPE_NAMES.get(elem_type, f"unknown type {elem_type}") if elem_type else "?"
 
 
 def is_packed(data_type: int) -> bool:

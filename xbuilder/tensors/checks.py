@@ -31,7 +31,7 @@ def is_known_type(data_type: int) -> bool:
 
 
 def content_problem(tensor: TensorProto) -> str:
-    """Why the content of a tensor does not fit its type and dimensions.
+    """The reason why the content of a tensor does not fit its type and dimensions.
 
     Raw data is not decoded. An unknown type is accepted, its readers may refuse it.
 

@@ -22,7 +22,7 @@ class Refusal(Exception):
 
     @property
     def reason(self) -> str:
-        """Why the rewrite does not apply."""
+        """The reason why the rewrite does not apply."""
         text, *op_types = self.args
         return str(text).format(" nor ".join(op_types[0]) or "node") if op_types else str(text)
 

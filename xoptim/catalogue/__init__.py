@@ -1,4 +1,4 @@
-"""How rewrites are named, tagged, ordered and selected."""
+"""Names, tags, order and selection of rewrites."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 @dataclass(frozen=True)
 class Workers:
-    """Who optimizes the models, see :func:`xoptim.tasks.batch.batch`."""
+    """The processes that optimize the models, see :func:`xoptim.tasks.batch.batch`."""
 
     jobs: int
     memory: int

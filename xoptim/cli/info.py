@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from .options.optimize_options import data_root_option
-from .options.verify_options import parse_sizes
+from .options.pairs import parse_sizes
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 from .terminal.progress import progress

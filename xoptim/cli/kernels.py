@@ -16,21 +16,15 @@ from xbuilder.operators.op_schemas import schema_of
 from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import Kernel, KernelTable
-from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.support.close_names import closest_names
 
+from .options.timing import processor_option
 from .terminal.output import common_options, print_json, print_list
 
 
 @click.command()
 @click.option("--op", "op_type", help="Shows one operator: Relu, com.microsoft::Gelu.")
-@click.option(
-    "--processor",
-    type=click.Choice(sorted(PROVIDERS)),
-    default="CPU",
-    show_default=True,
-    help="What runs the model.",
-)
+@processor_option("What runs the model.")
 @common_options
 def kernels(op_type: str | None, processor: str, as_json: bool, verbose: int) -> None:
     """Lists the kernels of onnxruntime: operators, opsets, types.

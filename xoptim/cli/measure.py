@@ -7,51 +7,29 @@ from pathlib import Path
 
 import click
 
+from .options.pairs import pairs
+from .options.timing import blocks_option, processor_option, threads_option
 from .options.verify_options import Comparison, verify_options
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel
 from .terminal.progress import progress
 
 
-def _parse_series(
-    ctx: click.Context, param: click.Parameter, values: Sequence[str]
-) -> dict[str, list[int]]:
-    """Reads ``batch=1,2,4``.
-
-    :raises click.BadParameter: if one of them is not written this way, or is given twice
-    """
-    found: dict[str, list[int]] = {}
-    for value in values:
-        name, _, sizes = value.rpartition("=")
-        words = [word.strip() for word in sizes.split(",")]
-        if not name or not all(word.isascii() and word.isdigit() for word in words):
-            raise click.BadParameter(f"{value!r} is not name=size,size, as batch=1,2", ctx, param)
-        if name in found:
-            raise click.BadParameter(f"{name!r} has two series", ctx, param)
-        found[name] = [int(word) for word in words]
-    return found
+def _read_series(text: str) -> list[int] | None:
+    """Reads ``1,2,4``."""
+    words = [word.strip() for word in text.split(",")]
+    are_sizes = all(word.isascii() and word.isdigit() for word in words)
+    return [int(word) for word in words] if are_sizes else None
 
 
 @click.command()
 @click.argument("models", type=InputModel(), nargs=-1, required=True)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of threads of onnxruntime.",
-)
-@click.option(
-    "--blocks",
-    type=click.IntRange(min=1),
-    default=9,
-    show_default=True,
-    help="Number of comparisons, the median of their ratios is kept.",
-)
+@threads_option
+@blocks_option
 @click.option(
     "--series",
     multiple=True,
-    callback=_parse_series,
+    callback=pairs(_read_series, "name=size,size, as batch=1,2", "series"),
     metavar="NAME=SIZE,SIZE",
     help="Several sizes for a dynamic dimension, batch=1,2,4; every combination is measured.",
 )
@@ -68,13 +46,7 @@ def _parse_series(
     show_default=True,
     help="Measures the memory each model takes, in a process of its own.",
 )
-@click.option(
-    "--processor",
-    type=click.Choice(["CPU", "CUDA"]),
-    default="CPU",
-    show_default=True,
-    help="What runs the models. On CUDA, times are elapsed and the memory is not measured.",
-)
+@processor_option("What runs the models. On CUDA, times are elapsed, memory is not measured.")
 @click.option("--elapsed", is_flag=True, help="Measures the elapsed time, not the processor's.")
 @verify_options
 @common_options

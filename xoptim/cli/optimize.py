@@ -174,7 +174,7 @@ def _comparison(
     target_opset: int | None,
     how: Comparison,
 ) -> Comparison | None:
-    """How the results are compared, None if they are not.
+    """The comparison of the results, None if they are not compared.
 
     :raises click.UsageError: if an option says how although they are not
     """

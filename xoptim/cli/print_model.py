@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xbuilder.errors import XoptimError
+from xbuilder.errors import XoptimError, short_message
 
 from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
@@ -112,7 +112,7 @@ def model_text(
         try:
             return onnx.printer.to_text(model)
         except Exception as e:  # onnx checks the weights, with errors of its own
-            reason = str(e).strip().splitlines()[0]
+            reason = short_message(e)
             raise XoptimError(
                 f"onnx does not print the model: {reason}; --syntax pretty prints any model"
             ) from e

@@ -12,11 +12,12 @@ import click
 from xbuilder.files.model_files import load_model
 
 from ..catalogue.speed_gates import COLUMNS, SpeedGate, merged_gates, read_gates
-from ..reports.tables import counted, print_table
+from ..reports.tables import counted, print_table, without_empty
 from ..tasks.many.places import find_sources
 from ..tasks.tuning import tune_each
 from ..trust.tuning import Measure, Tuning, measure_rows, summary, tune
 from .options.selection import LOADED, SelectionType, check_selection, load_option, patterns_option
+from .options.timing import blocks_option, processor_option
 from .options.verify_options import Comparison, verify_options
 from .results.statistics import statistics_text
 from .terminal.output import common_options, console, print_json, staged_text
@@ -35,13 +36,7 @@ from .terminal.progress import progress
     show_default=True,
     help="What optimizes the models, with each pattern and without it.",
 )
-@click.option(
-    "--processor",
-    type=click.Choice(["CPU", "CUDA"]),
-    default="CPU",
-    show_default=True,
-    help="What runs the models. On CUDA, times are elapsed.",
-)
+@processor_option("What runs the models. On CUDA, times are elapsed.")
 @click.option(
     "--threads",
     multiple=True,
@@ -50,13 +45,7 @@ from .terminal.progress import progress
     show_default=True,
     help="Number of threads of onnxruntime, several times if needed.",
 )
-@click.option(
-    "--blocks",
-    type=click.IntRange(min=1),
-    default=9,
-    show_default=True,
-    help="Number of comparisons, their median is kept.",
-)
+@blocks_option
 @click.option("-o", "--output", type=OutputFile([".csv", ".json"]), help="Writes every measure.")
 @click.option(
     "--gates",
@@ -133,11 +122,9 @@ def _print(measures: Sequence[Measure], means: Sequence[SpeedGate]) -> None:
         + ((f"{m.microseconds:.0f}", f"{m.ratio:.2f}") if m.ok else ("", "wrong"))
         for m in measures
     ]
-    if not any(m.reason for m in measures):
-        rows = [(*r[:2], *r[3:]) for r in rows]
-    reason = [] if len(rows) == 0 or len(rows[0]) == 6 else ["why"]
-    columns = ["pattern", "model", *reason, "rewrites", "threads", "µs without", "ratio"]
-    print_table(out, counted(len(rows), "measure"), columns, rows, left=2 + len(reason))
+    columns = ["pattern", "model", "why", "rewrites", "threads", "µs without", "ratio"]
+    columns, cells = without_empty(columns, rows, ["why"])
+    print_table(out, counted(len(rows), "measure"), columns, cells, left=columns.index("rewrites"))
     verdicts = [(g.pattern, "yes" if g.kept else "no", f"{g.ratio:.3f}") for g in means]
     title = f"{counted(len(means), 'pattern')}, {means[0].features}" if means else "no pattern"
     print_table(out, title, ["pattern", "kept", "mean ratio"], verdicts, left=2)

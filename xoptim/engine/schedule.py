@@ -1,4 +1,4 @@
-"""Which patterns look where in the next iteration."""
+"""The schedule: the roots that each pattern visits in the next iteration."""
 
 from __future__ import annotations
 

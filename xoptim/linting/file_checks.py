@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
+from xbuilder.errors import short_message
 from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.nodes.functions import FunctionKey, function_key
 from xbuilder.nodes.subgraphs import captured_names, subgraphs_of
@@ -31,8 +32,8 @@ def checker(model: CheckedModel) -> Iterator[Finding]:
     try:
         onnx.checker.check_model(model.path or model.container.proto)
     except onnx.checker.ValidationError as e:
-        first = str(e).strip().splitlines()[0]
-        yield Finding("X001", "", first, "other tools may refuse it, onnxruntime may still run it")
+        advice = "other tools may refuse it, onnxruntime may still run it"
+        yield Finding("X001", "", short_message(e), advice)
 
 
 @check

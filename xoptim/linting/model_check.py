@@ -57,7 +57,7 @@ class CheckReport:
         return tuple(sorted({f.code for f in self.findings if CODES[f.code].is_mended}))
 
     def counts(self) -> dict[str, int]:
-        """How many findings there are of each severity."""
+        """The number of findings of each severity."""
         found = Counter(f.severity for f in self.findings)
         return {severity: found[severity] for severity in SEVERITIES}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
@@ -18,6 +18,7 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_schemas import schema_of
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
+from xbuilder.tensors.bits import pretty_type
 
 from ..reports.node_matching import operator_of
 from ..reports.tables import counted
@@ -137,9 +138,7 @@ def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:
 
 def _of_types(types: list[int], given: list[int]) -> str:
     """The types of the inputs in words, and those of the results that no input has."""
-    read, written = (
-        [TensorProto.DataType.Name(t).lower() for t in kinds if t] for kinds in (types, given)
-    )
+    read, written = ([pretty_type(t) for t in kinds if t] for kinds in (types, given))
     text = f" and {', '.join(read)}" if read else ""
     new = [name for name in dict.fromkeys(written) if name not in read]
     return f"{text} to {', '.join(new)}" if new else text

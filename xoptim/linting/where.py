@@ -1,4 +1,4 @@
-"""Where the nodes of a model run: kernels, definitions, casts, nothing."""
+"""The code that runs each node of a model: a kernel, its definition, a kernel after casts, none."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Placement:
 
 
 def placement(graph: Graph, processor: str) -> Placement:
-    """Where the nodes of a model run, by the kernels onnxruntime has; nothing is run.
+    """The code that runs each node, by the kernels onnxruntime has; nothing is run.
 
     Constant nodes and calls to local functions are not counted.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -72,6 +72,22 @@ def print_table(
         table.add_row(*(Text(str(v), style) for v, style in zip(row, styles, strict=True)))
     print_line(out, f"\n{title}", style)
     out.print(table)
+
+
+def without_empty(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], optional: Collection[str]
+) -> tuple[list[str], list[list[Any]]]:
+    """A table without the columns that hold nothing.
+
+    :param columns: names of the columns
+    :param rows: values, one sequence by row
+    :param optional: the columns that may be left out
+
+    >>> without_empty(["name", "why"], [["a", ""], ["b", ""]], ["why"])
+    (['name'], [['a'], ['b']])
+    """
+    kept = [i for i, c in enumerate(columns) if c not in optional or any(row[i] for row in rows)]
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
 def counted(number: int, noun: str) -> str:

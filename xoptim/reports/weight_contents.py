@@ -11,6 +11,7 @@ from onnx.numpy_helper import from_array
 from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.nodes.attributes import find_attribute
+from xbuilder.tensors.bits import pretty_type
 
 from .node_matching import Token, operator_of, token_of
 
@@ -60,7 +61,7 @@ class Weights:
 
 def described(tensor: TensorProto) -> str:
     """The type and shape of a tensor in words."""
-    return f"{TensorProto.DataType.Name(tensor.data_type).lower()}{list(tensor.dims)}"
+    return f"{pretty_type(tensor.data_type)}{list(tensor.dims)}"
 
 
 def weights_of(graph: GraphProto | FunctionProto) -> dict[str, TensorProto]:

@@ -18,7 +18,7 @@ from onnx.inliner import inline_local_functions
 from onnx.numpy_helper import to_array
 from onnx.version_converter import convert_version
 
-from xbuilder.errors import OptionError, XoptimError
+from xbuilder.errors import OptionError, XoptimError, short_message
 from xbuilder.files.model_files import load_model
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.nodes.functions import all_nodes
@@ -138,7 +138,7 @@ class _Conversion:
 
     def _reason(self, error: Exception) -> str:
         """The message of the converter, with the operators it may be about."""
-        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        text = short_message(error)
         here = sorted({n.op_type for n in all_nodes(self.nodes) if n.op_type in text})
         return f"{text}{f' (operators {here})' if here else ''}"
 

@@ -111,7 +111,7 @@ def _leads(dims: Sequence[Dim], moved: Collection[str]) -> bool:
 
 
 def _place(dims: Sequence[Dim], moved: Collection[str]) -> tuple[int, int]:
-    """Where the symbols are, and how many symbols are with them."""
+    """The place of the symbols, and the number of symbols beside them."""
     holders = [i for i, d in enumerate(dims) if not symbols(d).isdisjoint(moved)]
     return holders[0], len(holders)
 

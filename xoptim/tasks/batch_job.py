@@ -55,12 +55,12 @@ class Job:
 
     @property
     def record(self) -> str:
-        """Where the output remembers this job."""
+        """The file of the output that remembers this job."""
         return f"{RECORDS}/{self.source.name}.json"
 
     @property
     def page_name(self) -> str:
-        """Where the page of the model goes, empty without one."""
+        """The file of the page of the model, empty without one."""
         return f"{self.source.name}.html" if self.page else ""
 
     def row(self, state: str, **values: Any) -> dict[str, Any]:

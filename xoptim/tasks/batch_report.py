@@ -21,6 +21,7 @@ from ..reports.tables import (
     print_line,
     print_table,
     verdict_style,
+    without_empty,
 )
 from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
 from .many.places import is_address
@@ -87,8 +88,7 @@ class BatchReport:
         """The columns and the rows of the table, without the columns that say nothing."""
         columns = ["model", "state", "nodes", "change", "weights", "s", "max rel", "ratio", "error"]
         rows = [_cells(row) for row in self.rows]
-        kept = [i for i in range(len(columns)) if i < 2 or any(row[i] for row in rows)]
-        return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+        return without_empty(columns, rows, columns[2:])
 
     def print(self, out: Console) -> None:
         """Prints the table.

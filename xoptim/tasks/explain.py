@@ -1,4 +1,4 @@
-"""Why a pattern does not match the nodes of a graph."""
+"""Explains why a pattern does not match the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -107,10 +107,12 @@ def near_misses(
     """
     options = OptimizationOptions(patterns=after)
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    what = "model"
     if after is not None:
         builder.optimize()
+        what = "optimized model"
     graphs = [builder.graph, *iter_bodies(builder.graph)]
-    return _ranked(graphs, patterns, _wanted(graphs, node, op_type))
+    return _ranked(graphs, patterns, _wanted(graphs, node, op_type, what))
 
 
 def near_misses_in(graph: Graph, patterns: Any) -> list[NearMiss]:
@@ -173,7 +175,7 @@ def _has(graph: Graph, name: str) -> bool:
 
 
 def _wanted(
-    graphs: Sequence[Graph], node: str | None, op_type: str | None
+    graphs: Sequence[Graph], node: str | None, op_type: str | None, what: str
 ) -> set[NodeRecord] | None:
     """The nodes the user asks about, None for all of them."""
     if node is not None:
@@ -186,7 +188,7 @@ def _wanted(
         known = {r.op_type for r in records}
         close = ", ".join(closest_names(op_type, known))
         hint = f"did you mean {close}?" if close else f"it has {sorted(known)[:12]}."
-        raise OptionError(f"The model has no {op_type}, {hint}")
+        raise OptionError(f"The {what} has no {op_type}, {hint}")
     return found
 
 

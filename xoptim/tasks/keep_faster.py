@@ -13,7 +13,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from xbuilder.errors import XoptimError
+from xbuilder.errors import XoptimError, short_message
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
 
@@ -163,7 +163,7 @@ class _Race:
         try:
             return self._runner(patterns, text)
         except XoptimError as e:
-            self._note(text, 0, None, f"fails: {str(e).splitlines()[0]}")
+            self._note(text, 0, None, f"fails: {short_message(e)}")
             return None
 
     def _runner(self, patterns: Any, text: str) -> _Runner:

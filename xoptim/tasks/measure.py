@@ -10,16 +10,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xbuilder.errors import OptionError
+from xbuilder.errors import OptionError, short_message
 
 from ..reports.model_summary import count_ops
-from ..reports.tables import human_bytes, print_table
+from ..reports.tables import counted, human_bytes, print_table, without_empty
 from ..trust.inputs.draws import accepted_inputs
 from ..trust.inputs.random_inputs import sizes_fixed_by
 from ..trust.latency import clock_of, compare_sessions, fast_session
 from ..trust.peak_memory import peak_memory
 from ..trust.sessions.foreign_values import prepared_run
-from ..trust.sessions.runtime import Model, Opener, VerificationError, short, structure_of
+from ..trust.sessions.runtime import Model, Opener, VerificationError, structure_of
 from ..trust.sessions.session_process import SessionError
 from .steps import OnStep
 
@@ -83,7 +83,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """How models are run in turns with the first one."""
+    """The runs of models in turns with the first one."""
 
     blocks: int
     seconds: float
@@ -228,7 +228,7 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
     except OptionError:
         raise
     except Exception as e:
-        raise VerificationError(f"{name} cannot be measured: {short(e)}") from e
+        raise VerificationError(f"{name} cannot be measured: {short_message(e)}") from e
     nodes = sum(counts.values()) - counts["Constant"]
     return _Loaded(name, nodes, source, session, time.perf_counter() - begin)
 
@@ -240,7 +240,7 @@ def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
         for _ in range(max(runs, 1)):
             run()
     except Exception as e:
-        raise VerificationError(f"{one.name} cannot be measured: {short(e)}") from e
+        raise VerificationError(f"{one.name} cannot be measured: {short_message(e)}") from e
 
 
 def _peak(one: _Loaded, feeds: Mapping[str, Any]) -> int | None:
@@ -260,29 +260,33 @@ def print_latency(found: Sequence[ModelLatency], out: Console) -> None:
     :param found: the measures
     :param out: destination
     """
+    title = f"latency: onnxruntime, {conditions_of(found)}"
+    print_table(out, title, *latency_table(found), left=1 + len(found[0].series))
+
+
+def latency_table(found: Sequence[ModelLatency]) -> tuple[list[str], list[list[Any]]]:
+    """The columns and the rows of the table of measures."""
     varying = list(found[0].series)
-    has_memory = any(m.memory is not None for m in found)
-    rows = []
-    for m in found:
-        is_first = m.ratio == m.low == m.high == 1
-        memory = [human_bytes(m.memory) if m.memory is not None else ""] if has_memory else []
-        rows.append(
-            (
-                *(m.series[name] for name in varying),
-                m.model,
-                m.nodes,
-                f"{m.load * 1e3:.0f}",
-                *memory,
-                f"{m.milliseconds:.3g}",
-                f"{m.ratio:.3f}",
-                "" if is_first else f"{m.low:.3f} - {m.high:.3f}",
-            )
+    rows = [
+        (
+            *(m.series[name] for name in varying),
+            m.model,
+            m.nodes,
+            f"{m.load * 1e3:.0f}",
+            "" if m.memory is None else human_bytes(m.memory),
+            f"{m.milliseconds:.3g}",
+            f"{m.ratio:.3f}",
+            "" if m.ratio == m.low == m.high == 1 else f"{m.low:.3f} - {m.high:.3f}",
         )
-    peak = ["memory"] if has_memory else []
-    columns = ["model", "nodes", "ms to load", *peak, "ms to run", "ratio", "half of the ratios"]
-    threads = "1 thread" if found[0].threads == 1 else f"{found[0].threads} threads"
+        for m in found
+    ]
+    columns = ["model", "nodes", "ms to load", "memory", "ms to run", "ratio", "half of the ratios"]
+    return without_empty([*varying, *columns], rows, ["memory"])
+
+
+def conditions_of(found: Sequence[ModelLatency]) -> str:
+    """The threads and the shapes of the inputs of some measures."""
     shapes = ", ".join(f"{n}{s}" for n, s in found[0].sizes.items())
-    if varying:
-        shapes = f"{len(rows)} measures, the first on {shapes}"
-    title = f"latency: onnxruntime, {threads}, {shapes or 'no input'}"
-    print_table(out, title, [*varying, *columns], rows, left=1 + len(varying))
+    if found[0].series:
+        shapes = f"{len(found)} measures, the first on {shapes}"
+    return f"{counted(found[0].threads, 'thread')}, {shapes or 'no input'}"

@@ -13,7 +13,8 @@ from onnx import ModelProto
 from xbuilder.dims import Dim, evaluate, symbols
 from xbuilder.dims.errors import DimensionError
 from xbuilder.files.tensor_sites import iter_tensor_sites
-from xbuilder.protos.pretty import pretty_type
+from xbuilder.support.notebook import shortened
+from xbuilder.tensors.bits import pretty_type
 
 from ..reports.costs import Costs, costs_of
 from ..reports.drawing.families import family_of
@@ -27,7 +28,9 @@ from ..reports.profile_plot import profile_svg
 from ..reports.tables import counted, human_bytes
 from ..trust.windows.certificates import WRONG, Summary
 from .explain import NearMiss, near_misses_in
+from .measure import conditions_of, latency_table
 from .report import rewrites
+from .verification_tables import other_runtime, outputs_table, verdict_of
 
 if TYPE_CHECKING:
     from ..toolkit.profiles import Profile
@@ -160,7 +163,7 @@ def _rewrite(row: tuple[Any, ...]) -> dict[str, Any]:
 
 def _miss(miss: NearMiss, places: Mapping[str, str]) -> dict[str, Any]:
     """A pattern that declined, with its place in the drawing."""
-    short = miss.result if len(miss.result) <= 30 else f"{miss.result[:29]}…"
+    short = shortened(miss.result, 30)
     return {**asdict(miss), "short": short, "place": places.get(miss.result, "")}
 
 
@@ -222,7 +225,7 @@ def _cost(
         card: dict[str, Any] = {"what": what, "before": shown[0], "after": shown[1]}
     else:
         card = _card(what, first, last, words)
-    note = _short(f"for {', '.join(f'{n}={sizes[n]}' for n in names)}") if names else ""
+    note = shortened(f"for {', '.join(f'{n}={sizes[n]}' for n in names)}", 60) if names else ""
     said = f"{formulas[0]} → {formulas[1]}" if names else ""
     return {**card, "note": note, "formula": said}
 
@@ -232,10 +235,6 @@ def _value(formula: Dim, sizes: Mapping[str, int]) -> int | None:
         return evaluate(formula, sizes)
     except DimensionError:
         return None
-
-
-def _short(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _count(number: float) -> str:
@@ -301,7 +300,7 @@ def _weights(model: ModelProto) -> list[tuple[str, str, str]]:
     found = sorted((t for t in tensors if tensor_bytes(t) >= _SMALL), key=tensor_bytes)[::-1]
     return [
         (
-            _short(t.name, 60),
+            shortened(t.name, 60),
             f"{pretty_type(t.data_type)}{list(t.dims)}",
             human_bytes(tensor_bytes(t)),
         )
@@ -317,20 +316,12 @@ def _checks(done: Optimized) -> dict[str, Any]:
     content: dict[str, Any] = {}
     report = done.verification
     if report is not None:
-        where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
-        said = "same results" if report.ok else "results differ"
-        text = f"{said}, tolerance {report.rtol:g}, {counted(report.draws, 'set')} of inputs"
-        text += f", with {where}" if where else ""
-        if report.not_loaded:
-            text += f"; {report.not_loaded}; the reference evaluator of onnx ran it instead"
-        rows = [
-            (r.output, r.dtype, list(r.shape), f"{r.max_abs:.3g}", f"{r.max_rel:.3g}", r.reason)
-            for r in report.rows
-        ]
+        text = verdict_of(report) + (f"; {other_runtime(report)}" if report.not_loaded else "")
+        columns, rows = outputs_table(report)
         content["verification"] = {
             "kind": "good" if report.ok else "bad",
             "text": text,
-            "columns": ["output", "type", "shape", "max abs", "max rel", "remark"],
+            "columns": columns,
             "rows": rows,
             "bodies": _bodies(report),
         }
@@ -356,7 +347,7 @@ def _certificates(summary: Summary) -> dict[str, Any]:
             r["instances"],
             r["windows"],
             f"{r['max_rel']:.3g}",
-            _short(r["reason"], 120),
+            shortened(r["reason"], 120),
         )
         for r in summary.rows()
     ]
@@ -373,23 +364,8 @@ def _time(done: Optimized) -> dict[str, Any]:
     """The latency of the models and the profile of the optimization."""
     content: dict[str, Any] = {}
     if done.latency is not None:
-        first = done.latency[0]
-        shapes = ", ".join(f"{n}{s}" for n, s in first.sizes.items())
-        content["latency"] = {
-            "columns": ["model", "nodes", "ms to load", "ms to run", "ratio", "half of the ratios"],
-            "rows": [
-                (
-                    m.model,
-                    m.nodes,
-                    f"{m.load * 1e3:.0f}",
-                    f"{m.milliseconds:.3g}",
-                    f"{m.ratio:.3f}",
-                    f"{m.low:.3f} - {m.high:.3f}" if m is not first else "",
-                )
-                for m in done.latency
-            ],
-            "note": f"{counted(first.threads, 'thread')}, {shapes or 'no input'}",
-        }
+        columns, rows = latency_table(done.latency)
+        content["latency"] = {"columns": columns, "rows": rows, "note": conditions_of(done.latency)}
     if done.profile is not None:
         content["profile"] = profile_svg(done.profile.root)
     return content

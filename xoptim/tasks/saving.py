@@ -19,7 +19,7 @@ FORMATS = ("auto", "one-file", "per-tensor", "embed")
 
 @dataclass(frozen=True)
 class SavingFormat:
-    """Where the weights of the written model are stored.
+    """The storage of the weights of the written model.
 
     :param external: `auto` (out of the model if the source has external data or if the model
         would be too big for one file), `one-file`, `per-tensor`, `embed`

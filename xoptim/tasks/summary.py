@@ -21,6 +21,7 @@ from ..linting.where import Placement, placement
 from ..reports.costs import Costs, costs_of
 from ..reports.model_summary import count_ops, tensor_bytes
 from ..reports.tables import as_html, as_text, counted, human_bytes, print_line, print_table
+from ..reports.weight_contents import described
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
 
 if TYPE_CHECKING:
@@ -201,11 +202,7 @@ def summarize(
         len(proto.functions),
         sum(math.prod(tensor.dims) for tensor in tensors),
         dict(weights.most_common()),
-        [(t.name, _described(t), tensor_bytes(t)) for t in largest[:_LARGEST]],
+        [(t.name, described(t), tensor_bytes(t)) for t in largest[:_LARGEST]],
         costs_of(builder.graph, sizes),
         placement(builder.graph, "CPU"),
     )
-
-
-def _described(tensor: TensorProto) -> str:
-    return f"{TensorProto.DataType.Name(tensor.data_type).lower()}{list(tensor.dims)}"

@@ -48,25 +48,38 @@ def print_verification(report: VerificationReport, out: Console) -> None:
     """
     from ..reports.tables import print_line, print_table, verdict_style
 
-    rows: list[tuple[object, ...]] = []
-    for r in report.rows:
-        sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"
-        rows.append((r.output, r.dtype, list(r.shape), *sizes, _place(r), r.reason))
+    title, style = f"verification: {verdict_of(report)}", verdict_style(report.ok)
+    print_table(out, title, *outputs_table(report), left=3, style=style)
+    if report.not_loaded:
+        print_line(out, other_runtime(report))
+
+
+def verdict_of(report: VerificationReport) -> str:
+    """Describes a comparison in one line: the verdict, the tolerance, the inputs."""
     where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
     if report.draws > 1:
         where = f"{report.draws} sets of inputs" + (f", the first with {where}" if where else "")
     elif where:
         where = f"with {where}"
     verdict = "same results" if report.ok else "results differ"
-    title = f"verification: {verdict}, tolerance {report.rtol:g}" + (f", {where}" if where else "")
+    return f"{verdict}, tolerance {report.rtol:g}" + (f", {where}" if where else "")
+
+
+def outputs_table(report: VerificationReport) -> tuple[list[str], list[list[Any]]]:
+    """The columns and the rows of the table of a comparison, one row by output."""
+    from ..reports.tables import without_empty
+
+    rows: list[tuple[object, ...]] = []
+    for r in report.rows:
+        sizes = f"{r.max_abs:.3g}", f"{r.max_rel:.3g}"
+        rows.append((r.output, r.dtype, list(r.shape), *sizes, _place(r), r.reason))
     columns = ["output", "type", "shape", "max abs", "max rel", "at", "remark"]
-    for place in (6, 5):  # columns that say nothing
-        if not any(row[place] for row in rows):
-            columns = [*columns[:place], *columns[place + 1 :]]
-            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
-    print_table(out, title, columns, rows, left=3, style=verdict_style(report.ok))
-    if report.not_loaded:
-        print_line(out, f"{report.not_loaded}; the reference evaluator of onnx ran it instead")
+    return without_empty(columns, rows, ["at", "remark"])
+
+
+def other_runtime(report: VerificationReport) -> str:
+    """The sentence on a model that onnxruntime did not run."""
+    return f"{report.not_loaded}; the reference evaluator of onnx ran it instead"
 
 
 def _place(row: OutputDifference) -> str:

@@ -42,6 +42,6 @@ def test_names_of_types():
 
 def test_types_without_a_fixed_size():
     assert element_type(TensorProto.COMPLEX128).bits == 128
-    for data_type, name in ((TensorProto.STRING, "STRING"), (0, "UNDEFINED"), (999, "999")):
+    for data_type, name in ((TensorProto.STRING, "string"), (0, "undefined"), (999, "999")):
         with pytest.raises(InvalidModelError, match=name):
             element_type(data_type)

@@ -136,10 +136,10 @@ def test_after_an_optimization():
 
 
 def test_refusals():
-    with pytest.raises(OptionError, match="no Mull, did you mean Mul"):
+    with pytest.raises(OptionError, match="The model has no Mull, did you mean Mul"):
         misses(op_type="Mull")
-    with pytest.raises(OptionError, match="no Conv, it has"):
-        misses(op_type="Conv")
+    with pytest.raises(OptionError, match="The optimized model has no Conv, it has"):
+        misses(op_type="Conv", after="Gelu")
     with pytest.raises(OptionError, match="nope"):
         misses(node="nope")
 

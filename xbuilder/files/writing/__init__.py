@@ -1,1 +1,1 @@
-"""How bytes reach the disk: direct writes, write-back, prefetch, temporary files."""
+"""Writing bytes to the disk: direct writes, write-back, prefetch, temporary files."""

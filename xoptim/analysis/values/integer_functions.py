@@ -225,7 +225,7 @@ class _Evaluation:
 
     @staticmethod
     def _is_held(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """Which elements a conversion preserves, except for their fraction."""
+        """The elements a conversion preserves, except for their fraction."""
         if dtype.kind != "i" or value.dtype.kind != "f":
             return np.ones(value.shape, dtype=np.bool_)
         held: np.ndarray = np.abs(value) < 2.0 ** (8 * dtype.itemsize - 1)

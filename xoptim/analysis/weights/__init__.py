@@ -1,1 +1,1 @@
-"""How constants fold into convolutions, products and normalizations."""
+"""Constants folded into convolutions, products and normalizations."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """Where the weights go.
+    """The files that receive the weights.
 
     :param external: see :class:`xoptim.tasks.saving.SavingFormat`
     :param external_threshold: bytes from which a tensor leaves the model

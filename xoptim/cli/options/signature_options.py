@@ -9,7 +9,7 @@ import click
 
 from ...surgery.signature import SignatureChanges
 from .bundles import bundled
-from .verify_options import parse_sizes
+from .pairs import pairs, parse_sizes
 
 
 @dataclass(frozen=True)
@@ -57,41 +57,21 @@ class SignatureOptions:
         return found + [w for n, t in self.cast.items() for w in ("--cast", f"{n}={t}")]
 
 
-def _parse_shapes(
-    ctx: click.Context, param: click.Parameter, values: Sequence[str]
-) -> dict[str, list[int | str]]:
-    """Reads ``x:1,3,h,w``: the name of an input, its dimensions.
-
-    :raises click.BadParameter: if one of them is not written this way, or is given twice
-    """
-    found: dict[str, list[int | str]] = {}
-    for value in values:
-        name, _, text = value.rpartition(":")
-        dims = [d.strip() for d in text.split(",")] if text.strip() else []
-        if not name or not all(d.isdigit() or d.isidentifier() for d in dims):
-            raise click.BadParameter(f"{value!r} is not input:1,3,height,width", ctx, param)
-        if name in found:
-            raise click.BadParameter(f"{name!r} has two shapes", ctx, param)
-        found[name] = [int(d) if d.isdigit() else d for d in dims]
-    return found
+def _read_shape(text: str) -> list[int | str] | None:
+    """Reads ``1,3,h,w``: the dimensions of an input."""
+    dims = [d.strip() for d in text.split(",")] if text.strip() else []
+    if not all(d.isdigit() or d.isidentifier() for d in dims):
+        return None
+    return [int(d) if d.isdigit() else d for d in dims]
 
 
-def _parse_names(
-    ctx: click.Context, param: click.Parameter, values: Sequence[str]
-) -> dict[str, str]:
-    """Reads ``old=new``.
+def _read_name(text: str) -> str | None:
+    """Reads a name, which is not empty."""
+    return text or None
 
-    :raises click.BadParameter: if one of them is not written this way, or is given twice
-    """
-    found: dict[str, str] = {}
-    for value in values:
-        old, _, new = value.partition("=")
-        if not old or not new:
-            raise click.BadParameter(f"{value!r} is not {str(param.metavar).lower()}", ctx, param)
-        if found.setdefault(old, new) != new:
-            what = str(param.metavar).rpartition("=")[2].lower().replace("new", "new name")
-            raise click.BadParameter(f"{old!r} has two {what}s", ctx, param)
-    return found
+
+_parse_shapes = pairs(_read_shape, "input:1,3,height,width", "shapes", ":")
+_parse_names = pairs(_read_name, "old=new", "new names")
 
 
 def parse_list(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
@@ -150,7 +130,7 @@ signature_options = bundled(
     click.option(
         "--cast",
         multiple=True,
-        callback=_parse_names,
+        callback=pairs(_read_name, "name=type", "types"),
         metavar="NAME=TYPE",
         help="Another type for an input or an output, with a Cast: x=float16.",
     ),

@@ -13,11 +13,12 @@ import click
 from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .bundles import bundled
+from .pairs import parse_sizes
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two models are compared.
+    """The comparison of two models.
 
     :param sizes: sizes of dynamic dimensions
     :param rtol: relative tolerance
@@ -67,24 +68,6 @@ class Comparison:
         words += ["--rtol", f"{self.rtol:g}"] if self.rtol != RTOL else []
         words += ["--atol", f"{self.atol:g}"] if self.atol != ATOL else []
         return words + (["--seed", str(self.seed)] if self.seed else [])
-
-
-def parse_sizes(
-    ctx: click.Context, param: click.Parameter, values: Sequence[str]
-) -> dict[str, int]:
-    """Reads the values of ``--dim``: ``("batch=4", "x[1]=3")`` gives ``{"batch": 4, "x[1]": 3}``.
-
-    :raises click.BadParameter: if one of them is not `name=size`, or is given twice
-    """
-    sizes: dict[str, int] = {}
-    for value in values:
-        name, _, size = value.rpartition("=")
-        if not name or not (size.isascii() and size.isdigit()):
-            raise click.BadParameter(f"{value!r} is not name=size, such as batch=4", ctx, param)
-        if sizes.get(name, int(size)) != int(size):
-            raise click.BadParameter(f"{name!r} has two sizes", ctx, param)
-        sizes[name] = int(size)
-    return sizes
 
 
 def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> float:

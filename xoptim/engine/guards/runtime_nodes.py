@@ -12,6 +12,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
 from xbuilder.runtimes.processors import processors_of
+from xbuilder.tensors.bits import pretty_type
 
 #: domains in which onnxruntime defines operators
 _DOMAINS = ("", "com.microsoft")
@@ -62,7 +63,7 @@ def check_kernel(
 def _message(
     record: NodeRecord, pattern: str, processor: str, table: KernelTable, types: Sequence[int]
 ) -> str:
-    names = ", ".join(onnx.TensorProto.DataType.Name(t).lower() if t else "none" for t in types)
+    names = ", ".join(pretty_type(t) if t else "none" for t in types)
     command = f"xoptim kernels --op {record.op_type} --processor {processor}"
     why = (
         f"for the types it reads ({names}), {command!r} shows those it has"

@@ -12,7 +12,7 @@ from xbuilder.errors import XoptimError
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of, owners
-from xbuilder.protos.pretty import pretty_type
+from xbuilder.tensors.bits import pretty_type
 
 
 @dataclass

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from xbuilder.support.notebook import shortened
+
 from .drawing import Drawing, Edge, Vertex, shown_lines
 from .families import FAMILIES
 from .layout import LINE, TITLE, WIDTH, Placed, height_of, place
@@ -68,10 +70,6 @@ def _hidden(char: str) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def _cut(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
-
-
 def drawing_svg(placed: Placed) -> str:
     """Writes a drawing in SVG, for a page whose style sheet is :func:`drawing_style`.
 
@@ -104,8 +102,8 @@ def short_shape(text: str) -> str:
     """
     if len(text) > _EDGE_LETTERS and text.endswith("]"):
         kind, _, dims = text[:-1].partition("[")
-        text = f"{kind}[{', '.join(_cut(dim, _DIM_LETTERS) for dim in dims.split(', '))}]"
-    return _cut(text, _EDGE_LETTERS)
+        text = f"{kind}[{', '.join(shortened(dim, _DIM_LETTERS) for dim in dims.split(', '))}]"
+    return shortened(text, _EDGE_LETTERS)
 
 
 def _label(points: list[tuple[int, int]]) -> tuple[int, int]:
@@ -146,7 +144,7 @@ def _ends(placed: Placed, edge: Edge) -> Iterator[str]:
     """The two ends of an edge that is too long to be drawn."""
     x, y = placed.x[edge.target] + WIDTH // 2, placed.y[edge.target]
     yield f'<path d="M{x} {y - 10}L{x} {y}"><title>{printable(_said(edge))}</title></path>'
-    text = printable(_cut(f"↑ {edge.result}", _EDGE_LETTERS))
+    text = printable(shortened(f"↑ {edge.result}", _EDGE_LETTERS))
     identifier = f"{placed.drawing.identifier}-{edge.source}"
     yield f'<text class="far" data-to="{identifier}" x="{x}" y="{y - 13}">{text}</text>'
 
@@ -178,7 +176,7 @@ def _vertex(placed: Placed, number: int) -> str:
         f'transform="translate({placed.x[number]} {placed.y[number]})">',
         f"<title>{printable(said)}</title>" if said else "",
         f'<rect width="{WIDTH}" height="{height}" rx="5"/>',
-        f'<text class="t" x="8" y="15">{printable(_cut(vertex.title, _TITLE_LETTERS))}</text>',
+        f'<text class="t" x="8" y="15">{printable(shortened(vertex.title, _TITLE_LETTERS))}</text>',
         *_lines(vertex),
         "</g>",
     ]
@@ -189,11 +187,11 @@ def _lines(vertex: Vertex) -> Iterator[str]:
     """The lines of a vertex: attributes, constants, then its bodies."""
     y = TITLE + LINE - 6
     for line in shown_lines(vertex):
-        yield f'<text x="8" y="{y}">{printable(_cut(line, _LETTERS))}</text>'
+        yield f'<text x="8" y="{y}">{printable(shortened(line, _LETTERS))}</text>'
         y += LINE
     for body in vertex.bodies:
         nodes = "1 node" if body.nodes == 1 else f"{body.nodes} nodes"
-        text = printable(_cut(f"▸ {body.title.partition(' of ')[0]}, {nodes}", _LETTERS))
+        text = printable(shortened(f"▸ {body.title.partition(' of ')[0]}, {nodes}", _LETTERS))
         link = f'class="b" role="button" tabindex="0" data-open="{body.identifier}"'
         yield f'<text {link} x="8" y="{y}">{text}</text>'
         y += LINE

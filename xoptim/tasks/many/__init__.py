@@ -1,1 +1,1 @@
-"""Where many models are, and the processes and machines that treat them one by one."""
+"""The places of many models, and the processes and machines that treat them one by one."""

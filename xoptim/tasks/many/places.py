@@ -1,4 +1,4 @@
-"""Where models are read and written: files, folders, globs, addresses that fsspec reads."""
+"""The places of models to read and to write: files, folders, globs, addresses that fsspec reads."""
 
 from __future__ import annotations
 

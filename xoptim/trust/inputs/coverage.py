@@ -107,7 +107,7 @@ def _mark_body(nodes: Any, name: str, parent: int, bodies: list[Body]) -> None:
 
 
 class Coverage:
-    """Which bodies of a model ran.
+    """The bodies of a model that ran, and those that did not.
 
     A body that only holds constants has nothing to run.
 

@@ -24,7 +24,7 @@ from onnx import (
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
-from xbuilder.tensors.bits import element_type
+from xbuilder.tensors.bits import element_type, pretty_type
 
 from .draws import sizes_of
 from .random_inputs import elem_type_of, required_inputs
@@ -127,7 +127,8 @@ def _value_of(kind: TypeProto, value: Any, name: str) -> Any:
     if elem_type == TensorProto.STRING and is_text:
         found = array.astype(object)
     elif elem_type == TensorProto.STRING or array.dtype.kind not in "biuf":
-        raise OptionError(f"{json.dumps(value)} is not {_typed(elem_type)}, the type of {name!r}")
+        expected = pretty_type(elem_type)
+        raise OptionError(f"{json.dumps(value)} is not {expected}, the type of {name!r}")
     else:
         found = _converted(array, elem_type, json.dumps(value), name)
     dims = kind.tensor_type.shape.dim
@@ -145,7 +146,7 @@ def _converted(array: np.ndarray, elem_type: int, text: str, name: str) -> np.nd
     wide = found.astype(array.dtype if is_integer else np.float64)
     same = np.array_equal(wide, array) if is_integer else _same_finite(wide, array)
     if not same:
-        raise OptionError(f"{text} is not {_typed(elem_type)}, the type of {name!r}")
+        raise OptionError(f"{text} is not {pretty_type(elem_type)}, the type of {name!r}")
     return found
 
 
@@ -266,9 +267,5 @@ def _check_type(declaration: ValueInfoProto, array: Any) -> None:
         if not (one.dtype.kind in "OUS" if is_text else one.dtype == element_type(elem_type).dtype):
             raise OptionError(
                 f"input {declaration.name!r} has type {one.dtype}, the model expects "
-                f"{_typed(elem_type)}"
+                f"{pretty_type(elem_type)}"
             )
-
-
-def _typed(elem_type: int) -> str:
-    return str(TensorProto.DataType.Name(elem_type)).lower()

@@ -275,7 +275,7 @@ def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
 
 @dataclass(frozen=True)
 class _Law:
-    """How values are drawn, see :func:`random_inputs`."""
+    """The distribution of the values, see :func:`random_inputs`."""
 
     rng: np.random.Generator
     sizes: Mapping[str, int]

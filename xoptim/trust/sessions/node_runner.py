@@ -11,7 +11,7 @@ import onnx.helper as oh
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.numpy_helper import to_array
 
-from xbuilder.errors import XoptimError
+from xbuilder.errors import XoptimError, short_message
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
@@ -82,7 +82,7 @@ class NodeRunner:
                 return self._run(node, values, weights, [])
             except Exception as e:
                 error = e
-        raise NodeError(f"{describe(node)} does not run: {_short(error)}") from error
+        raise NodeError(f"{describe(node)} does not run: {short_message(error)}") from error
 
     def is_weight(self, name: str) -> bool:
         """Whether a result is an initializer."""
@@ -191,7 +191,3 @@ def _constant(node: NodeProto) -> OrtResult | None:
 def _short_names(node: NodeProto) -> dict[str, str]:
     inputs = {name: f"i{i}" for i, name in enumerate(node.input) if name}
     return {**inputs, **{name: f"o{i}" for i, name in enumerate(node.output) if name}}
-
-
-def _short(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:400]

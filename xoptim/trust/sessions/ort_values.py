@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 from onnx.numpy_helper import from_array
 
 from xbuilder.errors import XoptimError
+from xbuilder.tensors.bits import pretty_type
 
 from .foreign_values import foreign_array, foreign_value, number_of
 from .session_child import is_foreign, open_session
@@ -54,7 +55,7 @@ def type_of(text: str) -> TypeProto:
 
 def type_name(itype: int) -> str:
     """Writes the type of a tensor as onnxruntime does."""
-    return f"tensor({str(TensorProto.DataType.Name(itype)).lower()})"
+    return f"tensor({pretty_type(itype)})"
 
 
 def to_result(value: Any, itype: int = TensorProto.UNDEFINED) -> OrtResult:

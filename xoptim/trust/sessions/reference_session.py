@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from xbuilder.errors import XoptimError
+from xbuilder.errors import XoptimError, short_message
 from xbuilder.runtimes.reference import reference_evaluator
 
-from .runtime import Model, Session, VerificationError, container_of, short
+from .runtime import Model, Session, VerificationError, container_of
 
 
 class _Evaluator:
@@ -50,7 +50,7 @@ def reference_session(model: Model, which: str, error: VerificationError) -> Ses
         evaluator = _Evaluator(proto)
     except (XoptimError, NotImplementedError, RuntimeError, TypeError, ValueError) as e:
         raise VerificationError(
-            f"{error}; the reference evaluator of onnx does not either: {short(e)}"
+            f"{error}; the reference evaluator of onnx does not either: {short_message(e)}"
         ) from error
     defaults = {tensor.name for tensor in proto.graph.initializer}
     given = [value.name for value in proto.graph.input]

@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import EncodeError
 
-from xbuilder.errors import XoptimError
+from xbuilder.errors import XoptimError, short_message
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
@@ -100,7 +100,7 @@ class Session:
             return results
         except Exception as e:
             raise VerificationError(
-                f"{self.runtime} does not run the {self.which} model: {short(e)}"
+                f"{self.runtime} does not run the {self.which} model: {short_message(e)}"
             ) from e
 
     def end_profiling(self) -> str:
@@ -154,7 +154,7 @@ class Opener:
             return Session(session, names_of(session), which)
         except Exception as e:
             raise VerificationError(
-                f"onnxruntime does not load the {which} model: {short(e)}"
+                f"onnxruntime does not load the {which} model: {short_message(e)}"
             ) from e
 
     def source(self, model: Model, which: str) -> bytes | str:
@@ -178,9 +178,3 @@ class Opener:
             raise VerificationError(
                 f"the {which} model is too large to be verified in memory, give its path: {e}"
             ) from e
-
-
-def short(error: Exception) -> str:
-    """First line of an error of onnxruntime, which may be followed by pages."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:400]
