@@ -110,7 +110,7 @@ def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[O
     return [g.op.Expand(table, shape) for table in tables]
 
 
-@rewrite("default", "fix", root="RotaryEmbedding", min_opset=23, name="RotaryEmbeddingBatch")
+@rewrite("default", "fix", root="RotaryEmbedding", min_opset=23)
 def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
     """RotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, Expand(cos), Expand(sin)).
 
@@ -127,9 +127,7 @@ def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(node, x, *_one_per_row(g, x, tables))
 
 
-@rewrite(
-    "default", root="RotaryEmbedding", after="Transpose", min_opset=23, name="RotaryEmbedding3D"
-)
+@rewrite("default", root="RotaryEmbedding", after="Transpose", min_opset=23)
 def rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
 

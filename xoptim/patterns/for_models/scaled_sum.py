@@ -12,15 +12,7 @@ from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite(
-    "default",
-    "model",
-    root="Add",
-    reads="Mul",
-    min_opset=7,
-    precision="rounding",
-    name="ScaledSum",
-)
+@rewrite("default", "model", root="Add", reads="Mul", min_opset=7, precision="rounding")
 def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """(x @ W + r) * s + t -> (x @ W * s + t) + r * s: a sum, a product and a sum become two.
 

@@ -11,14 +11,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite(
-    "default",
-    root=("Softmax", "LogSoftmax"),
-    after="Sub",
-    min_opset=13,
-    precision="rounding",
-    name="SoftmaxShift",
-)
+@rewrite("default", root=("Softmax", "LogSoftmax"), after="Sub", min_opset=13, precision="rounding")
 def softmax_shift(g: RewriteContext, node: NodeProto) -> NewNode:
     """Softmax(x - ReduceMax(x)) -> Softmax(x), which subtracts the largest element by itself.
 

@@ -14,7 +14,7 @@ from ...catalogue import rewrite
 _PRODUCTS = ("MatMul", "Mul", "Div")
 
 
-@rewrite("onnxruntime", root="Softmax", after="Add", precision="rounding", name="AttentionMaskSum")
+@rewrite("onnxruntime", root="Softmax", after="Add", precision="rounding")
 def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNode]:
     """Softmax((scores + bias) + mask) -> Softmax(scores + (bias + mask)), attention has one mask.
 

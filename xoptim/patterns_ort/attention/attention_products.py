@@ -163,7 +163,6 @@ class TinyWeightsAttentionPattern(FlooredRewrite):
     priority="later",
     min_opset=15,
     precision="rounding",
-    name="GroupedAttention",
 )
 def grouped_attention(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     """LocalAttentionGQA(Q, K, V, mask) -> Softmax(Q' @ K^T + mask) @ V, when no operator takes it.

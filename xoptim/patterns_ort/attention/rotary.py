@@ -64,7 +64,7 @@ def _positions(g: RewriteContext, found: Rotary) -> list[Operand]:
     return [g.op.Reshape(positions, shape, allowzero=1), *rows]
 
 
-@rewrite("onnxruntime", root=_ROTARY, after="Transpose", name="ContribRotaryEmbedding3D")
+@rewrite("onnxruntime", root=_ROTARY, after="Transpose")
 def contrib_rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
 

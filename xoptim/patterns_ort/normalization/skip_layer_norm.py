@@ -174,14 +174,7 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     slots = 3
 
 
-@rule(
-    "onnxruntime",
-    LAYER,
-    root="m",
-    priority="first",
-    precision="rounding",
-    name="OrtLayerNormalization",
-)
+@rule("onnxruntime", LAYER, root="m", priority="first", precision="rounding")
 def ort_layer_normalization(
     g: RewriteContext, x: str, m: str, v: str, epsilon: float
 ) -> dict[str, object]:
