@@ -138,15 +138,15 @@ REFUSED = {
     ),
     "first half negative": (
         rotary(TABLES + "v, u = Split<axis = -1>(X, halves) " + TURNED + SUM),
-        "FunctionHalfRotaryEmbedding", "the first elements are negative",
+        "FunctionHalfRotaryEmbedding", "not the first and the second elements",
     ),
     "halves not swapped": (
         rotary(BODY.replace("Concat<axis = -1>(n, u)", "Concat<axis = -1>(u, n)")),
-        "FunctionHalfRotaryEmbedding", "not .-x2, x1.",
+        "FunctionHalfRotaryEmbedding", "cannot be 'n'",
     ),
     "another operand": (
         rotary(BODY.replace("Mul(X, c)", "Mul(c, c)")),
-        "FunctionHalfRotaryEmbedding", "not one of x",
+        "FunctionHalfRotaryEmbedding", "not those of x",
     ),
     "x is broadcast": (
         rotary(x="1, 2, q, 4", p="b, q, 1", out="Y1").replace("Y =", "Y1 ="),
