@@ -12,14 +12,13 @@ from ...analysis.arguments import optional_input
 from ...analysis.attention.heads import SWAPPED, transposed
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
 from ...analysis.attention.rotary_tables import COS_SIN_CACHE
-from ...analysis.axes import axis_of
-from ...analysis.neighbours import consumers_of
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...analysis.values.zeros import parts_among_zeros
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
+from ...declarative import rule
 
 #: nodes that write parts between zeros
 _SIDES = ("Concat", "Pad", "ScatterND")
@@ -52,24 +51,29 @@ def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
     return g.op.Concat(*(part.name for part in rows), axis=axis)
 
 
-@rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")
-def function_cos_sin_cache(g: RewriteContext, cos: NodeProto) -> dict[str, NewResult]:
+@rule(
+    "default",
+    """both = Concat(positions * frequencies, positions * frequencies, axis=axis)
+    cos = Cos(both); sin = Sin(both); (cos, sin)""",
+    prepares=f"intermediate::{COS_SIN_CACHE}",
+    sole_use=False,
+)
+def function_cos_sin_cache(
+    g: RewriteContext,
+    positions: str,
+    frequencies: str,
+    axis: int,
+    both: str,
+    cos: str,
+    sin: str,
+) -> dict[str, NewResult]:
     """a = positions * frequencies; Cos, Sin of Concat(a, a) -> CosSinCache(positions, frequencies).
 
     1. the concatenation has no other use;
     2. so has the product.
     """
-    both = g.before(cos, "Concat")
-    twice = len(both.input) == 2 and both.input[0] == both.input[1]
-    g.require(twice, "the concatenation is not twice the same")
-    rank = g.rank_of(both.output[0])
-    g.require(axis_of(g, both, rank, None) == rank - 1, "the axis is not the last one")
-    sines = consumers_of(g, both.output[0], "Sin")
-    g.require(len(sines) == 1, "there is not one Sin of the same angles")
-    g.look_at(*sines)
-    angles = g.before(both, "Mul")
-    results = [cos.output[0], sines[0].output[0]]
-    return g.outline(COS_SIN_CACHE, list(angles.input), results)
+    g.require(axis in (-1, g.rank_of(both) - 1), "the axis is not the last one")
+    return g.outline(COS_SIN_CACHE, [positions, frequencies], [cos, sin])
 
 
 @rewrite(

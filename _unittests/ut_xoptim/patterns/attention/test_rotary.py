@@ -158,14 +158,14 @@ REFUSED = {
     ),
     "other angles": (
         rotary(BODY.replace("Sin(aa)", "Sin(bb)").replace("c0 =", "bb = Concat<axis = -1>(p, p) c0 =")),
-        "FunctionCosSinCache", "not one Sin",
+        "FunctionCosSinCache", "Sin was expected",
     ),
     "angles along another axis": (
         rotary(BODY.replace("Concat<axis = -1>(a, a)", "Concat<axis = 1>(a, a)")),
         "FunctionCosSinCache", "the axis is not the last one",
     ),
     "two tables": (
-        rotary(BODY.replace("(a, a)", "(a, p, p)")), "FunctionCosSinCache", "not twice the same",
+        rotary(BODY.replace("(a, a)", "(a, p, p)")), "FunctionCosSinCache", "Concat has 3 inputs",
     ),
 }  # fmt: skip
 
