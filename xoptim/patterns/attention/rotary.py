@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
+from xbuilder.operators.domains import MICROSOFT
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import optional_input
@@ -131,25 +132,21 @@ def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(node, x, *_one_per_row(g, x, tables))
 
 
-@rewrite("default", root="RotaryEmbedding", after="Transpose", min_opset=23)
+@rewrite(
+    "default",
+    "onnxruntime",
+    root=("RotaryEmbedding", f"{MICROSOFT}::RotaryEmbedding"),
+    after="Transpose",
+    aliases="ContribRotaryEmbedding3D",
+)
 def rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
 
-    1. there is no input `position_ids`, see :func:`flat_rotary`.
-    """
-    g.require(not optional_input(node, 3), "the tables are read at positions")
-    return flat_rotary(g, node)
-
-
-def flat_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """A RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]), written for 3 dimensions.
-
     1. the numbers of heads and of elements of each are known;
-    2. the results have no other use.
-
-    :param g: the rewrite
-    :param node: RotaryEmbedding, of the main domain or of the one of onnxruntime
+    2. the results have no other use;
+    3. the operator is the one of onnxruntime, or there is no input `position_ids`.
     """
+    g.require(node.domain or not optional_input(node, 3), "the tables are read at positions")
     before = transposed(g, node.input[0], SWAPPED)
     after = g.after(node, "Transpose")
     g.require(before is not None, "the heads are not moved before")
