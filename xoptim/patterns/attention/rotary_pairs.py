@@ -112,12 +112,12 @@ class _Part(NamedTuple):
     """The first or the second elements of the last axis of a result of rank 4.
 
     :param x: the result
-    :param index: 0 for the first ones, 1 for the second ones
+    :param place: 0 for the first ones, 1 for the second ones
     :param nodes: the nodes that take them
     """
 
     x: str
-    index: int
+    place: int
     nodes: tuple[NodeProto | None, ...]
 
 
