@@ -236,6 +236,7 @@ def _root_of(record: NodeRecord) -> str:
 def rule(
     *texts: str,
     root: str = "",
+    prepares: str | Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
     aliases: str | Iterable[str] = (),
@@ -259,7 +260,8 @@ def rule(
         pattern is not registered
     :param root: name of the result whose node the search starts from, the first one that is
         replaced by default
-    :param before: see :func:`.rewrite`
+    :param prepares: see :func:`.rewrite`
+    :param before: likewise
     :param behind: likewise
     :param aliases: likewise
     :param min_opset: likewise
@@ -279,7 +281,7 @@ def rule(
     tags, equations = _sorted_out(texts)
     options: dict[str, Any] = {"min_opset": min_opset, "priority": priority, "precision": precision}
     options.update(before=as_words(before), behind=as_words(behind), aliases=as_words(aliases))
-    options["tolerance"] = tolerance
+    options.update(prepares=as_words(prepares), tolerance=tolerance)
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))

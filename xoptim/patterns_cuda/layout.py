@@ -14,10 +14,10 @@ from ..analysis.attention.rotated_halves import rotated_halves
 from ..analysis.axes import axes_of
 from ..analysis.constants import int_values, scalar_index, scalar_value
 from ..analysis.permutations import perm_of
-from ..authoring import NewNode, Refusal, RewriteContext, RewriteResult
+from ..authoring import NewNode, Refusal, RewriteContext
 from ..authoring.right_side import Operand
 from ..catalogue import rewrite
-from ..patterns.elementwise.cast import target_type
+from ..declarative import rule
 from .cuda import require_cuda
 
 _COMPARES = {
@@ -121,24 +121,22 @@ def simple_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {found.result: new}
 
 
-@rewrite("experimental", root="Transpose", priority="later")
-def transpose_cast(g: RewriteContext, node: NodeProto) -> RewriteResult:
+@rule(
+    "experimental",
+    "t = Transpose(x, **_); y = Cast(t, **_); y",
+    "t = Transpose(Cast(x, **_), **_); t",
+    root="t",
+    priority="later",
+)
+def transpose_cast(g: RewriteContext, x: str, t: str, y: str | None) -> dict[str, NewNode]:
     """Cast(Transpose(x)) -> Transpose2DCastFP16(x), or Transpose2DCastFP32(x), on CUDA.
 
     1. x is a matrix, float or float16, the Cast goes from one to the other.
     2. Transpose(Cast(x)) is the same.
     """
-    before = g.before_or_none(node, "Cast")
-    after = None if before is not None else g.after_or_none(node, "Cast")
-    cast = before or after
-    if cast is None:
-        return g.no("no Cast before nor after")
-    x = node.input[0] if before is None else before.input[0]
-    alone = before is None or not g.is_used_more_than_once(before.output[0])
-    g.require(alone, "an inner result is used elsewhere")
     require_cuda(g, x)
-    g.require(perm_of(g, node) == (1, 0), "it is not the transposition of a matrix")
-    key = g.type_of(x), target_type(cast)
+    g.require(perm_of(g, g.before(t)) == (1, 0), "it is not the transposition of a matrix")
+    result = y or t
+    key = g.type_of(x), g.type_of(result)
     op_type = g.known(_TURNED.get(key), "the types are not float and float16")
-    result = cast.output[0] if before is None else node.output[0]
     return {result: getattr(g.op, op_type)(x, domain=CUDA_DOMAIN)}

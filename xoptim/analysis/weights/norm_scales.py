@@ -1,4 +1,4 @@
-"""Scales of normalizations: products of scales, a product folded in one."""
+"""Scales of normalizations, and products of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from xbuilder.tensors.amplitude import is_normal
 from ...authoring import NewResult, RewriteContext
 from ...authoring.queries import GraphQueries
 from ...authoring.right_side import Operand
-from ..arguments import other_input
 from ..constants import is_filled_with
 from .affine import wide
-
-#: operators that add two operands first
-_SKIPS = ("SkipSimplifiedLayerNormalization",)
 
 
 def is_all_ones(g: GraphQueries, name: str) -> bool:
@@ -59,23 +55,3 @@ def moved_after(
     """
     new = g.like(node, *inputs)
     return {name: new[i] for i, name in enumerate([result, *node.output[1:]]) if name}
-
-
-def scaled_normalization(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
-    """norm(x, s) * c -> norm(x, s * c), for a normalization whose scale is one of its inputs.
-
-    1. c has exactly the shape of s;
-    2. one of them is made of ones, or both are constant.
-
-    :param g: the optimizer
-    :param node: a normalization without bias
-    """
-    mul, index = g.after(node, "Mul"), 2 if node.op_type in _SKIPS else 1
-    factor, scale = other_input(mul, node.output[0]), node.input[index]
-    same = g.same_shape(factor, scale)
-    g.require(same, "the factor does not have the shape of the scale")
-    same = g.type_or_none(factor) == g.type_or_none(scale)
-    inputs: list[Operand] = list(node.input)
-    inputs[index] = new_scale = multiplied(g, scale, factor) if same else None
-    g.require(new_scale is not None, "the scale is not constant")
-    return moved_after(g, node, mul.output[0], *inputs)

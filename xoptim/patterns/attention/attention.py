@@ -177,7 +177,6 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     behind=("MultiHeadAttention3D", "SharedHeadsAttention"),
     min_opset=23,
     precision="rounding",
-    name="AttentionAnyMask",
 )
 def attention_any_mask(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttention, LocalAttentionGQA -> Attention, whatever numbers the mask holds.

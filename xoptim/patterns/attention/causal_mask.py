@@ -9,6 +9,7 @@ from ...analysis.values.masks import causal_positions
 from ...analysis.values.positions import first_position
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
+from ...declarative import rule
 
 _MASKS = ("intermediate::CausalMask", "intermediate::ShiftedCausalMask")
 
@@ -29,19 +30,16 @@ def function_causal_mask(g: RewriteContext, node: NodeProto) -> dict[str, NewRes
     return g.outline(name, [columns, rows], [node.output[0]], hidden=hidden)
 
 
-@rewrite("default", root="Add", reads="Mul", prepares="intermediate::CausalMaskMulAdd")
-def function_causal_mask_mul_add(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+@rule("default", "y = rows * n + columns; y", prepares="intermediate::CausalMaskMulAdd")
+def function_causal_mask_mul_add(
+    g: RewriteContext, rows: str, n: str, columns: str, y: str
+) -> dict[str, NewResult]:
     """rows * n + columns -> CausalMaskMulAdd(rows, n, columns), where both are 0, 1, 2, ...
 
     1. n is a constant of one element;
     2. dimensions 1 may be added to the positions, nothing to their values.
     """
-    for name, columns in g.either_order(node):
-        product = g.producer_or_none(name, "Mul")
-        if product is None or first_position(g, columns) != 0:
-            continue
-        for rows, count in g.either_order(product):
-            if scalar_value(g, count) is not None and first_position(g, rows) == 0:
-                g.look_at(product)
-                return g.outline("CausalMaskMulAdd", [rows, count, columns], [node.output[0]])
-    return g.refuse("they are not positions, one of them multiplied")
+    counted = scalar_value(g, n) is not None and first_position(g, columns) == 0
+    counted = counted and first_position(g, rows) == 0
+    g.require(counted, "they are not positions, one of them multiplied")
+    return g.outline("CausalMaskMulAdd", [rows, n, columns], [y])

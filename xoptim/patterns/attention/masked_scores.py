@@ -23,7 +23,7 @@ _HIDES = -1000.0
 _MARGIN = 1000.0
 
 
-@rewrite("default", root="Where", read_by=("Add", "Softmax"), min_opset=13, name="MaskedScores")
+@rewrite("default", root="Where", read_by=("Add", "Softmax"), min_opset=13)
 def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     """Softmax(Where(c, s, low)) @ V -> Softmax(s + Where(c, 0, low)) @ V, also Where(c, low, s).
 
@@ -50,14 +50,7 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     return masked.added(g, float(HIDDEN))
 
 
-@rewrite(
-    "approximate",
-    root="Where",
-    read_by="Softmax",
-    min_opset=13,
-    precision="approximate",
-    name="FiniteScores",
-)
+@rewrite("approximate", root="Where", read_by="Softmax", min_opset=13, precision="approximate")
 def finite_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     """Softmax(Where(c, s, low)) -> Softmax(s + Where(c, 0, low)), also Where(c, low, s).
 

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
+from xbuilder.operators.domains import MICROSOFT
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import optional_input
 from ...analysis.attention.heads import SWAPPED, transposed
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
 from ...analysis.attention.rotary_tables import COS_SIN_CACHE
-from ...analysis.axes import axis_of
-from ...analysis.neighbours import consumers_of
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...analysis.values.zeros import parts_among_zeros
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
+from ...declarative import rule
 
 #: nodes that write parts between zeros
 _SIDES = ("Concat", "Pad", "ScatterND")
@@ -52,24 +52,29 @@ def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
     return g.op.Concat(*(part.name for part in rows), axis=axis)
 
 
-@rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")
-def function_cos_sin_cache(g: RewriteContext, cos: NodeProto) -> dict[str, NewResult]:
+@rule(
+    "default",
+    """both = Concat(positions * frequencies, positions * frequencies, axis=axis)
+    cos = Cos(both); sin = Sin(both); (cos, sin)""",
+    prepares=f"intermediate::{COS_SIN_CACHE}",
+    sole_use=False,
+)
+def function_cos_sin_cache(
+    g: RewriteContext,
+    positions: str,
+    frequencies: str,
+    axis: int,
+    both: str,
+    cos: str,
+    sin: str,
+) -> dict[str, NewResult]:
     """a = positions * frequencies; Cos, Sin of Concat(a, a) -> CosSinCache(positions, frequencies).
 
     1. the concatenation has no other use;
     2. so has the product.
     """
-    both = g.before(cos, "Concat")
-    twice = len(both.input) == 2 and both.input[0] == both.input[1]
-    g.require(twice, "the concatenation is not twice the same")
-    rank = g.rank_of(both.output[0])
-    g.require(axis_of(g, both, rank, None) == rank - 1, "the axis is not the last one")
-    sines = consumers_of(g, both.output[0], "Sin")
-    g.require(len(sines) == 1, "there is not one Sin of the same angles")
-    g.look_at(*sines)
-    angles = g.before(both, "Mul")
-    results = [cos.output[0], sines[0].output[0]]
-    return g.outline(COS_SIN_CACHE, list(angles.input), results)
+    g.require(axis in (-1, g.rank_of(both) - 1), "the axis is not the last one")
+    return g.outline(COS_SIN_CACHE, [positions, frequencies], [cos, sin])
 
 
 @rewrite(
@@ -110,7 +115,7 @@ def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[O
     return [g.op.Expand(table, shape) for table in tables]
 
 
-@rewrite("default", "fix", root="RotaryEmbedding", min_opset=23, name="RotaryEmbeddingBatch")
+@rewrite("default", "fix", root="RotaryEmbedding", min_opset=23)
 def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
     """RotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, Expand(cos), Expand(sin)).
 
@@ -128,26 +133,20 @@ def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 @rewrite(
-    "default", root="RotaryEmbedding", after="Transpose", min_opset=23, name="RotaryEmbedding3D"
+    "default",
+    "onnxruntime",
+    root=("RotaryEmbedding", f"{MICROSOFT}::RotaryEmbedding"),
+    after="Transpose",
+    aliases="ContribRotaryEmbedding3D",
 )
 def rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
 
-    1. there is no input `position_ids`, see :func:`flat_rotary`.
-    """
-    g.require(not optional_input(node, 3), "the tables are read at positions")
-    return flat_rotary(g, node)
-
-
-def flat_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """A RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]), written for 3 dimensions.
-
     1. the numbers of heads and of elements of each are known;
-    2. the results have no other use.
-
-    :param g: the rewrite
-    :param node: RotaryEmbedding, of the main domain or of the one of onnxruntime
+    2. the results have no other use;
+    3. the operator is the one of onnxruntime, or there is no input `position_ids`.
     """
+    g.require(node.domain or not optional_input(node, 3), "the tables are read at positions")
     before = transposed(g, node.input[0], SWAPPED)
     after = g.after(node, "Transpose")
     g.require(before is not None, "the heads are not moved before")

@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from onnx import NodeProto
 
 from xbuilder.dims import Shape, mul
 
-from ...analysis.arguments import optional_input, other_input
+from ...analysis.arguments import optional_input
 from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
-from ...analysis.axes import axes_of, axis_of, cut_axes, cuts_of
-from ...analysis.constants import int_values, scalar_index
+from ...analysis.axes import axes_of, axis_of, cut_axes
+from ...analysis.constants import int_values, scalar_dim, scalar_index
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...authoring import NewResult, RewriteContext
-from ...catalogue import rewrite
+from ...declarative import rule
 
-_LAST = ((-1,), (4,))
-
-
-@rewrite(
-    "default",
-    root="Neg",
-    prepares=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
-    aliases="FunctionInterleavedRotaryEmbedding",
+_FUNCTIONS = (f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}")
+#: two halves joined, two columns joined then merged in the last axis
+_HALVES = "joined = Concat({0}, {1}, axis=axis)"
+_PAIRS = (
+    "joined = Concat(Unsqueeze({0}, *_, **_) | {0}, Unsqueeze({1}, *_, **_) | {1}, axis=axis); "
+    "pairs = Reshape(joined, *_, **_)"
 )
-def function_half_rotary_embedding(g: RewriteContext, negative: NodeProto) -> dict[str, NewResult]:
+_ROTATED = "first = x0 * cos - x1 * sin; second = x1 * cos + x0 * sin"
+
+
+@rule(
+    "default",
+    f"n = -x1; {_HALVES.format('n', 'x0')}; y = x * cos + joined * sin; y",
+    f"n = -x1; {_PAIRS.format('n', 'x0')}; y = x * cos + pairs * sin; y",
+    root="n",
+    prepares=_FUNCTIONS,
+    aliases="FunctionInterleavedRotaryEmbedding",
+    sole_use=False,
+)
+def function_half_rotary_embedding(
+    g: RewriteContext,
+    x: str,
+    x0: str,
+    x1: str,
+    cos: str,
+    sin: str,
+    axis: int,
+    joined: str,
+    pairs: str | None,
+    y: str,
+) -> dict[str, NewResult]:
     """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
 
     1. x1, x2 = Split(x), or two Slice, are the halves of the last axis of x, of rank 4;
@@ -33,155 +56,124 @@ def function_half_rotary_embedding(g: RewriteContext, negative: NodeProto) -> di
        dimension, the last one, then Reshape to the shape of x;
     3. neither cos nor sin broadcasts x.
     """
-    half = _half(g, negative.input[0])
-    place = half or _neighbour(g, negative.input[0])
-    x, index = g.known(place, "it is not a half, nor every other element")
-    g.require(index == 1, "the first elements are negative")
-    shape = g.shape_of(x)
-    if half:
-        turned = g.after(negative, "Concat")
-        g.require(turned.input[0] == negative.output[0], "it is not (-x2, x1)")
-        other = _half(g, turned.input[1]) if len(turned.input) == 2 else None
-    else:
-        turned = _stacked(g, negative.output[0], shape)
-        other = _neighbour(g, _column(g, g.before(turned, "Concat").input[1]))
-    g.require(other == (x, 0), "the others are not those of x")
-    right = g.after(turned, "Mul")
-    total = g.after(right, "Add")
-    left = g.before(other_input(total, right.output[0]), "Mul")
-    sin = other_input(right, turned.output[0])
-    cos = other_input(left, x) or g.refuse("the other product is not one of x")
-    g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
-    name = HALF_ROTARY if half else INTERLEAVED_ROTARY
-    return g.outline(name, [x, cos, sin], [total.output[0]])
+    g.require(_source(g, x0, x1, pairs is not None) == x, "the parts are not those of x")
+    _require_joined(g, x, joined, axis, pairs)
+    g.require(g.same_shape(y, x), "x may be broadcast")
+    return g.outline(INTERLEAVED_ROTARY if pairs else HALF_ROTARY, [x, cos, sin], [y])
 
 
-@rewrite(
+@rule(
     "default",
-    root="Sub",
-    reads="Mul",
-    prepares=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    f"{_ROTATED}; {_HALVES.format('first', 'second')}; joined",
+    f"{_ROTATED}; {_PAIRS.format('first', 'second')}; pairs",
+    root="first",
+    prepares=_FUNCTIONS,
+    sole_use=False,
 )
-def function_rotary_embedding_parts(g: RewriteContext, first: NodeProto) -> dict[str, NewResult]:
+def function_rotary_embedding_parts(
+    g: RewriteContext,
+    x0: str,
+    x1: str,
+    cos: str,
+    sin: str,
+    axis: int,
+    joined: str,
+    pairs: str | None,
+) -> dict[str, NewResult]:
     """Stack(x0 * cos - x1 * sin, x1 * cos + x0 * sin) -> InterleavedRotaryEmbedding(x, cos, sin).
 
     1. x0 and x1 are every other element of the last axis of x, of rank 4, see
-       :func:`function_interleaved_rotary_embedding`;
+       :func:`function_half_rotary_embedding`;
     2. or they are its halves, Concat joins them: HalfRotaryEmbedding(x, cos, sin);
     3. cos and sin have four dimensions, the last one is half of the one of x.
     """
-    products = [g.known(n, "no product is subtracted") for n in g.before_each(first, "Mul")]
-    x, names, joined, interleaved = _parts(g, first, products)
-    low, high = names
-    cos, sin = (other_input(m, n) for m, n in zip(products, names, strict=True))
-    second = g.before(
-        _column(g, g.before(joined, "Concat").input[1]) if interleaved else joined.input[1], "Add"
-    )
-    pairs = [n for n in g.before_each(second, "Mul") if n is not None]
-    found = sorted(sorted(n.input) for n in pairs)
-    expected = sorted([sorted([high, cos]), sorted([low, sin])])
-    g.require(found == expected, "the second part is not x1 * cos + x0 * sin")
-    shape = g.shape_of(x)
-    g.require(proven_equal(g, g.shape_of(joined.output[0]), shape), "x may be broadcast")
-    for name in (cos, sin):
-        dims = g.shape_of(name)
-        half = len(dims) == 4 and dims_are_equal(g)(mul(2, dims[3]), shape[3])
+    x = _source(g, x0, x1, pairs is not None)
+    _require_joined(g, x, joined, axis, pairs)
+    g.require(g.same_shape(pairs or joined, x), "x may be broadcast")
+    length = g.shape_of(x)[3]
+    for dims in (g.shape_of(cos), g.shape_of(sin)):
+        half = len(dims) == 4 and dims_are_equal(g)(mul(2, dims[3]), length)
         g.require(half, "cos is not one for each pair")
-    name = INTERLEAVED_ROTARY if interleaved else HALF_ROTARY
-    return g.outline(name, [x, cos, sin], [joined.output[0]])
+    return g.outline(INTERLEAVED_ROTARY if pairs else HALF_ROTARY, [x, cos, sin], [pairs or joined])
 
 
-def _parts(
-    g: RewriteContext, first: NodeProto, products: list[NodeProto]
-) -> tuple[str, tuple[str, str], NodeProto, bool]:
-    """`(x, (x0, x1), node that joins both parts, neighbours)`."""
-    for low in products[0].input:
-        for high in products[1].input:
-            for interleaved, read in ((True, _neighbour), (False, _half)):
-                a, b = read(g, low), read(g, high)
-                if a is None or b is None or (a[0], a[1], b[1]) != (b[0], 0, 1):
-                    continue
-                shape = g.shape_of(a[0])
-                if interleaved:
-                    return a[0], (low, high), _stacked(g, first.output[0], shape), True
-                joined = g.after(first, "Concat")
-                whole = joined.input[0] == first.output[0] and len(joined.input) == 2
-                last = axis_of(g, joined, 4, None) == 3
-                g.require(whole and last, "the halves are not joined along the last axis")
-                return a[0], (low, high), joined, False
-    return g.refuse("they are not the halves nor the neighbours of a result")
-
-
-def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
-    """`(x, 0)` or `(x, 1)` when a result is a half of x."""
-    split = g.producer_or_none(name, "Split", "Slice")
-    if split is not None and split.op_type == "Slice":
-        return _sliced_half(g, split)
-    if split is None or len(split.output) != 2:
-        return None
-    if g.rank_or_none(split.input[0]) != 4 or axis_of(g, split, 4) != 3:
-        return None
-    first, second = (g.shape_or_none(n) for n in split.output)
-    if not first or not second or not dims_are_equal(g)(first[-1], second[-1]):
-        return None
-    g.look_at(split)
-    return split.input[0], list(split.output).index(name)
-
-
-def _sliced_half(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
-    """Same as :func:`_half`, for a Slice of an axis whose length is not known: when it is, another
-    rewrite writes a Split."""
-    shape, part = g.shape_or_none(node.input[0]), g.shape_or_none(node.output[0])
-    if shape is None or part is None or len(shape) != 4 or cut_axes(g, node, 4) != (3,):
-        return None
-    if isinstance(shape[3], int):
-        return None
-    start, step = g.value_as_shape(node.input[1]), optional_input(node, 4)
-    equal = dims_are_equal(g)
-    if (step and int_values(g, step) != (1,)) or not equal(mul(2, part[3]), shape[3]):
-        return None
-    if not isinstance(start, tuple) or len(start) != 1:
-        return None
-    if start != (0,) and not equal(start[0], part[3]):
-        return None
-    g.look_at(node)
-    return str(node.input[0]), int(start != (0,))
-
-
-def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:
-    """`(x, 0)` or `(x, 1)` when a result is every other element of the last axis of x, of rank 4;
-    it may have an extra dimension of one element."""
-    node = g.producer_or_none(name, "Slice", "Split", "Squeeze", "Gather")
-    if node is None:
-        return None
-    if node.op_type == "Slice":
-        return _every_other(g, node)
-    if node.op_type == "Squeeze":
-        if axes_of(g, node) not in _LAST:
-            return None
-        g.look_at(node)
-        name = node.input[0]
-        node = g.producer_or_none(name, "Split")
-    if node is None or axis_of(g, node, 5) != 4:
-        return None
-    pairs = g.producer_or_none(node.input[0], "Reshape")
+def _require_joined(g: RewriteContext, x: str, joined: str, axis: int, pairs: str | None) -> None:
+    """Refuses parts that are joined in another way: one after the other, or side by side."""
+    shape = g.shape_of(x)
     if pairs is None:
-        return None
-    x = pairs.input[0]
-    shape, wide = g.shape_or_none(x), g.shape_or_none(pairs.output[0])
-    if not _are_pairs(g, shape, wide):
-        return None
-    index = (
-        scalar_index(g, node.input[1])
-        if node.op_type == "Gather"
-        else list(node.output).index(name)
+        g.require(axis in (-1, 3), "the halves are not joined along the last axis")
+        return
+    beside = axis in (-1, 4) and _are_pairs(g, shape, g.shape_of(joined))
+    g.require(beside, "they are not side by side")
+    g.require(g.same_shape(pairs, x), "the pairs do not get the shape of x")
+
+
+class _Part(NamedTuple):
+    """The first or the second elements of the last axis of a result of rank 4.
+
+    :param x: the result
+    :param place: 0 for the first ones, 1 for the second ones
+    :param nodes: the nodes that take them
+    """
+
+    x: str
+    place: int
+    nodes: tuple[NodeProto | None, ...]
+
+
+def _source(g: RewriteContext, first: str, second: str, neighbours: bool) -> str:
+    """The result whose halves two parts are, or every other element if they are neighbours."""
+    parts = [
+        _cut(g, n, neighbours) or (_column(g, n) if neighbours else None) for n in (first, second)
+    ]
+    (x, place, nodes), (y, other, others) = (
+        g.known(part, "it is not a half, nor every other element") for part in parts
     )
-    if node.op_type == "Split" and len(node.output) != 2:
+    g.require((x, place, other) == (y, 0, 1), "they are not the first and the second elements")
+    g.look_at(*nodes, *others)
+    return x
+
+
+def _cut(g: RewriteContext, name: str, neighbours: bool) -> _Part | None:
+    """A half, made by Split or Slice, or every other element, by a Slice of step 2. Another rewrite
+    writes the Split of two Slice if the length is known, which it is for a Slice of step 2."""
+    node = g.producer_or_none(name, "Split", "Slice")
+    shape = None if node is None else g.shape_or_none(node.input[0])
+    part, equal = g.shape_or_none(name), dims_are_equal(g)
+    if node is None or not shape or not part or len(shape) != 4 or cut_axes(g, node, 4) != (3,):
         return None
-    if node.op_type == "Gather" and (g.rank_of(node.input[1]) or index not in (0, 1)):
+    if not equal(mul(2, part[3]), shape[3]):
         return None
-    g.look_at(pairs, node)
-    return None if index is None else (str(x), index)
+    if node.op_type == "Split":
+        place = [*node.output].index(name)
+        return None if neighbours else _Part(node.input[0], place, (node,))
+    steps = int_values(g, node.input[4]) if optional_input(node, 4) else (1,)
+    if steps != (1 + neighbours,) or isinstance(shape[3], int) != neighbours:
+        return None
+    start, second = scalar_dim(g, node.input[1]), 1 if neighbours else part[3]
+    if start is None or (start != 0 and not equal(start, second)):
+        return None
+    return _Part(node.input[0], int(start != 0), (node,))
+
+
+def _column(g: RewriteContext, name: str) -> _Part | None:
+    """Every other element, a column of Reshape(x, (..., length / 2, 2)); it may have an extra
+    dimension of one element."""
+    squeeze = g.producer_or_none(name, "Squeeze")
+    if squeeze is not None and axes_of(g, squeeze) in ((-1,), (4,)):
+        name = squeeze.input[0]
+    node = g.producer_or_none(name, "Split", "Gather")
+    on_last = node is not None and axis_of(g, node, 5) == 4
+    pairs = g.producer_or_none(node.input[0], "Reshape") if node is not None and on_last else None
+    if node is None or pairs is None:
+        return None
+    if not _are_pairs(g, *(g.shape_or_none(n) for n in (pairs.input[0], pairs.output[0]))):
+        return None
+    index = [*node.output].index(name) if node.op_type == "Split" else None
+    if node.op_type == "Gather" and g.rank_of(node.input[1]) == 0:
+        index = scalar_index(g, node.input[1])
+    known = index in (0, 1) and len(node.output) < 3
+    return _Part(pairs.input[0], index or 0, (pairs, node, squeeze)) if known else None
 
 
 def _are_pairs(g: RewriteContext, shape: Shape | None, wide: Shape | None) -> bool:
@@ -189,43 +181,3 @@ def _are_pairs(g: RewriteContext, shape: Shape | None, wide: Shape | None) -> bo
     if shape is None or wide is None or len(shape) != 4 or not isinstance(shape[3], int):
         return False
     return shape[3] % 2 == 0 and proven_equal(g, wide, (*shape[:3], shape[3] // 2, 2))
-
-
-def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
-    """Same as :func:`_neighbour`, for a Slice."""
-    x = str(node.input[0])
-    shape, part = g.shape_or_none(x), g.shape_or_none(node.output[0])
-    if shape is None or part is None or len(shape) != 4:
-        return None
-    length, cuts = shape[3], cuts_of(g, node, 4) or {}
-    start, _, step = cuts.get(3, (0, 0, 0))
-    alternate = len(cuts) == 1 and start in (0, 1) and step == 2
-    if not alternate or not isinstance(length, int) or length % 2 or part[3] != length // 2:
-        return None
-    g.look_at(node)
-    return x, start
-
-
-def _column(g: RewriteContext, name: str) -> str:
-    """The input of an Unsqueeze that adds a last dimension, the result itself otherwise."""
-    node = g.producer_or_none(name, "Unsqueeze")
-    if node is None or axes_of(g, node) not in _LAST:
-        return name
-    g.look_at(node)
-    return str(node.input[0])
-
-
-def _stacked(g: RewriteContext, first: str, shape: Shape) -> NodeProto:
-    """The Reshape, to some shape, of first elements stacked beside second ones."""
-    concat = g.after(first, "Unsqueeze", "Concat")
-    if concat.op_type == "Unsqueeze":
-        g.require(axes_of(g, concat) in _LAST, "the new axis is not the last one")
-        concat = g.after(concat, "Concat")
-    beside = len(concat.input) == 2 and axis_of(g, concat, 5, None) == 4
-    beside = beside and g.rank_of(concat.output[0]) == 5
-    g.require(beside and _column(g, concat.input[0]) == first, "they are not side by side")
-    g.require(g.shape_of(concat.output[0])[4] == 2, "they are not side by side")
-    joined = g.after(concat, "Reshape")
-    same = proven_equal(g, g.shape_of(joined.output[0]), shape)
-    g.require(same, "the pairs do not get the shape of x")
-    return joined

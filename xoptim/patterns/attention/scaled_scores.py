@@ -13,14 +13,7 @@ from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 
 
-@rewrite(
-    "default",
-    root=("Mul", "Div"),
-    reads="MatMul",
-    min_opset=7,
-    precision="rounding",
-    name="ScaledScores",
-)
+@rewrite("default", root=("Mul", "Div"), reads="MatMul", min_opset=7, precision="rounding")
 def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """(Transpose(Reshape(x @ W + b)) @ K) * c -> Transpose(Reshape((x @ W + b) * c)) @ K.
 

@@ -15,7 +15,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 
-@rewrite("default", root="IsNaN", after="Softmax", name="SoftmaxGuard")
+@rewrite("default", root="IsNaN", after="Softmax")
 def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
     """Where(IsNaN(w), 0, w) @ V -> w @ V, w = Softmax(scores).
 

@@ -11,20 +11,25 @@ from ...analysis.arguments import other_input
 from ...analysis.bounds import clipped
 from ...analysis.constants import same_numbers, scalar_constant
 from ...analysis.scaling import scaled_operand
-from ...authoring import NewNode, RewriteContext
-from ...catalogue import rewrite
+from ...authoring import RewriteContext
 from ...declarative import rule
 
+_BOUNDED = "y = Clip(x, *_, **_) | Min(x, *_)"
+_SIGMOID = "HardSigmoid(x, alpha=alpha, beta=beta)"
 
-@rewrite(
+
+@rule(
     "default",
     "specialize",
-    root=("Clip", "Min"),
+    f"{_BOUNDED}; product(inverse, y) -> {_SIGMOID}",
+    f"{_BOUNDED}; product(inverse, z, y) -> z * {_SIGMOID}",
+    f"{_BOUNDED}; y -> {_SIGMOID}",
+    root="y",
     min_opset=7,
     priority="first",
     precision="rounding",
 )
-def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+def hard_sigmoid(g: RewriteContext, y: str, inverse: float | None) -> dict[str, str | float]:
     """z * Clip(a * x + b, 0, c) / c -> z * HardSigmoid(x, alpha=a / c, beta=b / c).
 
     1. The bounds are those of a Clip, of Min(Relu(...), c) or of Min(Max(..., 0), c).
@@ -34,48 +39,20 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
     A product that overflowed before its division no longer does.
     """
-    source, low, high = clipped(g, node)
+    source, low, high = clipped(g, g.before(y))
     g.require(low == 0 and high is not None, "the bounds are not 0 and a constant")
     assert high is not None
     g.require(0 < high < np.inf, "the upper bound is not positive and finite")
-    known = has_kernel("HardSigmoid", g.type_or_none(node.output[0]), g.main_opset)
+    divided = high == 1 if inverse is None else same_numbers(np.float32(inverse), 1 / high)
+    g.require(divided, "it is not divided by its upper bound")
+    known = has_kernel("HardSigmoid", g.type_or_none(y), g.main_opset)
     g.require(known, "HardSigmoid does not know this type")
     x, slope, offset = _affine(g, source)
-    result, factor = _divided(g, node.output[0], high)
-    changed = x != source or result != node.output[0]
-    g.require(changed, "only the bounds are there")
+    g.require(x != source or inverse is not None, "only the bounds are there")
     with np.errstate(over="ignore"):
         alpha, beta = np.float32(slope / high), np.float32(offset / high)
     g.require(np.isfinite([alpha, beta]).all(), "a coefficient is not finite")
-    sigmoid = g.op.HardSigmoid(x, alpha=float(alpha), beta=float(beta))
-    return {result: g.op.Mul(factor, sigmoid) if factor else sigmoid}
-
-
-def _number_beside(g: RewriteContext, node: NodeProto, name: str) -> np.ndarray | None:
-    """The float a binary node combines with a result without changing its shape."""
-    other = other_input(node, name)
-    value = scalar_constant(g, other, g.rank_or_none(name)) if other != name else None
-    return value if value is not None and value.dtype.kind == "f" else None
-
-
-def _only_before(g: RewriteContext, name: str, *op_types: str) -> NodeProto | None:
-    """The node producing a result that has no other use, if it is one of some operators."""
-    return None if g.is_used_more_than_once(name) else g.before_or_none(name, *op_types)
-
-
-def _shifted(g: RewriteContext, name: str) -> tuple[str, float, float]:
-    """`(x, a, b)` such that a result is `a * x + b`, where a is 1 or -1."""
-    node = _only_before(g, name, "Add", "Sub")
-    if node is not None:
-        for x in g.inputs(node):
-            value = _number_beside(g, node, x)
-            if value is None or not np.isfinite(value.item()):
-                continue
-            number = float(value.item())
-            if node.op_type == "Add":
-                return x, 1.0, number
-            return (x, 1.0, -number) if node.input[0] == x else (x, -1.0, number)
-    return name, 1.0, 0.0
+    return {"x": x, "alpha": float(alpha), "beta": float(beta)}
 
 
 def _affine(g: RewriteContext, name: str) -> tuple[str, float, float]:
@@ -86,35 +63,24 @@ def _affine(g: RewriteContext, name: str) -> tuple[str, float, float]:
     return (x, slope, offset) if scaled is None else (scaled.data, slope * scaled.factor, offset)
 
 
-def _divided(g: RewriteContext, result: str, bound: float) -> tuple[str, str]:
-    """The result divided by the bound, and its factor, empty without one; refuses if there is no
-    division."""
-    if bound == 1:
-        return result, ""
-    undivided = "it is not divided by its upper bound"
-    after = g.known(g.after_or_none(result, "Mul", "Div"), undivided)
-    if _divides(g, after, result, bound):
-        return after.output[0], ""
-    g.require(after.op_type == "Mul", undivided)
-    factor = other_input(after, result)
-    inner = _only_before(g, factor, "Mul", "Div")
-    if inner is not None:
-        for operand in g.inputs(inner):
-            if _divides(g, inner, operand, bound):
-                return after.output[0], operand
-    last = g.known(g.after_or_none(after.output[0], "Mul", "Div"), undivided)
-    g.require(factor != result and _divides(g, last, after.output[0], bound), undivided)
-    return last.output[0], factor
+def _shifted(g: RewriteContext, name: str) -> tuple[str, float, float]:
+    """`(x, a, b)` such that a result is `a * x + b`, where a is 1 or -1."""
+    node = _only_before(g, name, "Add", "Sub")
+    for x in () if node is None else g.inputs(node):
+        other = other_input(node, x)
+        value = scalar_constant(g, other, g.rank_or_none(x)) if other != x else None
+        if value is None or value.dtype.kind != "f" or not np.isfinite(value.item()):
+            continue
+        number = float(value.item())
+        if node.op_type == "Add":
+            return x, 1.0, number
+        return (x, 1.0, -number) if node.input[0] == x else (x, -1.0, number)
+    return name, 1.0, 0.0
 
 
-def _divides(g: RewriteContext, node: NodeProto, name: str, bound: float) -> bool:
-    """Whether a node divides a result by a number."""
-    value = _number_beside(g, node, name)
-    if value is None:
-        return False
-    if node.op_type == "Mul":
-        return same_numbers(value, 1 / bound)
-    return bool(node.input[0] == name and value.item() == bound)
+def _only_before(g: RewriteContext, name: str, *op_types: str) -> NodeProto | None:
+    """The node producing a result that has no other use, if it is one of some operators."""
+    return None if g.is_used_more_than_once(name) else g.before_or_none(name, *op_types)
 
 
 @rule(

@@ -93,9 +93,7 @@ def _scaled_once(
     return g.like(node, a.data, g.op.Mul(b.data, number))
 
 
-@rule(
-    "approximate", "specialize", "(1 - x) * y -> y - x * y", precision="approximate", name="Sub1Mul"
-)
+@rule("approximate", "specialize", "(1 - x) * y -> y - x * y", precision="approximate")
 def sub1_mul(g: RewriteContext, x: str, y: str) -> None:
     """(1 - X) * Y -> Y - X * Y.
 

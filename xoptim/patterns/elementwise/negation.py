@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
 from xbuilder.operators.op_traits import FLOATS
 
-from ...authoring import NewNode, RewriteContext
-from ...catalogue import rewrite
+from ...authoring import RewriteContext
 from ...declarative import rule
 
 
@@ -27,18 +24,16 @@ def neg_sum(g: RewriteContext) -> None:
     """
 
 
-_OPPOSITES = {"ArgMax": "ArgMin", "ArgMin": "ArgMax"}
-
-
-@rewrite("default", "specialize", root=tuple(_OPPOSITES), after="Neg", sole_use=True)
-def neg_arg_max(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule(
+    "default",
+    "specialize",
+    "ArgMax(-x, **options) -> ArgMin(x, **options)",
+    "ArgMin(-x, **options) -> ArgMax(x, **options)",
+)
+def neg_arg_max(g: RewriteContext, x: str) -> None:
     """ArgMax(Neg(x)) -> ArgMin(x), ArgMin(Neg(x)) -> ArgMax(x): the nearest code of a codebook.
 
     Floats only, because the lowest integer has no opposite. The first of equal values, or the last
     one, is the same.
     """
-    x = g.before(node, "Neg").input[0]
     g.require(g.type_or_none(x) in FLOATS, "the type is not a float")
-    make = getattr(g.op, _OPPOSITES[node.op_type])
-    new: NewNode = make(x, **{a.name: a for a in node.attribute})
-    return new

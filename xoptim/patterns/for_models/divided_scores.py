@@ -20,7 +20,6 @@ from ...catalogue import rewrite
     read_by="Softmax",
     min_opset=13,
     precision="rounding",
-    name="DividedScores",
 )
 def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
     """Softmax((Q @ K + mask) / c) -> Softmax((Q @ K) / c + mask / c).

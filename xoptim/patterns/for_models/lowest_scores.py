@@ -12,7 +12,7 @@ from ...catalogue import rewrite
 from ..attention.masked_scores import projected_sequence_of
 
 
-@rewrite("default", "model", root="Max", read_by="Softmax", min_opset=13, name="LowestScores")
+@rewrite("default", "model", root="Max", read_by="Softmax", min_opset=13)
 def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
     """Softmax(Max(s + mask, low)) @ V -> Softmax(s + mask) @ V, low is the lowest float.
 

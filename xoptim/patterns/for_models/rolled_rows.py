@@ -36,7 +36,7 @@ class Move(NamedTuple):
     nodes: tuple[NodeProto, ...]
 
 
-@rewrite("default", "model", root="Concat", after="Split", min_opset=13, name="RolledRows")
+@rewrite("default", "model", root="Concat", after="Split", min_opset=13)
 def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
     """Reshape(Concat(b, a)), a and b being the parts of Split(Reshape(x)) -> Gather(x, rows).
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
-from ...analysis.arguments import other_input
 from ...analysis.constants import is_cheap
 from ...analysis.weights.overflows import OVERFLOWS, is_half
 from ...analysis.weights.weights import is_scalable_product
-from ...authoring import NewNode, Refusal, RewriteContext
-from ...catalogue import rewrite
+from ...authoring import RewriteContext
+from ...declarative import rule
 
 
-@rewrite(
+@rule(
     "default",
     "model",
-    root="Add",
-    reads="Mul",
+    """total = term + other
+    total * scale + shift -> (term * scale + shift) + other * scale""",
     min_opset=7,
     precision="rounding",
-    name="ScaledSum",
 )
-def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+def scaled_sum(
+    g: RewriteContext, term: str, other: str, scale: str, shift: str, total: str
+) -> None:
     """(x @ W + r) * s + t -> (x @ W * s + t) + r * s: a sum, a product and a sum become two.
 
     1. s and t are constants, one number for each column; W is a constant, which MatMulAffine or
@@ -31,30 +29,13 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
     MobileBERT normalizes this way.
     """
-    found = [x for x in node.input if g.producer_or_none(x, "Mul") is not None]
-    g.require(not is_half(g, node.output[0]), OVERFLOWS)
-    shift = other_input(node, found[0]) if len(found) == 1 else ""
-    if not is_cheap(g, shift):
-        return g.no("no constant is added to one product")
-    scaled = g.before(found[0], "Mul")
-    constants = [x for x in scaled.input if is_cheap(g, x)]
-    if len(constants) != 1:
-        return g.no("it is not multiplied by a constant")
-    scale = constants[0]
-    total = g.before(other_input(scaled, scale), "Add")
-    g.require_sole_use("an inner result is used elsewhere", scaled.output[0], total.output[0])
-    shape = g.shape_of(total.output[0])
+    known = is_cheap(g, scale) and is_cheap(g, shift)
+    g.require(known, "it is not multiplied by a constant, then added to one")
+    g.require(not is_half(g, total), OVERFLOWS)
     vectors = [g.shape_of(name) for name in (scale, shift)]
+    shape = g.shape_of(total)
     g.require(vectors == [shape[-1:]] * 2, "there is not one number for each column")
-    term = g.known(next(filter(lambda x: _takes(g, x), total.input), None), "no weights take it")
-    g.require(g.same_shape(term, total.output[0]), "the other term may be broader")
-    other = other_input(total, term)
+    alone = not g.is_constant(term) and not g.is_used_more_than_once(term)
+    g.require(alone and is_scalable_product(g, term), "no weights take it")
+    g.require(g.same_shape(term, total), "the other term may be broader")
     g.require(not g.is_constant(other), "the other term is a bias")
-    first = g.op.Add(g.op.Mul(term, scale), shift)
-    return g.op.Add(first, g.op.Mul(other, scale))
-
-
-def _takes(g: RewriteContext, name: str) -> bool:
-    """Whether constant weights produce a result with no other use."""
-    alone = not g.is_constant(name) and not g.is_used_more_than_once(name)
-    return alone and is_scalable_product(g, name)

@@ -93,9 +93,7 @@ def _all_rows(g: RewriteContext, indices: str) -> Dim | None:
     return shape[0] if is_range(g, column.input[0]) else None
 
 
-@rewrite(
-    "default", "specialize", root="ScatterElements", min_opset=11, name="ScatterElementsConcat"
-)
+@rewrite("default", "specialize", root="ScatterElements", min_opset=11)
 def scatter_elements_concat(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     """ScatterElements(ScatterElements(x, 0, u), 1, v) -> Concat(u, v), x has two rows.
 

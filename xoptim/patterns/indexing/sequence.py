@@ -14,13 +14,7 @@ from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 
 
-@rewrite(
-    "default",
-    root="SequenceAt",
-    after="SequenceConstruct",
-    min_opset=11,
-    name="SequenceConstructAt",
-)
+@rewrite("default", root="SequenceAt", after="SequenceConstruct", min_opset=11)
 def sequence_construct_at(g: RewriteContext, node: NodeProto) -> str:
     """SequenceAt(SequenceConstruct(a, b, ...), i) -> the element at this position.
 

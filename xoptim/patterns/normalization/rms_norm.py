@@ -6,12 +6,16 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
-from ...analysis.weights.norm_scales import scaled_normalization
+from ...analysis.arguments import other_input
+from ...analysis.weights.norm_scales import moved_after, multiplied
 from ...authoring import NewNode, NewResult, RewriteContext
+from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...declarative import rule
 from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
 
+#: normalizations that add two operands first
+_SKIPS = ("SkipSimplifiedLayerNormalization",)
 _MEAN = "v = ReduceMean(x ** 2 | x * x, *_, **_)"
 #: x / sqrt(mean(x^2) + epsilon)
 RMS = f"{_MEAN}; {over_root('x')}"
@@ -88,16 +92,29 @@ def rms_normalization(
 
 @rewrite(
     "default",
-    root="RMSNormalization",
+    "onnxruntime",
+    root=(
+        *("RMSNormalization", "SimplifiedLayerNormalization"),
+        "com.microsoft::SkipSimplifiedLayerNormalization",
+    ),
     read_by="Mul",
-    min_opset=23,
     precision="rounding",
     name="RMSNormalizationMul",
+    aliases=("SimplifiedLayerNormalizationMul", "SkipSimplifiedLayerNormalizationMul"),
 )
 def rms_normalization_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """RMSNormalization(x, s) * c -> RMSNormalization(x, s * c).
 
     1. c has exactly the shape of s;
-    2. one of them is made of ones, or both are constant.
+    2. one of them is made of ones, or both are constant;
+    3. the same for SimplifiedLayerNormalization and SkipSimplifiedLayerNormalization.
     """
-    return scaled_normalization(g, node)
+    mul, index = g.after(node, "Mul"), 2 if node.op_type in _SKIPS else 1
+    factor, scale = other_input(mul, node.output[0]), node.input[index]
+    same = g.same_shape(factor, scale)
+    g.require(same, "the factor does not have the shape of the scale")
+    same = g.type_or_none(factor) == g.type_or_none(scale)
+    inputs: list[Operand] = list(node.input)
+    inputs[index] = new_scale = multiplied(g, scale, factor) if same else None
+    g.require(new_scale is not None, "the scale is not constant")
+    return moved_after(g, node, mul.output[0], *inputs)

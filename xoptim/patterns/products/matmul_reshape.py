@@ -87,10 +87,9 @@ def _matrices(g: RewriteContext, name: str) -> Shape:
     "default",
     root=("MatMul", "com.microsoft::FusedMatMul"),
     reads=("Reshape", "Squeeze"),
-    name="MatMulReshape2Of3",
     aliases="ReshapeMatMulReshape",
 )
-def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
+def mat_mul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
     """Two or three Reshape around a MatMul -> at most one.
 
     1. Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
@@ -133,8 +132,8 @@ def _new_shape(
     return shape
 
 
-@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape", name="RowsMatMul")
-def rows_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape")
+def rows_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(MatMul(Reshape(A), B)) -> MatMul(A, B), where B is one matrix.
 
     1. The first Reshape turns the rows of A into a matrix, whose last dimension is proven to stay;
@@ -153,8 +152,8 @@ def rows_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {last.output[0]: g.like(node, source, weight)}
 
 
-@rewrite("default", root="MatMul", reads="Reshape", name="TransposeReshapeMatMul")
-def transpose_reshape_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+@rewrite("default", root="MatMul", reads="Reshape")
+def transpose_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
 
     1. The Transpose swaps the last two dimensions, the Reshape keeps them: it may go first.
@@ -196,14 +195,8 @@ def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -
     return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
 
 
-@rewrite(
-    "default",
-    root="MatMul",
-    behind="ScaledScores",
-    precision="rounding",
-    name="ShapeBasedMatMulToMul",
-)
-def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+@rewrite("default", root="MatMul", behind="ScaledScores", precision="rounding")
+def shape_based_mat_mul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
 
     A is (..., m, 1), B is (..., 1, n): each element of the result is one product. The sum of one

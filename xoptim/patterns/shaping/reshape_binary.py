@@ -29,7 +29,6 @@ def same_known_shapes(g: RewriteContext, *names: str) -> bool:
     reads="Reshape",
     min_opset=5,
     sole_use=True,
-    name="Reshape2Of3",
     aliases="ReshapeReshapeBinary",
 )
 def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | NewNode:

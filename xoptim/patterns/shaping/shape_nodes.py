@@ -11,8 +11,9 @@ from ...analysis.arguments import int_attribute
 from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints, int_values
 from ...analysis.permutations import perm_of
-from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
+from ...declarative import rule
 
 
 def shape_range(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, int] | None:
@@ -120,10 +121,7 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
     return parts[0] if len(parts) == 1 else g.op.Concat(*parts, axis=0)
 
 
-@rewrite("default", root="Add", after="Shape", priority="first")
-def shape_based_shape_shape_add(g: RewriteContext, node: NodeProto) -> np.ndarray | Refusal:
+@rule("default", "y = Shape(a, **_) + Shape(b, **_); y", priority="first", sole_use=False)
+def shape_based_shape_shape_add(g: RewriteContext, y: str) -> np.ndarray:
     """Shape(x) + Shape(y) -> constant, when every dimension of the sum is known."""
-    if g.before_or_none(node, "Shape", index=1) is None:
-        return g.no("the other operand is not a Shape")
-    total = int_values(g, node.output[0])
-    return np.array(g.known(total, "a dimension is not known"), np.int64)
+    return np.array(g.known(int_values(g, y), "a dimension is not known"), np.int64)

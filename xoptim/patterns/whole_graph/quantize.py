@@ -21,13 +21,7 @@ _LAYOUT = {"axis": 1, "block_size": 0}
 _STEPS = 2.0**17
 
 
-@rewrite(
-    "default",
-    root="QuantizeLinear",
-    after="DequantizeLinear",
-    min_opset=10,
-    name="DequantizeQuantize",
-)
+@rewrite("default", root="QuantizeLinear", after="DequantizeLinear", min_opset=10)
 def dequantize_quantize(g: RewriteContext, node: NodeProto) -> str:
     """QuantizeLinear(DequantizeLinear(x, s, z), s, z) -> x.
 

@@ -127,12 +127,7 @@ def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:
     return cache if all(h.moved and h.name for h in cache.new) else None
 
 
-@rewrite(
-    "onnxruntime",
-    root=f"intermediate::{GROUPED}",
-    precision="rounding",
-    name="GroupQueryAttention3D",
-)
+@rewrite("onnxruntime", root=f"intermediate::{GROUPED}", precision="rounding")
 def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttentionGQA(Q, K, V, mask) -> com.microsoft.GroupQueryAttention, not causal.
 

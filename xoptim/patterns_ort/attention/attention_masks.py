@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto
 
-from ...analysis.arguments import other_input
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import HIDDEN, boolean_mask
-from ...authoring import NewNode, RewriteContext
-from ...catalogue import rewrite
+from ...authoring import RewriteContext
+from ...declarative import rule
 
 _PRODUCTS = ("MatMul", "Mul", "Div")
 
 
-@rewrite("onnxruntime", root="Softmax", after="Add", precision="rounding", name="AttentionMaskSum")
-def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNode]:
+@rule(
+    "onnxruntime",
+    """added = (scores + bias) + mask; y = Softmax(added, **options)
+    y -> Softmax(scores + (bias + mask), **options)""",
+    precision="rounding",
+)
+def attention_mask_sum(g: RewriteContext, scores: str, bias: str, mask: str, added: str) -> None:
     """Softmax((scores + bias) + mask) -> Softmax(scores + (bias + mask)), attention has one mask.
 
     1. the scores are a product of heads, maybe scaled, of four dimensions; bias and mask do not
@@ -24,21 +27,12 @@ def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNo
        another number would be rounded with the scores;
     3. nothing else reads the scores. The layers of a model share the sum of their bias and mask.
     """
-    outer = g.before(softmax, "Add")
-    shape = g.shape_of(outer.output[0])
+    shape = g.shape_of(added)
     g.require(len(shape) == 4, "the scores do not have four dimensions")
-    for name in outer.input:
-        inner = g.producer_or_none(name, "Add")
-        scores = None if inner is None else _scores(g, inner)
-        if inner is None or scores is None:
-            continue
-        g.require(proven_equal(g, g.shape_of(scores), shape), "a mask may be broader")
-        g.require(g.is_used_only_by(name, outer), "the scores are used elsewhere")
-        masks = [other_input(inner, scores), other_input(outer, name)]
-        g.require(any(_hides(g, mask) for mask in masks), "no mask only hides scores")
-        g.look_at(inner)
-        return {outer.output[0]: g.op.Add(scores, g.op.Add(*masks))}
-    return g.refuse("there is one mask, or none")
+    g.require(_is_product(g, scores), "there is one mask, or none")
+    g.require(proven_equal(g, g.shape_of(scores), shape), "a mask may be broader")
+    hides = _hides(g, bias) or _hides(g, mask)
+    g.require(hides, "no mask only hides scores")
 
 
 def _hides(g: RewriteContext, mask: str) -> bool:
@@ -48,12 +42,9 @@ def _hides(g: RewriteContext, mask: str) -> bool:
     return found is not None and bool(np.float32(found[1]) <= HIDDEN)
 
 
-def _scores(g: RewriteContext, add: NodeProto) -> str | None:
-    """The operand of an addition that is a product of heads."""
-    for name in add.input:
-        node = g.producer_or_none(name, *_PRODUCTS)
-        while node is not None and node.op_type != "MatMul":
-            node = g.producer_or_none(node.input[0], *_PRODUCTS)
-        if node is not None:
-            return str(name)
-    return None
+def _is_product(g: RewriteContext, name: str) -> bool:
+    """Whether a result is a product of heads, maybe scaled."""
+    node = g.producer_or_none(name, *_PRODUCTS)
+    while node is not None and node.op_type != "MatMul":
+        node = g.producer_or_none(node.input[0], *_PRODUCTS)
+    return node is not None

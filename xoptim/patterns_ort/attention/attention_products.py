@@ -6,20 +6,15 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from ...analysis.attention.attention import GROUPED, LOCAL, Attention, options_of, read_attention
+from ...analysis.attention.attention import GROUPED, Attention, options_of, read_attention
 from ...analysis.attention.heads import KEYS, repeated, transposed
-from ...analysis.values.masks import is_causal
-from ...analysis.values.tiny_weights import has_subnormal_weights
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
-from ...catalogue import register_pattern, rewrite
-from ...catalogue.speed_gated import SpeedGatedRewrite
+from ...catalogue import rewrite
 from .shared_heads import shared_shapes
 
 #: its exponential is a normal float, even divided by a sum of a thousand of them
 _FLOOR = -80.0
-#: reason why a floor is useless
-NO_TINY_WEIGHT = "no weight is known to be too small"
 
 
 def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
@@ -81,89 +76,12 @@ class Products(NamedTuple):
         return g.op.Where(g.op.IsNaN(weights), g.scalar(0, like), weights)
 
 
-class FlooredRewrite(SpeedGatedRewrite):
-    """A rewrite that floors scores, see :func:`floored`, unless it was measured slower.
-
-    :param measured: writes it whatever was measured
-    """
-
-    lift = "measured"
-
-    def __init__(self, measured: bool = False, verbose: int = 0):
-        super().__init__(measured, verbose)
-
-    def require_worth(self, g: RewriteContext) -> None:
-        """Refuses unless it was measured faster on the processor."""
-        g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-        self.require_open_gate(g)
-
-
-@register_pattern(
-    "onnxruntime",
-    roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
-    priority="first",
-    min_opset=15,
-    precision="rounding",
-)
-class CausalAttentionPattern(FlooredRewrite):
-    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
-
-    1. the mask hides the keys that come after each query, whatever else it hides: half of the
-       scores. It is Where(condition, 0, c), without keys of the steps before.
-    2. heads that queries share are not repeated, see GroupedAttention.
-
-    onnxruntime takes several times longer to compute the exponential of a hidden score, because the
-    result is subnormal. Weights below exp(-80), 1.8e-35, become exp(-80). It is
-    for the processor CPU, in float, unless it was measured slower.
-
-    :param measured: writes it whatever was measured
-    """
-
-    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
-        """Checks the measures and the mask, then writes products and a Softmax."""
-        self.require_worth(g)
-        found = read_attention(g, call)
-        g.require(
-            found.mask and is_causal(g, found.mask), "the mask may not hide half of the scores"
-        )
-        return {found.result: products_of(g, call, found).written(g, floor=True)}
-
-
-@register_pattern(
-    "onnxruntime",
-    roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
-    priority="first",
-    min_opset=15,
-    precision="rounding",
-)
-class TinyWeightsAttentionPattern(FlooredRewrite):
-    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
-
-    1. the mask, or a term of it, lowers scores by a number between -104 and -87, usually -100: a
-       constant does it for one element out of 32, or a Where with such a number.
-
-    The exponential is neither 0 nor a normal float, so onnxruntime computes it slowly, and
-    multiplies it by the values slowly. Weights below exp(-80), 1.8e-35, become exp(-80). It is for
-    the processor CPU, in float, unless it was measured slower.
-
-    :param measured: writes it whatever was measured
-    """
-
-    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
-        """Checks the measures and the mask, then writes products and a Softmax."""
-        self.require_worth(g)
-        found = read_attention(g, call)
-        g.require(found.mask and has_subnormal_weights(g, found.mask), NO_TINY_WEIGHT)
-        return {found.result: products_of(g, call, found).written(g, floor=True)}
-
-
 @rewrite(
     "onnxruntime",
     root=f"intermediate::{GROUPED}",
     priority="later",
     min_opset=15,
     precision="rounding",
-    name="GroupedAttention",
 )
 def grouped_attention(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     """LocalAttentionGQA(Q, K, V, mask) -> Softmax(Q' @ K^T + mask) @ V, when no operator takes it.

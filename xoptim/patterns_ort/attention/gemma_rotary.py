@@ -16,13 +16,7 @@ from ..kernels import require_kernel
 _CALL = f"intermediate::{HALF_ROTARY}"
 
 
-@rewrite(
-    "onnxruntime",
-    root=_CALL,
-    priority="late",
-    precision="rounding",
-    name="ContribGemmaRotaryEmbedding",
-)
+@rewrite("onnxruntime", root=_CALL, priority="late", precision="rounding")
 def contrib_gemma_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewResult]:
     """HalfRotaryEmbedding of q and of k -> com.microsoft.GemmaRotaryEmbedding, on CUDA.
 

@@ -11,7 +11,7 @@ from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
 
-@rewrite("onnxruntime", root=f"{MICROSOFT}::GreedySearch", name="GreedySearch")
+@rewrite("onnxruntime", root=f"{MICROSOFT}::GreedySearch")
 def greedy_search(g: RewriteContext, node: NodeProto) -> NewNode:
     """GreedySearch(int64...) -> GreedySearch(Cast(int64 to int32)...): it only reads 32 bits."""
     inputs: list[Operand] = [

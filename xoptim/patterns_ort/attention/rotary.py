@@ -11,10 +11,7 @@ from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, Rotary
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
-from ...patterns.attention.rotary import flat_rotary
 from ..kernels import require_kernel
-
-_ROTARY = f"{MICROSOFT}::RotaryEmbedding"
 
 
 @rewrite(
@@ -62,13 +59,3 @@ def _positions(g: RewriteContext, found: Rotary) -> list[Operand]:
     pads = g.op.Concat([0, 0], steps, [0], axis=0)
     rows = [g.op.Pad(g.op.Flatten(table, axis=2), pads) for table in tables]
     return [g.op.Reshape(positions, shape, allowzero=1), *rows]
-
-
-@rewrite("onnxruntime", root=_ROTARY, after="Transpose", name="ContribRotaryEmbedding3D")
-def contrib_rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
-
-    1. the numbers of heads and of elements of each are known;
-    2. the results have no other use.
-    """
-    return flat_rotary(g, node)

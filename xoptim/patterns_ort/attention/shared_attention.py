@@ -123,7 +123,6 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     priority="late",
     min_opset=15,
     precision="rounding",
-    name="SharedHeadsAttention",
 )
 def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttentionGQA(Q, K, V, mask) -> com.microsoft.MultiHeadAttention(Q', K, V, mask'), whose

@@ -39,9 +39,8 @@ def shared_shapes(
     priority="later",
     min_opset=15,
     precision="rounding",
-    name="SharedHeadsMatMul",
 )
-def shared_heads_matmul(g: RewriteContext, node: NodeProto) -> NewNode:
+def shared_heads_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """A @ Repeat(B) -> Reshape(Reshape(A) @ B): rows that share a head are rows of one matrix.
 
     1. heads are repeated for consecutive ones: Unsqueeze(axis 2), Expand, Reshape, their last two

@@ -8,34 +8,33 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
-from ...analysis.axes import axes_of
+from ...analysis.axes import axes_of, axis_of
 from ...analysis.shapes import dims_are_equal
 from ...authoring import NewNode, Rewrite, RewriteContext
-from ...catalogue import register_pattern, rewrite
+from ...catalogue import register_pattern
+from ...declarative import rule
 from ..kernels import require_kernel
 
 
-@rewrite(
-    "onnxruntime", root="Softmax", after="Add", priority="last", precision="rounding", sole_use=True
+@rule(
+    "onnxruntime",
+    """y = Softmax(x + b, **_)
+    y -> com.microsoft.BiasSoftmax(x, b, axis=axis, is_inner_broadcast=is_inner_broadcast)""",
+    priority="last",
+    precision="rounding",
 )
-def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
+def bias_softmax(g: RewriteContext, x: str, b: str, y: str) -> dict[str, int]:
     """Softmax(x + b, axis=-1) -> com.microsoft.BiasSoftmax(x, b), where it has a kernel: CUDA.
 
     1. b has the shape of x but for consecutive dimensions 1: the first ones, or those before the
        last one, which are broadcast. Either operand of the addition may be b.
     """
-    add = g.before(softmax, "Add")
-    for x, b in g.either_order(add):
-        is_inner = _broadcast(g, x, b)
-        if is_inner is None:
-            continue
-        require_kernel(g, "BiasSoftmax", x)
-        last = len(g.shape_of(x)) - 1
-        axis = g.get_attribute_with_default(softmax, "axis", -1 if g.main_opset >= 13 else 1)
-        g.require(axis in (-1, last), "the axis is not the last one")
-        options = {"axis": -1, "is_inner_broadcast": int(is_inner)}
-        return NewNode("BiasSoftmax", [x, b], options, MICROSOFT)
-    return g.refuse("no operand is broadcast as the kernel does")
+    is_inner = g.known(_broadcast(g, x, b), "no operand is broadcast as the kernel does")
+    require_kernel(g, "BiasSoftmax", x)
+    last = len(g.shape_of(x)) - 1
+    axis = axis_of(g, g.before(y), last + 1, -1 if g.main_opset >= 13 else 1)
+    g.require(axis == last, "the axis is not the last one")
+    return {"axis": -1, "is_inner_broadcast": int(is_inner)}
 
 
 def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:

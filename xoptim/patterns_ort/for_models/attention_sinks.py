@@ -26,7 +26,6 @@ _ALL_BUT_LAST = "the Slice does not take the weights of the keys"
     priority="late",
     min_opset=13,
     precision="rounding",
-    name="AttentionSinks",
 )
 def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacement]:
     """Softmax(Concat(scale * Q @ K^T + mask, sinks))[:-1] @ V -> com.microsoft.GroupQueryAttention.

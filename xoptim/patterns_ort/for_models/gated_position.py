@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import numpy as np
 import onnx.helper as oh
-from onnx import NodeProto
 
+from xbuilder.dims import Dim, Shape
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.arguments import other_input
-from ...analysis.attention.heads import Heads, heads_of
+from ...analysis.attention.heads import heads_of
 from ...analysis.axes import axes_of, axis_of
-from ...analysis.constants import is_number
-from ...analysis.gemm import product_and_bias
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
-from ...authoring.right_side import Operand, Replacement
-from ...catalogue import rewrite
+from ...authoring.right_side import Operand
+from ...declarative import rule
 from ..kernels import require_kernel
 
 #: the kernel sums both halves of at most as many elements
 _MAX_LENGTH = 32
 
 
-@rewrite(
-    "onnxruntime", "model", root="Split", after="Sigmoid", priority="late", precision="rounding"
+@rule(
+    "onnxruntime",
+    "model",
+    """wide = Reshape(q @ w + b, *_, **_); sums = ReduceSum(wide, *_, keepdims=0, **_)
+    u, r = Split(Sigmoid(sums), *_, **_); gate = u * ((r | r * eco) - 1) + 2
+    rows = Reshape(gate, *_, **_); y = gate * bias | rows * Reshape(bias, shape, **_); y""",
+    root="u",
+    priority="late",
+    precision="rounding",
+    sole_use=False,
 )
-def gated_relative_position_bias(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
+def gated_relative_position_bias(
+    g: RewriteContext,
+    q: str,
+    w: str,
+    b: str,
+    wide: str,
+    sums: str,
+    u: str,
+    r: str,
+    eco: str | None,
+    gate: str,
+    rows: str | None,
+    bias: str,
+    shape: str | None,
+    y: str,
+) -> dict[str, NewNode]:
     """(u * (r * a - 1) + 2) * bias -> com.microsoft.GatedRelativePositionBias, on CUDA.
 
     1. u, r = Split(Sigmoid(ReduceSum(Reshape(q @ w + b)))), the gates of WavLM: q has the shape
@@ -39,87 +59,45 @@ def gated_relative_position_bias(g: RewriteContext, split: NodeProto) -> dict[st
     `WavLMAttention` of transformers is written this way. The operator never ran on a device: the
     tests use the formula of its documentation, in numpy.
     """
-    weight, bias, queries, name = _sums(g, split)
-    gate, eco = _gate(g, split, queries)
-    result, relative, shape = _product(g, gate, queries, name)
-    require_kernel(g, "GatedRelativePositionBias", name)
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(name))
-    ones: Operand = np.ones((1, queries.count, 1, 1), dtype=dtype)
-    zeros = np.zeros(queries.count * queries.length, dtype=dtype)
-    inputs = [queries.flat(g), zeros, relative, weight, bias, eco or ones]
-    options = {"num_heads": queries.count}
-    new = NewNode("GatedRelativePositionBias", inputs, options, MICROSOFT)
-    return {result: g.op.Reshape(new, shape, allowzero=1) if shape else new}
-
-
-def _sums(g: RewriteContext, split: NodeProto) -> tuple[str, str, Heads, str]:
-    """The weight and the bias of the gates, the queries and their name."""
-    total = g.before(g.before(split, "Sigmoid"), "ReduceSum")
-    reshape = g.before(total, "Reshape")
-    shape = g.shape_of(reshape.output[0])
-    last = len(shape) == 5 and shape[3] == 2 and axes_of(g, total) in ((4,), (-1,))
-    removed = g.get_attribute_with_default(total, "keepdims", 1) == 0
-    g.require(last and removed, "the halves are not added")
-    product, bias = product_and_bias(g, g.before(reshape, "Add"))
-    name, weight = product.input
-    rows, columns = g.static_shape(weight, "the weight is not static"), g.static_shape(bias)
-    queries = heads_of(g, name)
-    width = rows[-1]
-    known = len(rows) == 2 and rows[0] == queries.length and columns == (width,)
-    g.require(known and shape[4] == width // 2, "the weight is not the one of two halves")
-    g.require(width % 2 == 0 and width <= _MAX_LENGTH, "the kernel does not add so many elements")
+    g.require_sole_use("the gate is used elsewhere", gate)
+    queries = heads_of(g, q)
     g.require(queries.is_moved, "the heads are not moved from a sequence")
-    same = proven_equal(g, g.shape_of(name)[:3], shape[:3])
-    g.require(same, "there is not one gate for each query")
-    return weight, bias, queries, name
-
-
-def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProto, str]:
-    """The sum that is the gate, and the constant of each head, empty if there is none."""
-    halves = len(split.output) == 2 and axis_of(g, split, 4, 0) == 3
-    one = halves and all(g.shape_of(name)[3] == 1 for name in split.output)
-    g.require(one, "the gates are not two numbers")
-    first, second = split.output
-    node, eco, read = g.after(second, "Mul", "Sub"), "", second
-    if node.op_type == "Mul":
-        eco, read = other_input(node, second), node.output[0]
-        g.require(
-            g.shape_or_none(eco) == (1, queries.count, 1, 1), "a head does not have one number"
-        )
-        node = g.after(node, "Sub")
-    minus = node.input[0] == read and is_number(g, node.input[1], 1.0, 4)
-    g.require(minus, "one is not subtracted")
-    product = g.after(node, "Mul")
-    g.require(other_input(product, node.output[0]) == first, "the first gate is not a factor")
-    add = g.after(product, "Add")
-    two = other_input(add, product.output[0])
-    g.require(is_number(g, two, 2.0, 4), "two is not added")
-    return add, eco
-
-
-def _product(g: RewriteContext, add: NodeProto, queries: Heads, name: str) -> tuple[str, str, str]:
-    """The result, the bias, and the shape of the result if a Reshape produces it."""
-    batch, heads, steps, _ = g.shape_of(name)
-    wide = (batch, heads, steps, steps)
-    node, gate, shape = g.after(add, "Mul", "Reshape"), add.output[0], ""
-    if node.op_type == "Reshape":
-        gate = node.output[0]
-        node = g.after(node, "Mul")
-    relative = other_input(node, gate)
-    if gate != add.output[0]:
-        reshape = g.before(relative, "Reshape")
-        merged, rows = g.shape_of(relative), g.shape_of(gate)
-        same = len(merged) == len(rows) == 3 and proven_equal(
-            g, (*merged, *rows[1:]), (rows[0], steps, steps, steps, 1)
+    halves, (length, width) = g.shape_of(wide), g.static_shape(w, "the weight is not static")
+    g.require(axes_of(g, g.before(sums)) in ((4,), (-1,)), "the halves are not added")
+    two = len(halves) == 5 and halves[3] == 2 and axis_of(g, g.before(u), 4, 0) == 3
+    two = two and all(g.shape_of(name)[3] == 1 for name in (u, r))
+    g.require(two, "the gates are not two numbers")
+    known = length == queries.length and g.shape_of(b) == (width,) and halves[4] == width // 2
+    g.require(known, "the weight is not the one of two halves")
+    g.require(width % 2 == 0 and width <= _MAX_LENGTH, "the kernel does not add so many elements")
+    dims = batch, heads, steps, _ = g.shape_of(q)
+    g.require(proven_equal(g, dims[:3], halves[:3]), "there is not one gate for each query")
+    by_head = eco is None or g.shape_or_none(eco) == (1, queries.count, 1, 1)
+    g.require(by_head, "a head does not have one number")
+    if rows is not None:
+        merged, column = g.shape_of(y), g.shape_of(rows)
+        same = len(merged) == len(column) == 3 and proven_equal(
+            g, (*merged, *column[1:]), (column[0], steps, steps, steps, 1)
         )
         g.require(same, "the heads of the batch are not reshaped")
-        relative, shape = reshape.input
-    repeat = g.producer_or_none(relative, "Tile", "Expand")
+    require_kernel(g, "GatedRelativePositionBias", q)
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(q))
+    ones: Operand = np.ones((1, queries.count, 1, 1), dtype=dtype)
+    zeros = np.zeros(queries.count * queries.length, dtype=dtype)
+    bias = _once(g, bias, batch, (heads, steps, steps))
+    inputs = [queries.flat(g), zeros, bias, w, b, eco or ones]
+    options = {"num_heads": queries.count}
+    new = NewNode("GatedRelativePositionBias", inputs, options, MICROSOFT)
+    return {y: g.op.Reshape(new, shape, allowzero=1) if shape else new}
+
+
+def _once(g: RewriteContext, bias: str, batch: Dim, dims: Shape) -> str:
+    """The bias, before it is repeated for the batch if it is."""
+    other = "the bias is not the one of the heads"
+    repeat = g.producer_or_none(bias, "Tile", "Expand")
     if repeat is not None:
-        repeated = proven_equal(g, g.shape_of(relative), wide)
-        g.require(repeated, "the bias is not the one of the heads")
+        g.require(proven_equal(g, g.shape_of(bias), (batch, *dims)), other)
         g.look_at(repeat)
-        relative = repeat.input[0]
-    once = proven_equal(g, g.shape_of(relative), (1, *wide[1:]))
-    g.require(once, "the bias is not the one of the heads")
-    return node.output[0], relative, shape
+        bias = repeat.input[0]
+    g.require(proven_equal(g, g.shape_of(bias), (1, *dims)), other)
+    return bias

@@ -32,14 +32,7 @@ _PAST = 3
 _OPERATOR = f"{MICROSOFT}::{_NAME}"
 
 
-@rewrite(
-    "onnxruntime",
-    "model",
-    root="Scan",
-    min_opset=9,
-    precision="rounding",
-    name="LinearAttentionScan",
-)
+@rewrite("onnxruntime", "model", root="Scan", min_opset=9, precision="rounding")
 def linear_attention_scan(g: RewriteContext, scan: NodeProto) -> dict[str, Replacement]:
     """Scan(state, x...), each step being a LinearAttention -> com.microsoft.LinearAttention.
 
@@ -152,7 +145,7 @@ def _scanned(
     return g.op.Transpose(rows, perm=[*perm[:axis], 1, *perm[axis:]])
 
 
-@rewrite("onnxruntime", "model", root=_OPERATOR, precision="rounding", name="LinearAttentionSteps")
+@rewrite("onnxruntime", "model", root=_OPERATOR, precision="rounding")
 def linear_attention_steps(g: RewriteContext, last: NodeProto) -> dict[str, Replacement] | Refusal:
     """LinearAttention(x1, state), LinearAttention(x2, state1), ... -> LinearAttention(x, state).
 

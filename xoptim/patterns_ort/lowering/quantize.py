@@ -15,9 +15,7 @@ from ...catalogue import rewrite
 from .missing import missing_types
 
 
-@rewrite(
-    "onnxruntime", "fix", root=("QuantizeLinear", "DequantizeLinear"), name="MissingQuantizeLinear"
-)
+@rewrite("onnxruntime", "fix", root=("QuantizeLinear", "DequantizeLinear"))
 def missing_quantize_linear(g: RewriteContext, node: NodeProto) -> NewNode:
     """QuantizeLinear(x, scale, zero) -> com.microsoft.QuantizeLinear(x, scale, zero), and
     DequantizeLinear.

@@ -23,7 +23,7 @@ _BATCH_FIRST = (2, 0, 1, 3)
 _STATES = (5, 6)
 
 
-@rewrite("onnxruntime", "fix", root=("GRU", "LSTM", "RNN"), name="BatchwiseRecurrent")
+@rewrite("onnxruntime", "fix", root=("GRU", "LSTM", "RNN"))
 def batchwise_recurrent(g: RewriteContext, node: NodeProto) -> Sequence[Replacement | None]:
     """LSTM<layout=1>(x) -> Transpose(LSTM(Transpose(x))), and GRU, RNN.
 

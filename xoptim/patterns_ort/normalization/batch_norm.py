@@ -10,12 +10,7 @@ from ...patterns.normalization.batch_norm_training import training_axes
 
 
 @rewrite(
-    "onnxruntime",
-    "uncanonicalize",
-    root="BatchNormalization",
-    min_opset=14,
-    precision="rounding",
-    name="OrtBatchNormalizationTraining",
+    "onnxruntime", "uncanonicalize", root="BatchNormalization", min_opset=14, precision="rounding"
 )
 def ort_batch_normalization_training(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """BatchNormalization(x, s, b, training_mode=1) -> BatchNormalization(x, s, b, m, v), on CUDA.

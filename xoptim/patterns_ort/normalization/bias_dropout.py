@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
+from onnx import AttributeProto
 
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.arguments import optional_input, other_input
 from ...authoring import NewNode, NewResult, RewriteContext
-from ...catalogue import rewrite
+from ...declarative import rule
 from ..kernels import require_kernel
 
+_DROPPED = "y = Dropout(x + b, [ratio], [training], **options)"
 
-@rewrite(
+
+@rule(
     "onnxruntime",
-    root="Dropout",
-    after="Add",
+    f"{_DROPPED}; z = y + residual; z",
+    f"{_DROPPED}; y",
+    root="y",
     min_opset=12,
     precision="rounding",
-    sole_use=True,
 )
-def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
+def bias_dropout(
+    g: RewriteContext,
+    x: str,
+    b: str,
+    ratio: str,
+    training: str,
+    options: dict[str, AttributeProto],
+    y: str,
+    residual: str | None,
+    z: str | None,
+) -> dict[str, NewResult]:
     """Dropout(x + b) + r -> com.microsoft.BiasDropout(x, b, r), on CUDA.
 
     1. x has the shape of the result; b has the same, or it is a vector along the last dimension;
@@ -29,37 +40,17 @@ def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
 
     In training, the dropped elements are another draw of the same distribution.
     """
-    seed = g.get_attribute_with_default(dropout, "seed", None)
-    g.require(seed is None, "the numbers drawn with this seed may change")
-    add = g.before(dropout, "Add")
-    x, bias = _operands(g, add)
+    g.require("seed" not in options, "the numbers drawn with this seed may change")
+    shape = g.shape_of(y)
+    vector = g.shape_or_none(b) == shape[-1:] and isinstance(shape[-1], int)
+    biased = g.same_shape(x, y) and (vector or g.same_shape(x, b))
+    g.require(shape and biased, "no operand is a bias")
+    alike = residual is None or g.same_shape(x, residual)
+    g.require(alike, "what is added does not have the shape of the result")
     require_kernel(g, "BiasDropout", x)
-    residual, result = _residual(g, dropout, x)
-    ratio, training = (optional_input(dropout, i) or None for i in (1, 2))
-    inputs = [x, bias, residual, ratio, training]
-    while inputs[-1] is None:
+    inputs = [x, b, residual, ratio, training]
+    while not inputs[-1]:
         inputs.pop()
-    results = [result, *dropout.output[1:]]
+    results = [z or y, *g.before(y).output[1:]]
     new = NewNode("BiasDropout", inputs, {}, MICROSOFT, outputs=len(results))
     return dict(zip(results, new, strict=True))
-
-
-def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
-    """The operand with the shape of the sum, and the bias."""
-    shape = g.shape_of(add.output[0])
-    for x, bias in g.either_order(add):
-        vector = g.shape_or_none(bias) == shape[-1:] and isinstance(shape[-1], int)
-        if shape and g.same_shape(x, add.output[0]) and (vector or g.same_shape(x, bias)):
-            return x, bias
-    return g.refuse("no operand is a bias")
-
-
-def _residual(g: RewriteContext, dropout: NodeProto, x: str) -> tuple[str | None, str]:
-    """The term added to the result, None if there is none, and the last result."""
-    dropped: str = dropout.output[0]
-    after = g.reader_or_none(dropped, "Add")
-    residual = "" if after is None else other_input(after, dropped)
-    if after is None or not g.same_shape(x, residual):
-        return None, dropped
-    g.look_at(after)
-    return residual, after.output[0]

@@ -10,10 +10,9 @@ from xbuilder.dims import Shape
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.shapes import proven_equal
-from ...analysis.weights.norm_scales import scaled_normalization
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
-from ...catalogue import register_pattern, rewrite
+from ...catalogue import register_pattern
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
 from ...patterns.normalization.layer_norm import LAYER, layer_options
@@ -174,14 +173,7 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     slots = 3
 
 
-@rule(
-    "onnxruntime",
-    LAYER,
-    root="m",
-    priority="first",
-    precision="rounding",
-    name="OrtLayerNormalization",
-)
+@rule("onnxruntime", LAYER, root="m", priority="first", precision="rounding")
 def ort_layer_normalization(
     g: RewriteContext, x: str, m: str, v: str, epsilon: float
 ) -> dict[str, object]:
@@ -231,20 +223,3 @@ def simplified_layer_normalization(
     g.require(g.type_of(x) == TensorProto.FLOAT, "the inverse of the deviation is not in float")
     new.outputs = 2
     return {y: new[0], i: new[1]}
-
-
-@rewrite(
-    "onnxruntime",
-    root=("SimplifiedLayerNormalization", "com.microsoft::SkipSimplifiedLayerNormalization"),
-    read_by="Mul",
-    precision="rounding",
-    aliases="SkipSimplifiedLayerNormalizationMul",
-)
-def simplified_layer_normalization_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
-    """SimplifiedLayerNormalization(x, s) * c -> SimplifiedLayerNormalization(x, s * c).
-
-    1. c has exactly the shape of s;
-    2. one of them is made of ones, or both are constant;
-    3. the same for SkipSimplifiedLayerNormalization(x, y, s).
-    """
-    return scaled_normalization(g, node)

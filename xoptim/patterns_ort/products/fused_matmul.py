@@ -129,9 +129,8 @@ def scaled_before(g: RewriteContext, name: str) -> Scaled | None:
     behind=("AttentionSinks", "FunctionAttention"),
     priority="late",
     precision="rounding",
-    name="FusedMatMul",
 )
-def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+def fused_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Transpose(a), b) -> FusedMatMul(a, b, transA=1).
 
     1. either operand or both; Transpose swaps the last two dimensions;
@@ -160,9 +159,8 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     behind=("AttentionSinks", "FunctionAttention", "MatMulAffine"),
     priority="late",
     precision="rounding",
-    name="FusedMatMulDiv",
 )
-def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+def fused_mat_mul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(a, b) * c -> FusedMatMul(a, b, alpha=c), / c gives alpha=1/c, c scalar constant."""
     after = scalar_after(g, node)
     result, factor = g.known(after, "no product by a scalar constant is the only use")
@@ -206,15 +204,8 @@ def _only_products(g: RewriteContext, name: str) -> bool:
     return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
 
 
-@rewrite(
-    "onnxruntime",
-    root=_ROOTS,
-    read_by="Transpose",
-    priority="later",
-    precision="rounding",
-    name="FusedMatMulTranspose",
-)
-def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+@rewrite("onnxruntime", root=_ROOTS, read_by="Transpose", priority="later", precision="rounding")
+def fused_mat_mul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Transpose(MatMul(a, b)) -> FusedMatMul(b, a, transA=1, transB=1), last two dimensions.
 
     1. b is not a constant, because onnxruntime packs a constant right operand when it loads the
@@ -231,15 +222,8 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {swap.output[0]: turned.node(g)}
 
 
-@rewrite(
-    "onnxruntime",
-    root=_ROOTS,
-    reads="Transpose",
-    priority="later",
-    precision="rounding",
-    name="TransposeFusedMatMulB",
-)
-def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
+@rewrite("onnxruntime", root=_ROOTS, reads="Transpose", priority="later", precision="rounding")
+def transpose_fused_mat_mul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
 
     1. any permutation that moves the last axis to the last place but one: the new one leaves it

@@ -211,34 +211,34 @@ REFUSED = {
             "nor every other element",
         ),
         "rank 3": (
-            rotary(ANGLES + "c = Cos(a) s = Sin(a) " + SLICES + "n = Neg(x1) Y = Concat<axis=-1>(n, x0)",
-                   "b, q, 4"),
+            rotary(ANGLES + "c = Cos(a) s = Sin(a) " + SLICES + "n = Neg(x1) t = Concat<axis = -1>(n, x0) " + SUM,
+                   "b, q, 4", f="4"),
             "nor every other element",
         ),
         "the first elements are negative": (
             rotary(BODY.replace("Neg(x1)", "Neg(x0)").replace("Unsqueeze(x0", "Unsqueeze(x1")),
-            "the first elements are negative",
+            "not the first and the second elements",
         ),
         "another column": (
             rotary(TABLES + GATHER.replace("(g, i1)", "(g, i0)") + STACK + SUM),
-            "the first elements are negative",
+            "not the first and the second elements",
         ),
         "others than those of x": (
             rotary(BODY.replace("x2 = Unsqueeze(x0, last)", "x2 = Unsqueeze(x1, last)")),
-            "the others are not those of x",
+            "not the first and the second elements",
         ),
         "stacked before": (
             rotary(BODY.replace("n1 = Unsqueeze(n, last) x2 = Unsqueeze(x0, last)",
                                 "n1 = Unsqueeze(n, three) x2 = Unsqueeze(x0, three)")
                    .replace("k = Concat<axis = -1>", "k = Concat<axis = 3>")),
-            "the new axis is not the last one",
+            "not side by side",
         ),
         "one after the other": (
             rotary(BODY.replace("k = Concat<axis = -1>", "k = Concat<axis = 3>")),
             "not side by side",
         ),
         "the other way": (
-            rotary(BODY.replace("(n1, x2)", "(x2, n1)")), "not side by side",
+            rotary(BODY.replace("(n1, x2)", "(x2, n1)")), "cannot be 'a Unsqueeze'",
         ),
         "another shape": (
             rotary(BODY.replace("Reshape(k, shape)", "Reshape(k, other)"), "b, h, q, 4", "1, 1, 1")
@@ -246,34 +246,34 @@ REFUSED = {
             .replace("h, q, 4] Y", "j, k, 4] Y"),
             "the pairs do not get the shape of x",
         ),
-        "another operand": (rotary(BODY.replace("Mul(X, c)", "Mul(c, c)")), "not one of x"),
+        "another operand": (rotary(BODY.replace("Mul(X, c)", "Mul(c, c)")), "not those of x"),
         "x is broadcast": (
             rotary(BODY, "1, 2, q, 4", "b, q, 1").replace("[1, 2, q, 4] Y", "[b, 2, q, 4] Y"),
             "x may be broadcast",
         ),
         "used elsewhere": (
             rotary(BODY.replace("Y = Add(l, r)", "Y0 = Add(l, r) Y = Add(Y0, t)")),
-            "not the only use",
+            "an inner result is used elsewhere",
         ),
     },
     TWO_PARTS: {
         "no product": (
             rotary(HALF_TABLES + HALVES + PARTS.replace("Sub(u0, u1)", "Sub(u0, x1)") + JOIN),
-            "no product is subtracted",
+            "no Mul before Sub",
         ),
         "unequal parts": (
             rotary("x0, x1 = Split<axis = -1>(X, thirds) u0 = Mul(x0, f) u1 = Mul(x1, f) "
-                   "u = Sub(u0, u1) v = Add(x0, x1) Y = Concat<axis = -1>(u, v)", f="1")
+                   "u = Sub(u0, u1) v0 = Mul(x1, f) v1 = Mul(x0, f) v = Add(v0, v1) Y = Concat<axis = -1>(u, v)", f="1")
             .replace("4] Y", "n] Y"),
-            "not the halves nor the neighbours",
+            "nor every other element",
         ),
         "the second half first": (
             rotary(HALF_TABLES + HALVES.replace("x0, x1", "x1, x0") + PARTS + JOIN),
-            "not the halves nor the neighbours",
+            "not the first and the second elements",
         ),
         "joined in another order": (
             rotary(HALF_TABLES + HALVES + PARTS + "Y = Concat<axis = -1>(v, u)"),
-            "not joined along the last axis",
+            "cannot be 'first'",
         ),
         "joined along another axis": (
             rotary(HALF_TABLES + HALVES + PARTS + "z = Concat<axis = 2>(u, v) Y = Reshape(z, shape)"),
@@ -281,7 +281,7 @@ REFUSED = {
         ),
         "another second part": (
             rotary(HALF_TABLES + HALVES + PARTS.replace("v1 = Mul(x0, s)", "v1 = Mul(x0, c)") + JOIN),
-            "is not x1 . cos . x0 . sin",
+            "cannot be 'sin'",
         ),
         "a difference": (
             rotary(HALF_TABLES + HALVES + PARTS.replace("Add(v0", "Sub(v0") + JOIN), "no Add before",

@@ -37,17 +37,17 @@ NEAR_MISSES = {
     "alone": (f"{F} <{B}> {{ y = Clip(x, low) }}", "no Clip before"),
     "the same bound twice": (
         f"{F} <{B}> {{ i = Clip(x, low) y = Clip(i, high) }}",
-        "does not have the bound",
+        "'high' cannot be",
     ),
     "two bounds first": (
         f"{F} <{B}> {{ i = Clip(x, low, high) y = Clip(i, , high) }}",
-        "does not have the bound",
+        "Clip has 3 inputs, 2 expected",
     ),
     "two bounds after": (
         f"{F} <{B}> {{ i = Clip(x, low) y = Clip(i, low, high) }}",
-        "does not have the bound",
+        "Clip has 3 inputs, 2 expected",
     ),
-    "no bound": (f"{F} <{B}> {{ i = Clip(x, low) y = Clip(i) }}", "does not have the bound"),
+    "no bound": (f"{F} <{B}> {{ i = Clip(x, low) y = Clip(i) }}", "cannot be 'high'"),
     "min above max": (
         f"{F} <float low = {{1}}, float high = {{0}}> {{ i = Clip(x, low) y = Clip(i, , high) }}",
         "not proven below",

@@ -61,12 +61,12 @@ def test_weights_take_it(body: str, steps: int) -> None:
 ELSEWHERE = "an inner result is used elsewhere"
 EACH = "there is not one number for each column"
 REFUSED = {
-    "nothing is added": (model(PLAIN + "a = Add(p, r) b = Mul(a, s) y = Add(b, r)"), "no constant is added"),
+    "nothing is added": (model(PLAIN + "a = Add(p, r) b = Mul(a, s) y = Add(b, r)"), "it is not multiplied by a constant"),
     "two factors": (
         model(PLAIN + END.replace("(a, s)", "(a, u)"), inputs=", float[4] u"),
         "it is not multiplied by a constant",
     ),
-    "no sum": (model(PLAIN + "b = Mul(p, s) o = Mul(b, r) y = Add(b, t) z = Neg(o)", ", float[2, n, 4] z"), "no Add before"),
+    "no sum": (model(PLAIN + "b = Mul(p, s) o = Mul(b, r) y = Add(b, t) z = Neg(o)", ", float[2, n, 4] z"), "an inner result is used elsewhere"),
     "the sum is read elsewhere": (
         model(PLAIN + END + " z = Neg(a)", ", float[2, n, 4] z"), ELSEWHERE,
     ),

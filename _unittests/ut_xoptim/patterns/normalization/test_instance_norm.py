@@ -111,6 +111,7 @@ MODELS = {
         ),
         "product": (scaled("Y = Mul(j, n)"), written(scale="1, -4, 12", bias="0, -2, 6")),
         "sum": (scaled("Y = Add(n, k)"), written(scale="1, 2, 4", bias="1, 3, 5")),
+        "a scalar": (scaled("Y = Mul(n, two)"), written(scale="2, 4, 8", bias="0, 2, 4")),
     },
 }
 
@@ -153,23 +154,21 @@ REFUSED = {
     "InstanceNormalizationScale": {
         "one by column": (
             scaled("Y = Mul(n, o)", rest=", float[2] o = {1, 2}").replace("b, c]", "b, 2]"),
-            "no constant by channel",
+            "one value for each channel",
         ),
-        "a scalar": (scaled("Y = Mul(n, two)"), "no constant by channel"),
         "an input": (
             scaled("Y = Mul(n, o)", inputs=", float[3, 1, 1] o"),
-            "no constant by channel",
+            "not constant",
         ),
         "an output": (
             scaled("Y = Mul(n, k)", outputs=", float[a, 3, b, c] n"),
-            "no constant by channel",
+            "used elsewhere",
         ),
-        "another function": (scaled("Y = Relu(n)"), "no constant by channel"),
         "a group normalization": (
             scaled("r = Reshape(n, t) Y = Mul(r, w)", rest=GROUPS).replace(
                 "(float[a, 3, b, c] Y", "(float[a, 6, d, 1] Y"
             ),
-            "no constant by channel",
+            "no BatchNormalization or InstanceNormalization before",
         ),
         "overflow": (
             scaled("Y = Mul(n, o)", rest=", float[3, 1, 1] o = {1e38, 3e38, 3e38}"),

@@ -95,7 +95,7 @@ NEAR_MISSES = {
         "used elsewhere": (
             f"g (float[a, 2, b] x) => (float[a, 2, b] y, float[a, 2, b] c1) <{NORM}, {K}>"
             f"{{ c1 = {BN}(x, s, o, m, v) y = Mul(c1, k) }}",
-            "the result of BatchNormalization is used elsewhere",
+            "the result of the normalization is used elsewhere",
         ),
         "not constant": (
             f"g (float[a, 2, b] x, float[2, 1] k) => (float[a, 2, b] y) <{NORM}>"

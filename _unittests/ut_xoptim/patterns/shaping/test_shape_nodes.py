@@ -210,7 +210,7 @@ MODELS["ShapeBasedShapeShapeAdd"] = (
 REFUSED["ShapeBasedShapeShapeAdd"] = [
     (
         "agraph (float[2,3] x, int64[2] z) => (int64[2] y) { s = Shape(x) y = Add(s, z) }",
-        "the other operand is not a Shape",
+        "no Shape before",
     ),
     (
         """agraph (float[2,a] x, float[5,1] z) => (int64[2] y) {

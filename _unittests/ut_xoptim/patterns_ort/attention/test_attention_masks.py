@@ -70,7 +70,7 @@ def test_layers_share_the_sum() -> None:
 
 
 REFUSED = {
-    "one mask": (model("z = Add(p, m)" + END), "there is one mask, or none"),
+    "one mask": (model("z = Add(p, m)" + END), "no Add before"),
     "not a product": (
         model("r = Relu(p) " + BEFORE.replace("(p", "(r")), "there is one mask, or none",
     ),
@@ -80,7 +80,7 @@ REFUSED = {
         .replace("float[b, n, s, 8] q", "float[1, n, s, 8] q"),
         "a mask may be broader",
     ),
-    "used elsewhere": (model(BEFORE, out=", float[b, n, s, t] u"), "the scores are used elsewhere"),
+    "used elsewhere": (model(BEFORE, out=", float[b, n, s, t] u"), "an inner result is used elsewhere"),
     "three dimensions": (
         model(BEFORE).replace("b, n, ", "n, ").replace("1, n, s, t", "n, s, t").replace("b, 1, 1, t", "1, 1, t"),
         "the scores do not have four dimensions",

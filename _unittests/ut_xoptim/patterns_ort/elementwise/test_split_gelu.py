@@ -41,9 +41,9 @@ def test_orders(body: str) -> None:
 
 
 REFUSED = {
-    "tanh": (model(BODY.replace("com.microsoft.Gelu", 'Gelu<approximate = "tanh">')), "with Tanh", {"opset": 20}),
-    "another half": (model(BODY.replace("(r)", "(l)").replace("(l, g)", "(r, g)")), "second half"),
-    "the same half": (model(BODY.replace("(l, g)", "(r, g)")), "the first half is not multiplied"),
+    "tanh": (model(BODY.replace("com.microsoft.Gelu", 'Gelu<approximate = "tanh">')), "approximate is tanh, none is expected", {"opset": 20}),
+    "another half": (model(BODY.replace("(r)", "(l)").replace("(l, g)", "(r, g)")), "another output of Split"),
+    "the same half": (model(BODY.replace("(l, g)", "(r, g)")), "used elsewhere"),
     "another length": (model(BODY, 512), "the last dimension is not one of"),
     "the bias is broadcast": (model(BODY, bias="1"), "no operand is a bias"),
     "another axis": (

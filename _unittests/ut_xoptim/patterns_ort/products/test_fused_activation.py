@@ -6,7 +6,7 @@ import pytest
 from ut_xoptim.patterns_ort.elementwise.activation_refusals import activation_refusals
 
 from xbuilder.runtimes.installed import kernel_table
-from xoptim.patterns_ort.products.fused_gemm import ACTIVATIONS
+from xoptim.patterns_ort.products.fused_activation import ACTIVATIONS
 from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 
