@@ -143,8 +143,7 @@ class GraphBuilderPatternOptimization(Engine):
         self.rewriters = [r for r in plan.others if isinstance(r, Rewriter)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
-        self.left = -1
-        self._failures = 0
+        self.left, self._failures = -1, 0
         self.refused = set()
         self.guard = MutationGuard()
         self.worklist = Worklist(self.store)
@@ -165,8 +164,7 @@ class GraphBuilderPatternOptimization(Engine):
         #: keeps the intermediate functions that patterns make for other patterns, to inspect them
         self.keeps_functions = False
         self.cleaning = Cleaning()
-        self.op = NodeFactory(self)
-        self.anyop = self.op
+        self.op = self.anyop = NodeFactory(self)
 
     def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
         """The reason why a pattern does not match a node: the first condition that failed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,15 @@ def peak_memory(source: bytes | str, feeds: Mapping[str, Any]) -> int | None:
             path = Path(folder) / "model.onnx"
             path.write_bytes(source)
             source = str(path)
-        nothing = _peak(_empty_model(), {})
+        nothing = _peak_of_nothing()
         peak = _peak(source, feeds)
     return None if peak is None or nothing is None else max(peak - nothing, 0)
+
+
+@lru_cache(maxsize=1)
+def _peak_of_nothing() -> int | None:
+    """The peak of a process that runs an empty model, in bytes."""
+    return _peak(_empty_model(), {})
 
 
 def _empty_model() -> bytes:

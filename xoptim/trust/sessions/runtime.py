@@ -3,6 +3,7 @@ another one, with errors that say which model fails."""
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from xbuilder.files.model_formats import format_of
 from xbuilder.files.writing.temporary_files import temporary_folder
 
 from .session_child import names_of, open_session, run_session
-from .session_process import SessionProcess
+from .session_process import SessionProcess, end_child
 
 #: a model, its serialized form, the path of its file, the container of a large model
 Model = onnx.ModelProto | ModelContainer | bytes | str | Path
@@ -126,12 +127,21 @@ class Opener:
 
     :param files: what is closed at the end
     :param providers: execution providers, CPU if empty
-    :param isolated: onnxruntime runs in other processes
+    :param isolated: onnxruntime runs in other processes, as many as there are open sessions
     """
 
     files: ExitStack
     providers: Sequence[str] | None = None
     isolated: bool = False
+
+    def __post_init__(self) -> None:
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self.files.callback(self._end)
+
+    def _end(self) -> None:
+        """Ends the processes that no session needs any longer."""
+        while self._idle:
+            end_child(self._idle.pop())
 
     def open(self, model: Model, which: str, optimized: bool = False, profile: str = "") -> Session:
         """Opens a session.
@@ -146,7 +156,7 @@ class Opener:
         providers = list(self.providers or ())
         try:
             if self.isolated:
-                process = SessionProcess(source, providers, optimized, profile)
+                process = SessionProcess(source, providers, optimized, profile, self._idle)
                 self.files.callback(process.close)
                 names = process.inputs, process.defaults, process.outputs
                 return Session(process, names, which)

@@ -89,16 +89,17 @@ def names_of(session: Any) -> tuple[list[str], list[str], list[str]]:
 
 
 class OneSession:
-    """Answers the first request, a model to load, then inputs to run. A request without inputs
-    ends the profile and receives its path."""
+    """Answers a request for a model to load, then inputs to run. A request without inputs ends the
+    profile and receives its path, one without options unloads the model."""
 
     def __init__(self) -> None:
         self._session: Any = None
 
     def __call__(self, first: Any, second: Any) -> Any:
-        if self._session is None:
-            self._session = open_session(first, *second)
-            return names_of(self._session)
+        if isinstance(second, tuple):
+            self._session = None
+            self._session = open_session(first, *second) if second else None
+            return names_of(self._session) if second else None
         if second is None:
             return self._session.end_profiling()
         return run_session(self._session, first, second)

@@ -28,6 +28,9 @@ class SessionProcess:
     :param providers: execution providers, CPU if empty
     :param optimized: onnxruntime optimizes the model
     :param profile: see :func:`xoptim.trust.sessions.session_child.open_session`
+    :param idle: processes without a model, since importing onnxruntime takes longer than running a
+        small one; one of them loads the model if there is any, and the process joins them once the
+        session is closed; None for a process of its own
     :raises SessionError: if onnxruntime does not load the model
 
     Example::
@@ -45,8 +48,10 @@ class SessionProcess:
         providers: Sequence[str] = (),
         optimized: bool = False,
         profile: str = "",
+        idle: list[subprocess.Popen[bytes]] | None = None,
     ):
         self._model = source, (list(providers), optimized, profile)
+        self._idle = idle
         self._process: subprocess.Popen[bytes] | None = None
         self.inputs: list[str] = []
         self.defaults: list[str] = []
@@ -54,9 +59,14 @@ class SessionProcess:
         self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = self._process = start_child()
+        first: tuple[Any, ...] = ()
+        if self._idle:
+            process = self._idle.pop()
+        else:
+            process, first = start_child(), (sys.path,)
+        self._process = process
         try:
-            self.inputs, self.defaults, self.outputs = self._ask(process, sys.path, self._model)
+            self.inputs, self.defaults, self.outputs = self._ask(process, *first, self._model)
         except BaseException:
             self.close()
             raise
@@ -103,26 +113,36 @@ class SessionProcess:
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as e:
             process.wait()
             reason = how_it_ended(process.returncode)
-            self.close()
+            self._end()
             raise SessionError(
                 f"it crashes, {reason}: other sizes may avoid it, --dim NAME=SIZE gives them to "
                 "the command"
             ) from e
+        except BaseException:
+            self._end()  # a reply is on its way
+            raise
         if not done:
             raise SessionError(value)
         return value
 
     def close(self) -> None:
+        """Frees the memory of the model. Ends the process, or leaves it to another session."""
+        process = self._process
+        if process is None or self._idle is None:
+            self._end()
+            return
+        try:
+            self._ask(process, (None, ()))
+        except SessionError:
+            return  # it is dead
+        self._process = None
+        self._idle.append(process)
+
+    def _end(self) -> None:
         """Ends the process."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for stream in (process.stdout, process.stdin):
-            with contextlib.suppress(BrokenPipeError):  # unsent data
-                if stream is not None:
-                    stream.close()
+        if process is not None:
+            end_child(process)
 
 
 def start_child(*arguments: str) -> subprocess.Popen[bytes]:
@@ -137,6 +157,16 @@ def start_child(*arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+
+
+def end_child(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process that :func:`start_child` started."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdout, process.stdin):
+        with contextlib.suppress(BrokenPipeError):  # unsent data
+            if stream is not None:
+                stream.close()
 
 
 def how_it_ended(code: int) -> str:

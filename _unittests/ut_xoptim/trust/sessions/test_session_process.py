@@ -9,7 +9,8 @@ import pytest
 from ut_xoptim.cli.command_line import run
 from ut_xoptim.trust.sessions.crashing import crashing_model, only_where_it_crashes
 
-from xoptim.trust.sessions.session_process import SessionError, SessionProcess
+from xoptim.trust.sessions import session_process
+from xoptim.trust.sessions.session_process import SessionError, SessionProcess, start_child
 from xoptim.trust.verification import VerificationError, verify_models
 
 NEG = """
@@ -36,6 +37,44 @@ def test_results_and_names_come_back():
 def test_a_model_that_does_not_load():
     with pytest.raises(SessionError):
         SessionProcess(b"this is no model")
+
+
+def test_a_process_is_left_to_the_next_session():
+    idle = []
+    model, feeds = onnx.parser.parse_model(NEG), {"x": np.ones(1, np.float32), "s": np.array(["a"])}
+    first = SessionProcess(model.SerializeToString(), idle=idle)
+    process = first._process
+    first.close()
+    assert idle == [process] and process.poll() is None
+    with pytest.raises(SessionError):
+        SessionProcess(b"this is no model", idle=idle)
+    assert idle == [process], "a model that is refused ends nothing"
+    model.graph.node[0].op_type = "Abs"
+    second = SessionProcess(model.SerializeToString(), idle=idle)
+    try:
+        assert second._process is process and not idle
+        assert second.run(["y"], feeds)[0].tolist() == [1]
+        with pytest.raises(AttributeError):
+            second.run(["y"], {"x": lambda: None})
+        assert process.poll() is not None, "a request that is half sent ends the process"
+        assert second.run(["y"], feeds)[0].tolist() == [1] and second._process is not process
+    finally:
+        second._idle = None
+        second.close()
+
+
+def test_an_opener_needs_one_process_for_models_one_after_the_other(monkeypatch):
+    started = []
+
+    def start(*arguments):
+        started.append(start_child(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(session_process, "start_child", start)
+    model = onnx.parser.parse_model(NEG)
+    assert verify_models(model, model, isolated=True).ok
+    (process,) = started
+    assert process.poll() is not None, "it ends with the comparison"
 
 
 @only_where_it_crashes
