@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx
-from onnx import ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
 from xbuilder.nodes.subgraphs import node_captures
@@ -17,8 +17,6 @@ from xbuilder.runtimes.reference import reference_evaluator
 from .doubles import to_double
 
 _PREFIX = "window."
-#: fields of a node that change nothing of its results
-_SILENT = ("name", "doc_string", "metadata_props", "device_configurations")
 #: models kept for the next windows, and the largest one in bytes
 _KEPT, _LARGEST = 128, 1 << 18
 
@@ -47,44 +45,31 @@ def renamed(node: NodeProto, rename: Callable[[str], str]) -> NodeProto:
         node = copy_with_captures(node, {name: rename(name) for name in captured})
     inputs = tuple(map(rename, node.input))
     copy = copy_with_edges(node, inputs, tuple(map(rename, node.output)))
-    for field in _SILENT:
+    for field in ("name", "doc_string", "metadata_props", "device_configurations"):
         copy.ClearField(field)
     return copy
-
-
-def _rename(node: NodeProto, rename: Names) -> None:
-    """Gives other names to a node, see :func:`renamed`."""
-    if node.attribute and node_captures(node):
-        node.CopyFrom(renamed(node, rename))
-        return
-    for names in (node.input, node.output):
-        new = [rename(name) for name in names]
-        del names[:]
-        names.extend(new)
-    for field in _SILENT:
-        node.ClearField(field)
 
 
 class Program:
     """A model whose names are ranks of appearance.
 
-    :param model: a model without functions, which gets these names
+    :param model: a model without functions
 
     Invariant: two models that only differ by the names of their results have the same content.
     """
 
     def __init__(self, model: ModelProto):
-        rename, graph = Names(), model.graph
+        rename = Names()
         self.names = rename.known
-        for kind in (graph.input, graph.initializer):
-            for value in kind:
-                value.name = rename(value.name)
-        for node in graph.node:
-            _rename(node, rename)
-        for value in graph.output:
-            value.name = rename(value.name)
-        graph.name = "window"
-        del graph.value_info[:]
+        graph = GraphProto(name="window")
+        for kind in ("input", "initializer"):
+            for value in getattr(model.graph, kind):
+                getattr(graph, kind).add().CopyFrom(value)
+                getattr(graph, kind)[-1].name = rename(value.name)
+        graph.node.extend(renamed(node, rename) for node in model.graph.node)
+        for value in model.graph.output:
+            graph.output.add().CopyFrom(value)
+            graph.output[-1].name = rename(value.name)
         whole = ModelProto(
             ir_version=model.ir_version, opset_import=model.opset_import, graph=graph
         )
