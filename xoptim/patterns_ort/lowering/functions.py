@@ -38,8 +38,8 @@ def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
     2. It has kernels for the operators of the function, or for those of their functions.
     """
     types = missing_types(g, node)
-    results = [g.type_or_none(name) or 0 for name in node.output]
-    written = loads_written(kernel_table("CPU"), node, g.main_opset, types, results)
+    given = [g.type_or_none(name) or 0 for name in node.output]
+    written = loads_written(kernel_table("CPU"), node, g.main_opset, types, given)
     g.require(written, "onnxruntime does not load the function either")
     function = g.known(schema_function(node, g.main_opset, types), "the definition has no function")
     values: dict[str, Any] = dict(zip(function.input, node.input, strict=False))

@@ -114,6 +114,8 @@ class _Check:
     @cached_property
     def roles(self) -> dict[str, Role]:
         found: dict[str, Role] = {}
+        if all(f.type in FLOATS for f in self._relevant()):
+            return found
         for side in self.window.sides():
             for name, role in roles_of(side).items():
                 found[name] = min(found.get(name, Role.ANY), role)

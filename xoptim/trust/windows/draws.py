@@ -175,10 +175,10 @@ def _values(
             return np.full(shape, (draw.seed + place[0]) % 2 == 0)
         return _booleans(shape, draw, rng)
     dtype = oh.tensor_dtype_to_np_dtype(elem_type)
-    if elem_type in FLOATS or dtype.kind in "fc" or dtype.name.startswith("float"):
-        return _floats(elem_type, dtype, shape, draw, rng)
     if dtype.kind in "iu" or dtype.name.startswith(("int", "uint")):
         return _integers(dtype, shape, role, draw, rng)
+    if elem_type in FLOATS or dtype.kind in "fc" or dtype.name.startswith("float"):
+        return _floats(elem_type, dtype, shape, draw, rng)
     raise CannotRunError(f"no value can be drawn for {dtype}")
 
 

@@ -38,6 +38,7 @@ class WindowKeys:
 
     def __init__(self, window: Window, member: Member, settings: object = None):
         self._window = window
+        self._written: dict[int, bytes] = {}
         self._names, self._dims = Names(), _Dims(window.graph.facts.constraints)
         opsets = sorted(window.graph.opsets.items())
         self._head = repr((member.precision, member.tolerance, settings, opsets)).encode()
@@ -47,7 +48,7 @@ class WindowKeys:
         """With the sizes, and with the values of the weights that one side reads. Cost: the nodes
         of the window and these weights."""
         window = self._window
-        digest = self._digest(_node_bytes, self._dims.exact)
+        digest = self._digest(self._node_bytes, self._dims.exact)
         read = [set(names_read(nodes)) for nodes in (window.before, window.after)]
         for name in window.reads():
             value = window.constants.get(name)
@@ -55,7 +56,7 @@ class WindowKeys:
                 # weights that both sides read, or the nodes around them alone, do not count
                 is_shared = (name in read[0]) == (name in read[1])
                 content = _value_digest(value, _WEIGHT if is_shared else math.inf)
-                digest.update(f"{value.dtype} {value.shape}".encode() + content)
+                digest.update(f"{value.dtype.num} {value.shape}".encode() + content)
         found: bytes = digest.digest()
         return found
 
@@ -64,23 +65,39 @@ class WindowKeys:
         """Without sizes and weights: a size above 1 is like another one, so is a number of groups,
         and an expression only counts by the places where it is met again."""
         window = self._window
-        digest = self._digest(_loose_node_bytes, self._dims.loose)
+        digest = self._digest(self._loose_node_bytes, self._dims.loose)
         for name in window.reads():
             value = window.constants.get(name)
             if value is not None:
-                digest.update(_value_digest(value, 2) or str(value.dtype).encode())
+                digest.update(_value_digest(value, 2) or b"%d" % value.dtype.num)
         found: bytes = digest.digest()
         return found
 
-    def _digest(
-        self, of_node: Callable[[NodeProto, Names], bytes], write: Callable[[Dim], Dim]
-    ) -> Any:
+    def _node_bytes(self, node: NodeProto) -> bytes:
+        """A node under its other names, written once."""
+        found = self._written.get(id(node))
+        if found is None:
+            found = self._written[id(node)] = _node_bytes(node, self._names)
+        return found
+
+    def _loose_node_bytes(self, node: NodeProto) -> bytes:
+        """The same with a number of groups that stands for another one."""
+        groups = find_attribute(node, "group")
+        if groups is None or groups.i <= _SEVERAL:
+            return self._node_bytes(node)
+        copy = copy_with_edges(node, node.input, node.output)
+        for attribute in copy.attribute:
+            if attribute.name == "group":
+                attribute.i = _SEVERAL
+        return _node_bytes(copy, self._names)
+
+    def _digest(self, of_node: Callable[[NodeProto], bytes], write: Callable[[Dim], Dim]) -> Any:
         """The digest of the nodes and of what is known of the results."""
         window, names = self._window, self._names
         digest = hashlib.sha256(self._head)
         for side in window.sides():
             for node in side:
-                digest.update(of_node(node, names))
+                digest.update(of_node(node))
             digest.update(b"|")
         for name in (*window.reads(), *window.results):
             digest.update(f"{names(name)}{_facts_text(window.facts_of(name), write)}".encode())
@@ -98,18 +115,6 @@ def _node_bytes(node: NodeProto, names: Names) -> bytes:
     return head + b"".join(content)
 
 
-def _loose_node_bytes(node: NodeProto, names: Names) -> bytes:
-    """The same with a number of groups that stands for another one."""
-    groups = find_attribute(node, "group")
-    if groups is None or groups.i <= _SEVERAL:
-        return _node_bytes(node, names)
-    copy = copy_with_edges(node, node.input, node.output)
-    for attribute in copy.attribute:
-        if attribute.name == "group":
-            attribute.i = _SEVERAL
-    return _node_bytes(copy, names)
-
-
 def _value_digest(value: np.ndarray, free_size: float) -> bytes:
     """The digest of the values and of the shape, empty for the floats that do not count."""
     if value.dtype.kind in "OUS":
@@ -118,7 +123,7 @@ def _value_digest(value: np.ndarray, free_size: float) -> bytes:
         return b""
     else:
         content = np.ascontiguousarray(value).tobytes()
-    return hashlib.sha256(f"{value.dtype} {value.shape}".encode() + content).digest()
+    return hashlib.sha256(f"{value.dtype.num} {value.shape}".encode() + content).digest()
 
 
 def _facts_text(facts: ResultFacts, write: Callable[[Dim], Dim]) -> str:

@@ -133,8 +133,13 @@ def size_of(dim: Dim, sizes: Mapping[str, int], constraints: Constraints) -> int
     :param sizes: sizes by symbol
     :param constraints: what is known of the dimensions
     """
+    dim = constraints.canonical(dim)
+    if isinstance(dim, int):
+        return dim
+    if dim not in sizes and not symbols(dim) <= sizes.keys():
+        return None
     try:
-        return evaluate(constraints.canonical(dim), sizes)
+        return evaluate(dim, sizes)
     except (DimensionError, KeyError, ZeroDivisionError):
         return None
 

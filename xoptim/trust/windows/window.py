@@ -303,25 +303,29 @@ def _is_read_elsewhere(graph: Graph, name: str, inside: Container[int]) -> bool:
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
     """The names some nodes read, those their bodies capture included."""
     for node in nodes:
-        yield from (name for name in (*node.input, *node_captures(node)) if name)
+        captured = node_captures(node) if node.attribute else ()
+        yield from filter(None, (*node.input, *captured))
 
 
 def in_order(nodes: Iterable[NodeProto]) -> list[NodeProto]:
     """Sorts nodes so that each follows those it reads."""
     rows = list(nodes)
+    if len(rows) < 2:
+        return rows
     producers = {o: n for n in rows for o in n.output if o}
+    before = {
+        id(node): [p for name in names_read([node]) if (p := producers.get(name)) is not None]
+        for node in rows
+    }
     done: dict[int, NodeProto] = {}
     for first in rows:
         stack = [first]
         while stack:
             node = stack[-1]
-            waits = [
-                p
-                for name in names_read([node])
-                if (p := producers.get(name)) is not None and p is not node and id(p) not in done
-            ]
-            if waits and len(stack) <= len(rows):
-                stack.extend(waits[:1])
+            waits = (p for p in before[id(node)] if id(p) not in done and p is not node)
+            wait = next(waits, None)
+            if wait is not None and len(stack) <= len(rows):
+                stack.append(wait)
                 continue
             done.setdefault(id(node), node)
             stack.pop()

@@ -14,19 +14,23 @@ from onnx import NodeProto
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import rewrite
 from xoptim.authoring import RewriteContext
+from xoptim.authoring.rewriters import Member
 from xoptim.testing import model_from_text, optimizer_of
 from xoptim.toolkit.features.provenance import CHECKS, Provenance
+from xoptim.trust.windows import checking, validation
 from xoptim.trust.windows.certificates import Certificate
+from xoptim.trust.windows.differences import Difference
 from xoptim.trust.windows.validation import Validation, WrongRewriteError, with_validation
+from xoptim.trust.windows.window import Window
 
 
 def validated(text: str, patterns: Any, folder: Path | None = None, **options: Any) -> Validation:
     """Runs patterns, each rewrite is checked."""
-    validation = Validation(folder)
-    chosen = OptimizationOptions(patterns=patterns, features=[validation], **options)
+    observer = Validation(folder)
+    chosen = OptimizationOptions(patterns=patterns, features=[observer], **options)
     model = model_from_text(text)
     GraphBuilder(model, infer_shapes_options=True, optimization_options=chosen).optimize()
-    return validation
+    return observer
 
 
 def sole(text: str, patterns: Any, **options: Any) -> Certificate:
@@ -292,3 +296,21 @@ def test_an_alike_window_that_is_wrong() -> None:
         <float c = {2}, float d = {4}> { y = Mul(x, c) t = Mul(z, d) }"""
     with pytest.raises(WrongRewriteError, match="Half is wrong: result 't'"):
         validated(text, [half()])
+
+
+def test_the_reference_evaluator_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference of the runtime that more nodes do not explain is judged again with it."""
+    asked: list[bool] = []
+
+    def check(
+        window: Window, member: Member, large: bool, brief: bool, hasty: bool
+    ) -> checking.Outcome:
+        asked.append(hasty)
+        if hasty:
+            return checking.Outcome("differs", found=Difference("z", 1.0, 1.0, reason="a kernel"))
+        return checking.Outcome("right", {"reference": None}, draws=1, noise="a kernel")
+
+    monkeypatch.setattr(validation, "check_window", check)
+    found = sole("g (float[n] x) => (float[n] z) { z = Floor(x) }", [CEIL])
+    assert found.verdict == "right" and found.methods == ["reference"] and not found.repeated
+    assert asked[-1] is False and set(asked[:-1]) == {True}
