@@ -110,7 +110,7 @@ def _value(declaration: ValueInfoProto, text: str) -> Any:
 
 
 def _value_of(kind: TypeProto, value: Any, name: str) -> Any:
-    """What json holds, as an input of a type: a list of arrays for a sequence."""
+    """The content of json as an input of a type: a list of arrays for a sequence."""
     if kind.HasField("optional_type"):
         return None if value is None else _value_of(kind.optional_type.elem_type, value, name)
     if kind.HasField("sequence_type"):

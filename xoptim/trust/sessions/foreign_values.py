@@ -19,19 +19,27 @@ from xbuilder.tensors.bits import (
     storage_size,
 )
 
-from .session_child import is_foreign
-
 
 def number_of(kind: str) -> int:
     """The number in onnx of a type as onnxruntime writes it, ``tensor(float)``."""
     return int(TensorProto.DataType.Value(kind[len("tensor(") : -1].upper()))
 
 
+def is_foreign(kind: str) -> bool:
+    """Whether numpy lacks the type of a tensor.
+
+    :param kind: the type as onnxruntime writes it, ``tensor(bfloat16)``
+    """
+    if not kind.startswith("tensor(") or kind == "tensor(string)":
+        return False
+    return element_type(number_of(kind)).dtype.isbuiltin != 1
+
+
 def foreign_value(array: np.ndarray, kind: str) -> Any:
     """A value of onnxruntime.
 
     :param array: its content, of a type of ml_dtypes, or bits
-    :param kind: its type, see :func:`.session_child.is_foreign`
+    :param kind: its type, see :func:`is_foreign`
     """
     from onnxruntime import OrtValue
 
@@ -49,7 +57,7 @@ def foreign_array(value: Any, kind: str) -> np.ndarray:
     """The content of a value of onnxruntime, as an array of a type of ml_dtypes.
 
     :param value: in the memory of the CPU
-    :param kind: its type, see :func:`.session_child.is_foreign`
+    :param kind: its type, see :func:`is_foreign`
     """
     itype, shape = number_of(kind), tuple(value.shape())
     size = storage_size(itype, math.prod(shape))

@@ -15,8 +15,8 @@ from onnx.numpy_helper import from_array
 from xbuilder.errors import XoptimError
 from xbuilder.tensors.bits import pretty_type
 
-from .foreign_values import foreign_array, foreign_value, number_of
-from .session_child import is_foreign, open_session
+from .foreign_values import foreign_array, foreign_value, is_foreign, number_of
+from .session_child import open_session
 
 _IR, _OPSET = 10, 21
 

@@ -22,15 +22,6 @@ _KNOWN = {
 }  # fmt: skip
 
 
-def is_foreign(kind: str) -> bool:
-    """Whether a type is a tensor that numpy cannot hold.
-
-    :param kind: the type as onnxruntime writes it, ``tensor(bfloat16)``
-    """
-    container, _, element = kind.removesuffix(")").partition("(")
-    return container == "tensor" and element not in _KNOWN
-
-
 def run_session(session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
     """Runs a session on arrays and returns arrays.
 
@@ -39,10 +30,11 @@ def run_session(session: Any, names: Sequence[str] | None, feeds: Mapping[str, A
     :param feeds: inputs by name
     """
     inputs = [*session.get_inputs(), *session.get_overridable_initializers()]
-    if not any(is_foreign(v.type) for v in (*inputs, *session.get_outputs())):
+    kinds = [v.type for v in (*inputs, *session.get_outputs()) if v.type.startswith("tensor(")]
+    if _KNOWN.issuperset(kind[len("tensor(") : -1] for kind in kinds):
         found: list[Any] = session.run(names, dict(feeds))
         return found
-    from xoptim.trust.sessions.foreign_values import run_foreign  # what follows is slow to import
+    from xoptim.trust.sessions.foreign_values import run_foreign  # slow to import
 
     return run_foreign(session, names, feeds)
 
