@@ -160,11 +160,11 @@ class Dispatcher:
         :param other: the other one
         :param other_dispatcher: another name of *other*
         """
-        other = other_dispatcher if other is None else other
-        check_type("other", other, Dispatcher)
+        found: Any = other_dispatcher if other is None else other
+        check_type("other", found, Dispatcher)
         return Dispatcher(
-            {**self.registered_functions, **other.registered_functions},
-            verbose=max(self.verbose, other.verbose),
+            {**self.registered_functions, **found.registered_functions},
+            verbose=max(self.verbose, found.verbose),
         )
 
     def choose(

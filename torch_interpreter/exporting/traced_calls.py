@@ -119,11 +119,12 @@ def known_value(node: torch.fx.Node, arguments: Mapping[str, Any]) -> Any:
     base, key = node.args
     if not isinstance(base, torch.fx.Node) or not isinstance(key, str | int):
         return UNKNOWN
-    value = known_value(base, arguments)
+    value: Any = known_value(base, arguments)
     if node.target is getattr:
         return getattr(value, str(key), UNKNOWN)
+    is_container = isinstance(value, _CONTAINERS)
     try:
-        return value[key] if isinstance(value, _CONTAINERS) else UNKNOWN
+        return value[key] if is_container else UNKNOWN
     except LookupError:
         return UNKNOWN
 
@@ -141,7 +142,8 @@ def known_parts(proxy: torch.fx.Proxy, arguments: Mapping[str, Any]) -> list[Any
     base = node.args[0] if method in ("keys", "values", "items") else node
     if not isinstance(base, torch.fx.Node):
         return None
-    value, whole = known_value(base, arguments), proxy.tracer.proxy(base)
+    value: Any = known_value(base, arguments)
+    whole: Any = proxy.tracer.proxy(base)
     if isinstance(value, list | tuple) and not method:
         return [whole[i] for i in range(len(value))]
     if not isinstance(value, Mapping):
