@@ -205,6 +205,15 @@ def r2c(
     return y
 
 
+@aten("complex.torch_interpreter.spectrum.default")
+def spectrum(g: GraphWriter, x: str, window: str, hop: int) -> str:
+    """STFT, whose frames become the last dimension."""
+    size = g.get_shape(window)[0]
+    signal = g.op.UnsqueezeAnyOpset(x, int_vector([-1]))
+    found = g.op.STFT(signal, const(hop, INT64), window, const(size, INT64), onesided=1)
+    return g.op.Transpose(found, perm=[0, 2, 1, 3])
+
+
 @aten("complex.aten._fft_c2r.default")
 def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim_size: Size) -> str:
     """The first half of a transform to real numbers."""

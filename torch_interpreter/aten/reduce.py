@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from onnx import TensorProto
@@ -59,13 +60,14 @@ def mean_of(
     if g.get_rank(found) == 0:
         empty = g.op.Equal(g.op.Size(x), const(0, INT64))
     else:
-        empty = g.op.Equal(size_product(g, x, axes), int_vector([0]))
+        size: Any = size_product(g, x, axes)
+        empty = g.op.Equal(size, int_vector([0]))
     return g.op.Where(empty, const(math.nan, g.get_type(x)), found)
 
 
 def _is_hidden(node: torch.fx.Node | None, axes: Sequence[int]) -> bool:
     """Whether a mean over no element is seen nowhere."""
-    fake = None if node is None else fake_value(node.all_input_nodes[0])
+    fake: Any = None if node is None else fake_value(node.all_input_nodes[0])
     known = isinstance(fake, torch.Tensor)
     return known and only_makes_empty(node, [fake.shape[axis] for axis in axes])
 

@@ -25,6 +25,7 @@ from ..patches.kept_operators import (
     any_number_of_queries,
     keep_associative_scans,
     keep_fake_quantizers,
+    keep_spectra,
     scale_queries,
     skip_distribution_checks,
     skip_mask_detection,
@@ -139,6 +140,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(keep_recurrent_layers())
             stack.enter_context(keep_packed_sequences())
             stack.enter_context(keep_associative_scans())
+            stack.enter_context(keep_spectra())
             stack.enter_context(allow_dynamic_steps())
             stack.enter_context(skip_mask_detection())
             stack.enter_context(remove_dynamic_ones())

@@ -1,6 +1,7 @@
 """Context managers that change how torch traces some functions while a model is exported.
 
 * ``associative_scan`` is unrolled for the size of the arguments; here, it stays one operator,
+* ``torch.stft`` is cut into frames, that are multiplied and transformed; here, it is one operator,
 * ``torch.distributions`` checks its arguments, which no graph can do; here, it does not,
 * ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask,
 * the attention of transformers looks at the number of its queries; here, it may depend on the data,
@@ -30,6 +31,7 @@ _FUNCTIONS: Any = torch.nn.functional
 _SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
 _UNTYPED: Any = torch
 _LIBRARY: Any = _UNTYPED.library.Library("aten", "IMPL", "Meta")
+_OURS: Any = _UNTYPED.library.Library("torch_interpreter", "FRAGMENT")
 
 
 def _tensor_and_mask(x: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -98,6 +100,48 @@ def keep_associative_scans() -> Iterator[None]:
         yield
     finally:
         _SCANS.generic_associative_scan = before
+
+
+def _spectrum(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
+    """The transform of each frame of the rows of *x*."""
+    operator: Any = torch.ops.aten.stft.default
+    found: torch.Tensor = operator(x, window.shape[0], hop, None, window, False, True, True)
+    return found.clone()
+
+
+def _spectrum_shape(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
+    """The shape of the result, for fake tensors."""
+    (rows, length), size = x.shape, window.shape[0]
+    shape = (rows, size // 2 + 1, (length - size) // hop + 1)
+    return x.new_empty(shape, dtype=x.dtype.to_complex())
+
+
+_OURS.define("spectrum(Tensor x, Tensor window, int hop) -> Tensor")
+_OURS.impl("spectrum", _spectrum, "CompositeExplicitAutograd")
+_UNTYPED.library.register_fake("torch_interpreter::spectrum", _spectrum_shape, lib=_OURS)
+
+
+@contextlib.contextmanager
+def keep_spectra() -> Iterator[None]:
+    """Keeps ``torch.stft`` as one operator in this context, in its usual form: half of the
+    frequencies, not normalised, a window as long as a frame."""
+    original = _UNTYPED._VF.stft
+
+    def stft(x: Any, size: Any, hop: Any, width: Any, window: Any, *options: Any) -> Any:
+        normalized, onesided, is_complex, *_ = options
+        hop = size // 4 if hop is None else hop
+        numbers = all(type(n) is int and n > 0 for n in (size, hop)) and width in (None, size)
+        plain = is_complex and not normalized and onesided is not False
+        alike = window is not None and window.shape == (size,) and window.dtype == x.dtype
+        known = x.dtype in (torch.float32, torch.float64) and x.ndim in (1, 2)
+        if not (numbers and plain and alike and known):
+            return original(x, size, hop, width, window, *options)
+        rows = x if x.ndim == 2 else x[None]
+        found = torch.ops.torch_interpreter.spectrum(rows, window, hop)
+        return found if x.ndim == 2 else found[0]
+
+    with patched(_UNTYPED._VF, {"stft": stft}):
+        yield
 
 
 @contextlib.contextmanager

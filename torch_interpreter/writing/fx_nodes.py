@@ -82,14 +82,16 @@ def only_makes_empty(node: torch.fx.Node | None, dims: Iterable[Any]) -> bool:
     stack, seen = [] if node is None else [node], {node}
     while stack:
         for user in (u for u in stack.pop().users if u not in seen):
-            value = fake_value(user)
-            known = isinstance(user.target, torch._ops.OpOverload)
-            if not known or user.target._schema.is_mutable or not isinstance(value, torch.Tensor):
+            value, target = fake_value(user), user.target
+            if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+                return False
+            if not isinstance(value, torch.Tensor):
                 return False
             if free_unbacked_symbols(value):
                 return False
             seen.add(user)
-            sizes = [d.node.expr for d in value.shape if isinstance(d, torch.SymInt)]
+            shape: Any = value.shape
+            sizes = [d.node.expr for d in shape if isinstance(d, torch.SymInt)]
             if not wanted <= {f for s in sizes for f in (s.args if s.is_Mul else (s,))}:
                 stack.append(user)
     return node is not None

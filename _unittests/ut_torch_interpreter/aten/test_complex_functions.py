@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from ut_torch_interpreter.aten.test_complex_tensors import DYNAMIC, OTHERS, X, given
-from ut_torch_interpreter.export_checks import check_export
+from ut_torch_interpreter.export_checks import check_export, op_types
 
 from torch_interpreter import FunctionNotFoundError, to_onnx
 
@@ -122,6 +122,31 @@ def test_options_of_stft(options) -> None:
         return torch.view_as_real(z)
 
     check_export(fct, (SOUND,), ({0: "a"},), [(SOUND[:1],)], atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("hop", [None, 5])
+def test_the_usual_stft_is_one_operator(dtype, hop) -> None:
+    window = WINDOW.to(dtype)
+
+    def fct(x):
+        z = torch.stft(x, 16, hop, window=window, center=False, return_complex=True)
+        return torch.view_as_real(z)
+
+    x, dims = SOUND.to(dtype), ({0: "a", 1: "b"},)
+    onx = check_export(fct, (x,), dims, [(x[:1],), (x[:, :60],), (x[:, :16],)], atol=1e-4)
+    assert op_types(onx) == ["Unsqueeze", "STFT", "Transpose"]
+    onx = check_export(fct, (x[0],), ({0: "b"},), [(x[1, :33],)], atol=1e-4)
+    assert "STFT" in op_types(onx)
+
+
+@pytest.mark.parametrize("options", [{"win_length": 10}, {"window": torch.ones(12).double()}])
+def test_another_stft_is_decomposed(options) -> None:
+    def fct(x):
+        given = {"window": WINDOW[: options.get("win_length", 12)], **options}
+        return torch.view_as_real(torch.stft(x, 12, 5, return_complex=True, **given)).float()
+
+    assert "STFT" not in op_types(check_export(fct, (SOUND,), atol=1e-4))
 
 
 def test_without_converter() -> None:
