@@ -14,6 +14,7 @@ _GLOBAL = "it is decided from the mask, in Python, whether a token has a global 
 _DURATIONS = "the durations it predicts are tested in Python"
 _COUNTS = "a loop of Python counts what each token attends to"
 _CUT = "a sound is only cut to its length when it was padded, which Python decides"
+_LENGTHS = "the lengths of sounds and films are compared in Python"
 _SIZES = "the size of a picture is read from a tensor and decides in Python"
 _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
 
@@ -21,11 +22,14 @@ _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
 CAUSES = {
     "cosmos3_edge_vision": (_UNDECIDED, _SIZES),
     "cpmant": (_STATIC, _LOOP.format("the length")),
+    "deepseek_v4": ("shape", "a step closes a window of tokens or not, which Python decides"),
     "diffusion_gemma": ("error", "the words it starts from are drawn at random at each call"),
     "encodec": ("shape", _CUT),
     "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
     "funnel": (_STATIC, _LOOP.format("the length")),
+    "hy_v4_vl_vision": ("SymFloat", "the scales of an interpolation are read from a tensor, torch "
+                        "accepts numbers"),
     "led": (_UNDECIDED, _GLOBAL),
     "longformer": (_UNDECIDED, _GLOBAL),
     "maskformer-swin": ("outputs", "its results hold sizes, which are outputs of the graph"),
@@ -33,6 +37,10 @@ CAUSES = {
                                "the context"),
     "paligemma": ("error", "torch alone attends to all the tokens, and only to the past when the "
                   "causal mask is written, as it is in a graph"),
+    "pe_audio_video": (_UNDECIDED, _LENGTHS),
+    "pe_audio_video_encoder": (_UNDECIDED, _LENGTHS),
+    "perception_lm": (_STATIC, "torch.Size.numel() counts the features for a message, which makes "
+                      "the batch a constant"),
     "pixtral": (_STATIC, _LOOP.format("the pictures of a batch")),
     "pp_doclayout_v2": (_STATIC, _LOOP.format("the pictures of a batch")),
     "pp_doclayout_v3": ("error", _TIES),

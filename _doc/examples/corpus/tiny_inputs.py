@@ -256,7 +256,7 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
             "pixel_values": torch.randn(b, 1, 3, 32, 32),
             "input_ids": torch.cat([torch.full((b, 16), PLACE), words(b, n)], 1),
         },
-        {"input_ids": TEXT},
+        {"input_ids": TEXT, "pixel_values": BATCH},
     ),
     "mimi_decoder": (
         lambda b, n: {"latents": torch.randn(b, WIDTH, n)},
