@@ -76,7 +76,7 @@ FINITE = {
     "patterns.elementwise.residual": "x * m + x -> x * (m + 1): documented, inf - inf is NaN before",
     "patterns.products.conv_sum": "Conv(x, v) + Conv(x, w) -> Conv(x, v + w): inf * 1 - inf * 2 is NaN before",
     **dict.fromkeys(
-        ("patterns_ort.attention.attention_products", "patterns_ort.attention.tiny_weights"),
+        ("patterns_ort.attention.attention_products", "patterns_ort.attention.floored_scores"),
         "null weights become exp(-80), documented: 0 * inf is NaN before",
     ),
 }

@@ -43,7 +43,9 @@ def hard_sigmoid(g: RewriteContext, y: str, inverse: float | None) -> dict[str, 
     g.require(low == 0 and high is not None, "the bounds are not 0 and a constant")
     assert high is not None
     g.require(0 < high < np.inf, "the upper bound is not positive and finite")
-    divided = high == 1 if inverse is None else same_numbers(np.float32(inverse), 1 / high)
+    divided = (
+        high == 1 if inverse is None else same_numbers(np.array(inverse, np.float32), 1 / high)
+    )
     g.require(divided, "it is not divided by its upper bound")
     known = has_kernel("HardSigmoid", g.type_or_none(y), g.main_opset)
     g.require(known, "HardSigmoid does not know this type")
@@ -66,7 +68,9 @@ def _affine(g: RewriteContext, name: str) -> tuple[str, float, float]:
 def _shifted(g: RewriteContext, name: str) -> tuple[str, float, float]:
     """`(x, a, b)` such that a result is `a * x + b`, where a is 1 or -1."""
     node = _only_before(g, name, "Add", "Sub")
-    for x in () if node is None else g.inputs(node):
+    if node is None:
+        return name, 1.0, 0.0
+    for x in g.inputs(node):
         other = other_input(node, x)
         value = scalar_constant(g, other, g.rank_or_none(x)) if other != x else None
         if value is None or value.dtype.kind != "f" or not np.isfinite(value.item()):

@@ -7,7 +7,6 @@ from math import prod
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim
 from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...analysis.axes import axis_of, moved_axes
@@ -20,6 +19,7 @@ from ...analysis.values.masks import is_range
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
+from ...declarative import rule
 
 
 def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
@@ -89,21 +89,22 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(gather, gather.input[0], index.reshape(1))
 
 
-@rewrite("default", root="GatherND", reads="Unsqueeze", min_opset=11, name="GatherNDUnsqueeze")
-def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule(
+    "default",
+    "indices = Unsqueeze(i, *_, **_); GatherND(x, indices) -> Gather(x, i, axis=0)",
+    min_opset=11,
+    name="GatherNDUnsqueeze",
+    sole_use=False,
+)
+def gather_nd_unsqueeze(g: RewriteContext, x: str, i: str, indices: str) -> None:
     """GatherND(x, Unsqueeze(i, -1)) -> Gather(x, i): there is one coordinate, along the first axis.
 
     There is no batch dimension; the Unsqueeze is kept if something else reads it. Positions that
     Range counts are those GatherRange may turn into a Slice, because runtimes do it by themselves.
     """
-    unsqueeze = g.before(node, "Unsqueeze", index=1)
-    no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
-    g.require(no_batch, "there are batch dimensions")
-    indices = unsqueeze.input[0]
-    last = moved_axes(g, unsqueeze) == (g.rank_of(indices),)
+    last = moved_axes(g, g.before(indices)) == (g.rank_of(i),)
     g.require(last, "the indices have several coordinates")
-    require_plain_range(g, node.input[0], 0, indices)
-    return g.op.Gather(node.input[0], indices, axis=0)
+    require_plain_range(g, x, 0, i)
 
 
 @rewrite("default", root="Transpose", read_by="Gather", priority="first")
@@ -156,48 +157,38 @@ def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     return g.no("no Gather of the first row of a constant only")
 
 
-@rewrite("default", root="Gather", after="Reshape", min_opset=13)
-def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+@rule(
+    "default",
+    """data = Reshape(x, *_, **_); first = Unsqueeze(rows * size, *_, **_)
+    index = first + inside; y = Gather(data, index); y""",
+    min_opset=13,
+    sole_use=False,
+)
+def gather_rows(
+    g: RewriteContext,
+    x: str,
+    data: str,
+    rows: str,
+    size: str,
+    first: str,
+    inside: str,
+    index: str,
+) -> NewNode:
     """Gather(Reshape(x, (-1,)), i * k + (0, 1, ..., k-1)) -> Reshape(x, (0, ...)), i = 0, 1, ...
 
     Every element is taken in order: x has as many rows, of k elements, as there are indices i.
     torch exports this for a tensor whose strides change and whose content does not.
     """
-    reshape = g.before(node, "Reshape")
-    found = _rows_of(g, node.input[1])
-    if found is None:
-        return g.no("the indices are not those of rows")
-    rows, columns = found
-    axis = axis_of(g, node, g.rank_or_none(reshape.output[0]) or 0)
-    g.require(g.rank_or_none(reshape.output[0]) == 1 and axis == 0, "the data are not a vector")
-    x = reshape.input[0]
-    first, *others = g.shape_of(x) or (0,)
-    size = prod(d for d in others if isinstance(d, int))
-    same = all(isinstance(d, int) for d in others) and size == prod(columns)
-    g.require(same and size > 0, "the rows may have another size")
-    g.require(dims_are_equal(g)(rows, first), "the number of rows may be another one")
-    return g.op.Reshape(x, (0, *columns))
-
-
-def _rows_of(g: RewriteContext, indices: str) -> tuple[Dim, Ints] | None:
-    """`(n, dims)` for the positions of n rows of `prod(dims)` elements, None for other indices."""
-    shape, add = g.shape_or_none(indices), g.producer_or_none(indices, "Add")
-    if add is None or not shape:
-        return None
-    for first, inside in g.either_order(add):
-        columns = g.constant_or_none(inside) if g.is_constant(inside) else None
-        if columns is None or columns.ndim != len(shape) or columns.shape[0] != 1:
-            continue
-        counted = (columns.ravel() == np.arange(columns.size)).all()
-        move = g.producer_or_none(first, "Unsqueeze")
-        product = None if move is None else g.producer_or_none(move.input[0], "Mul")
-        if (
-            product is None
-            or not counted
-            or g.shape_or_none(first) != (shape[0], *[1] * (len(shape) - 1))
-        ):
-            continue
-        for positions, count in g.either_order(product):
-            if is_range(g, positions) and scalar_index(g, count) == columns.size:
-                return shape[0], columns.shape[1:]
-    return None
+    other, shape = "the indices are not those of rows", g.shape_of(index)
+    columns = g.constant_of(inside, other)
+    counted = columns.ndim == len(shape) and (columns.ravel() == np.arange(columns.size)).all()
+    starts = is_range(g, rows) and scalar_index(g, size) == columns.size
+    each = g.shape_or_none(first) == (shape[0], *[1] * (len(shape) - 1))
+    g.require(counted and starts and each and columns.shape[0] == 1, other)
+    g.require(g.rank_or_none(data) == 1, "the data are not a vector")
+    count, *others = g.shape_of(x) or (0,)
+    length = prod(d for d in others if isinstance(d, int))
+    same = all(isinstance(d, int) for d in others) and length == columns.size
+    g.require(same and length > 0, "the rows may have another size")
+    g.require(dims_are_equal(g)(shape[0], count), "the number of rows may be another one")
+    return g.op.Reshape(x, (0, *columns.shape[1:]))

@@ -10,19 +10,20 @@ from xbuilder.nodes.attributes import has_reference
 from ...analysis.constants import Ints, is_filled_with
 from ...analysis.pads import adds_zeros, pads_of
 from ...analysis.reshapes import added_ones
-from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
+from ...declarative import rule
 
 
-@rewrite("default", "canonicalize", root="Conv", priority="first")
-def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+@rule(
+    "default",
+    "canonicalize",
+    "Conv(x, w, b, **options) -> Conv(x, w, **options)",
+    priority="first",
+)
+def conv_bias_null(g: RewriteContext, b: str) -> None:
     """Conv(X, W, 0) -> Conv(X, W)."""
-    x, w, *bias = g.inputs(node)
-    if not bias:
-        return g.no("there is no bias")
-    if not is_filled_with(g, bias[0], 0):
-        return g.no("the bias is not a constant made of zeros")
-    return g.like(node, x, w)
+    g.require(is_filled_with(g, b, 0), "the bias is not a constant made of zeros")
 
 
 @rewrite("default", root="Conv", after=("Pad", "Unsqueeze", "Reshape"), sole_use=True)

@@ -62,21 +62,12 @@ class WeightedProduct(NamedTuple):
         """The outer axis of the weight in the result. If the rank is not known, it is the last one,
         and only vectors fit."""
         size = self.shape[self.outer]
-        if self.side:
-            return _last(g, result, size)
-        rank = g.rank_of(self.other, "the rank of the second operand is not known")
-        g.require(rank >= 2, "the second operand is a vector")
-        rank = max(rank, len(self.shape))
-        return Channels(rank, rank - 2, size)
+        return _last(g, result, size) if self.side else _rows(g, self.other, size, len(self.shape))
 
     def inner_channels(self, g: RewriteContext, other: str) -> Channels:
         """The inner axis of the weight in the other operand."""
         size, turned = self.shape[self.inner], self.attributes[("transB", "transA")[self.side]]
-        if self.side != bool(turned):
-            return _last(g, other, size)
-        rank = g.rank_of(other, "the rank of the second operand is not known")
-        g.require(rank >= 2, "the second operand is a vector")
-        return Channels(rank, rank - 2, size)
+        return _last(g, other, size) if self.side != bool(turned) else _rows(g, other, size)
 
     def require_bias(self, g: RewriteContext) -> None:
         """Refuses an affine function that needs a bias when the product cannot have one."""
@@ -140,6 +131,14 @@ def _last(g: RewriteContext, name: str, size: int) -> Channels:
     """The last dimension of a result; only vectors fit one whose rank is not known."""
     rank = g.rank_or_none(name) or 1
     return Channels(rank, rank - 1, size)
+
+
+def _rows(g: RewriteContext, name: str, size: int, rank: int = 0) -> Channels:
+    """The last dimension but one of an operand, or of a product of it by a weight of some rank."""
+    found = g.rank_of(name, "the rank of the second operand is not known")
+    g.require(found >= 2, "the second operand is a vector")
+    rank = max(rank, found)
+    return Channels(rank, rank - 2, size)
 
 
 def along(value: np.ndarray, axis: int, rank: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from ...analysis.values.counted_positions import MISREAD, are_on_one_side
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
+from ...declarative import rule
 
 #: bounds and terms above it are refused, so that no sum of them and a dimension overflows
 _LARGEST = 2**31
@@ -66,34 +67,36 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     return {add.output[0]: g.op.Range(np.array(first + value, np.int64), end, delta)}
 
 
-@rewrite("default", root="Add", reads="Range", priority="later", min_opset=11)
-def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule(
+    "default",
+    "counted = Range(0, limit, 1); y = counted + start; y",
+    priority="later",
+    min_opset=11,
+    sole_use=False,
+)
+def range_from_start(g: RewriteContext, counted: str, limit: str, start: str, y: str) -> NewNode:
     """Range(0, n, 1) + p -> Range(p, p + n, 1) for int64, where p + n is already computed.
 
     1. n and p are computed from dimensions, nothing overflows;
     2. p may have one dimension, 1: it is squeezed. n is then squeezed as well, for this Range only,
        or p is squeezed already.
     """
-    counted = g.before_or_none(node, "Range") or g.before(node, "Range", index=1)
-    first, limit, step = g.inputs(counted)
-    start = other_input(node, counted.output[0])
-    g.require(g.type_or_none(node.output[0]) == TensorProto.INT64, "the type is not int64")
-    ones = (scalar_index(g, first), scalar_index(g, step)) == (0, 1)
-    g.require(ones, "Range does not count from 0, one by one")
-    g.require(g.is_used_only_by(counted.output[0], node), "Range is used elsewhere")
+    g.require(g.type_or_none(y) == TensorProto.INT64, "the type is not int64")
+    g.require_sole_use("Range is used elsewhere", counted)
     known = all(_is_dimension(g, name) for name in (start, limit))
     g.require(known, "the limit and what is added are not known to be dimensions")
     end = g.known(_sum(g, start, limit), "the last position is not computed already")
+    run = g.before(counted)
     if g.shape_or_none(start) == ():
-        return g.op.Range(start, end, step)
+        return g.op.Range(start, end, run.input[2])
     squeezed = consumers_of(g, start, "Squeeze")
     if squeezed:
-        return g.op.Range(squeezed[0].output[0], end, step)
+        return g.op.Range(squeezed[0].output[0], end, run.input[2])
     squeeze = g.producer_or_none(limit, "Squeeze")
-    goes = squeeze is not None and g.is_used_only_by(limit, counted)
+    goes = squeeze is not None and g.is_used_only_by(limit, run)
     g.require(goes, "no node goes away")
     g.look_at(squeeze)
-    return g.op.Range(g.op.Squeeze(start, axes=[0]), end, step)
+    return g.op.Range(g.op.Squeeze(start, axes=[0]), end, run.input[2])
 
 
 def _is_dimension(g: RewriteContext, name: str) -> bool:

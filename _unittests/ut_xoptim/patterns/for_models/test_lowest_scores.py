@@ -31,7 +31,7 @@ def test_lowest(form: str, number: float) -> None:
 
 LOWEST_REFUSED = {
     "another floor": (MASK + SUM + "z = Max(t, scale) ", "no operand is the lowest float", ""),
-    "two floors": (MASK + SUM + "z = Max(t, low, low) ", "there are not two operands", ""),
+    "two floors": (MASK + SUM + "z = Max(t, low, low) ", "Max has 3 inputs, 2 expected", ""),
     "an infinite mask": (
         MASK.replace("low", "minus") + MAX["last"], "a score may not be finite where", "",
     ),

@@ -168,7 +168,7 @@ REFUSED = {
                 u = Unsqueeze(i, k)
                 y = GatherND<batch_dims = 1>(x, u)
             }""",
-            "there are batch dimensions",
+            "batch_dims is 1, 0 is expected",
         ),
         (
             """g (float[5, a] x, int64[2] i) => (float[1] y) <int64[1] k = {0}> {
@@ -420,12 +420,12 @@ COMPUTED_REFUSED = {
         (
             """g (float[n, 3] x) => (float[n, 1] y)
             <int64[1] flat = {-1}, int64[2, 1] i = {0, 1}> { v = Reshape(x, flat) y = Gather(v, i) }""",
-            "the indices are not those of rows",
+            "no Add before Gather",
         ),
         (_POSITIONS.replace("{0, 1, 2}", "{0, 2, 1}"), "the indices are not those of rows"),
         (_POSITIONS.replace("k = {3}", "k = {2}"), "the indices are not those of rows"),
         (_POSITIONS.replace("Range(zero", "Range(one"), "the indices are not those of rows"),
-        (_POSITIONS.replace("Mul(r", "Sub(r"), "the indices are not those of rows"),
+        (_POSITIONS.replace("Mul(r", "Sub(r"), "no Mul before Unsqueeze"),
         (_POSITIONS.replace("float[n, 3, 1] x", "float[n, 6, 1] x"), "rows may have another size"),
         (_POSITIONS.replace("float[n, 3, 1] x", "float[n, m, 1] x"), "rows may have another size"),
         (

@@ -151,11 +151,11 @@ test_range_from_start_refuses = refusal_tests(
             ),
             "it counts from one": (
                 positions("r = Range(one, s, one) Y = Add(r, p)"),
-                "does not count from 0",
+                "cannot be the constant 0",
             ),
             "two by two": (
                 positions("r = Range(zero, s, two) Y = Add(r, p)"),
-                "does not count from 0",
+                "cannot be the constant 1",
             ),
             "the first positions are needed": (
                 positions(COUNT + "Y = Add(r, p)", ", int64[seq] r"),
