@@ -13,7 +13,6 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.nodes.attributes import attributes_of, readable
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.opsets import opsets_of
-from xbuilder.tensors.bits import pretty_type
 
 from .node_matching import (
     GraphSide,
@@ -381,7 +380,7 @@ def _type_text(info: ValueInfoProto) -> str:
     if kind != "tensor_type":
         return kind or "no type"
     tensor = info.type.tensor_type
-    name = pretty_type(tensor.elem_type)
+    name = TensorProto.DataType.Name(tensor.elem_type).lower()
     if not tensor.HasField("shape"):
         return f"{name}, unknown rank"
     dims = [

@@ -42,14 +42,9 @@ def matmul_rank(ra: int | None, rb: int | None) -> int | None:
     return max(ra, rb)
 
 
-def matmul_facts(ctx: ShapeContext, elem_type: int, second: int) -> ResultFacts | None:
-    """Facts of the product of the first input and another one.
-
-    :param ctx: context
-    :param elem_type: type of the result
-    :param second: index of the other input
-    """
-    a, b = ctx.facts(0), ctx.facts(second)
+def matmul_facts(ctx: ShapeContext, elem_type: int, i: int, j: int) -> ResultFacts | None:
+    """Facts of the product of inputs *i* and *j*."""
+    a, b = ctx.facts(i), ctx.facts(j)
     if a.shape is None or b.shape is None:
         return ResultFacts(elem_type, None, matmul_rank(a.known_rank(), b.known_rank()))
     shape = matmul_shape(ctx, a.shape, b.shape)
@@ -59,19 +54,19 @@ def matmul_facts(ctx: ShapeContext, elem_type: int, second: int) -> ResultFacts 
 @shipped_function("MatMul")
 def matmul(ctx: ShapeContext) -> ResultFacts | None:
     """MatMul."""
-    return matmul_facts(ctx, ctx.type(0) or ctx.type(1), 1)
+    return matmul_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
 
 
 @shipped_function("MatMulInteger")
 def matmul_integer(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulInteger accumulates in int32."""
-    return matmul_facts(ctx, INT32, 1)
+    return matmul_facts(ctx, INT32, 0, 1)
 
 
 @shipped_function("QLinearMatMul")
 def qlinear_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearMatMul: the type is the one of the output's zero point."""
-    return matmul_facts(ctx, ctx.type(7), 3)
+    return matmul_facts(ctx, ctx.type(7), 0, 3)
 
 
 def gemm_facts(ctx: ShapeContext, elem_type: int, i: int = 0, j: int = 1) -> ResultFacts | None:

@@ -16,7 +16,6 @@ from onnx import ModelProto, SequenceProto, TensorProto, ValueInfoProto, numpy_h
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
-from xbuilder.tensors.bits import pretty_type
 
 from .draws import sizes_of
 from .random_inputs import elem_type_of, required_inputs
@@ -102,9 +101,7 @@ def _value(declaration: ValueInfoProto, text: str) -> Any:
     found = value.astype(dtype)
     exact = dtype.kind not in "biu" or np.array_equal(found, value)
     if value.dtype.kind not in "biuf" or not exact:
-        raise OptionError(
-            f"{text} is not {pretty_type(elem_type)}, the type of {declaration.name!r}"
-        )
+        raise OptionError(f"{text} is not {_typed(elem_type)}, the type of {declaration.name!r}")
     dims = declaration.type.tensor_type.shape.dim
     known = [d.dim_value for d in dims]
     # one number for an input of one element, [16000] for instance
@@ -193,5 +190,9 @@ def _check_type(declaration: ValueInfoProto, array: Any) -> None:
     if not same:
         raise OptionError(
             f"input {declaration.name!r} has type {array.dtype}, the model expects "
-            f"{pretty_type(elem_type)}"
+            f"{_typed(elem_type)}"
         )
+
+
+def _typed(elem_type: int) -> str:
+    return str(TensorProto.DataType.Name(elem_type)).lower()
