@@ -106,7 +106,7 @@ def name_inputs(inputs: Sequence[ModelInput], input_names: Sequence[str] | None)
         model_input.onnx_name = name
 
 
-def to_numpy(value: Any, itype: int | None = None) -> np.ndarray:
+def to_numpy(value: Any) -> np.ndarray:
     """Converts a tensor or a python number into an array for an ONNX runtime."""
     if isinstance(value, torch.Tensor):
         tensor = value.detach().cpu().contiguous().resolve_conj().resolve_neg()
@@ -115,7 +115,7 @@ def to_numpy(value: Any, itype: int | None = None) -> np.ndarray:
         return tensor.numpy()
     if isinstance(value, np.ndarray):
         return value
-    return np.array(value, dtype=to_numpy_type(itype or to_onnx_type(type(value))))
+    return np.array(value, dtype=to_numpy_type(to_onnx_type(type(value))))
 
 
 def match_input_parameters(

@@ -28,7 +28,7 @@ class BuilderFacts(FactReading):
 
         :raises FactError: another type is known
         """
-        known = check_elem_type("elem_type", elem_type)
+        known = check_elem_type(elem_type)
         self.graph.facts.refine(name, ResultFacts(known), "set_type")
 
     # -- shapes

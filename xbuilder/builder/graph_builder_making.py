@@ -74,7 +74,7 @@ class BuilderMaking:
             )
         self.check_watched(name)
         graph.names.reserve(name)
-        kind = check_elem_type("elem_type", elem_type)
+        kind = check_elem_type(elem_type)
         cleaned = None if shape is None else graph.dimensions.clean_shape(shape)
         value = None
         if is_dimension:
@@ -133,7 +133,7 @@ class BuilderMaking:
         graph = self.graph
         if not graph.has_name(name):
             raise OptionError(f"Output {name!r} is not a result of the graph; add its node first.")
-        kind = check_elem_type("elem_type", elem_type)
+        kind = check_elem_type(elem_type)
         if kind:
             graph.facts.refine(name, ResultFacts(kind), "make_tensor_output")
         if shape is not None:

@@ -65,7 +65,7 @@ def join(
     :raises OptionError: the name of an output is taken
     """
     leave_folder(source, graph)
-    renamed: dict[FunctionKey, FunctionKey] = add_functions(graph, source.functions, True, True)
+    renamed: dict[FunctionKey, FunctionKey] = add_functions(graph, source.functions, True)
     facts = [source.facts[n] for n in source.output_names]
     mapping = dict(zip(source.input_names, input_names, strict=True))
     results = list(zip(source.output_names, output_names, strict=True))

@@ -46,7 +46,7 @@ def make_local_function(
     if optimize is not None:
         optimize(source)
     leave_folder(source, graph)
-    renamed = add_functions(graph, source.functions, True, options.rename_allowed)
+    renamed = add_functions(graph, source.functions, options.rename_allowed)
     added = _initializers_to_inputs(graph, source, options)
     proto = _renamed(export_function(source, options), renamed)
     if not options.domain:
@@ -76,13 +76,12 @@ def _initializers_to_inputs(graph: Graph, source: Graph, options: FunctionOption
 
 
 def add_functions(
-    graph: Graph, functions: Mapping[FunctionKey, FunctionProto], merge: bool, rename: bool
+    graph: Graph, functions: Mapping[FunctionKey, FunctionProto], rename: bool
 ) -> dict[FunctionKey, FunctionKey]:
-    """Adds functions to a model, those they call first.
+    """Adds functions to a model, those they call first, unless the model has an equal one.
 
     :param graph: receives the functions
     :param functions: the functions
-    :param merge: a function equal to an existing one is not added
     :param rename: a function whose name is taken by another one gets a free name
     :return: new keys of the renamed functions; the calls inside functions already have them
     :raises OptionError: a name is taken
@@ -97,7 +96,7 @@ def add_functions(
         for node in all_nodes(functions[key].node):
             if function_key(node) in functions:
                 add(function_key(node))
-        new = _add_function(graph, _renamed(functions[key], renamed), merge, rename)
+        new = _add_function(graph, _renamed(functions[key], renamed), True, rename)
         if new != key:
             renamed[key] = new
         graph.add_domain(new[0])

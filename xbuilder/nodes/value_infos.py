@@ -89,12 +89,10 @@ def facts_to_type(facts: ResultFacts, keep: Callable[[str], bool]) -> TypeProto 
     return oh.make_tensor_type_proto(facts.type, shape)
 
 
-def value_info(
-    name: str, facts: ResultFacts, keep: Callable[[str], bool], doc_string: str = ""
-) -> ValueInfoProto | None:
+def value_info(name: str, facts: ResultFacts, keep: Callable[[str], bool]) -> ValueInfoProto | None:
     """Makes a ValueInfoProto, None if the type is not known."""
     proto = facts_to_type(facts, keep)
-    return None if proto is None else oh.make_value_info(name, proto, doc_string)
+    return None if proto is None else oh.make_value_info(name, proto)
 
 
 def shape_protos(proto: TypeProto) -> Iterator[TensorShapeProto]:

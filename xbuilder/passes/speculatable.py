@@ -205,11 +205,8 @@ def _transposes(case: _Case) -> bool:
     )
 
 
-def _one_axis(default: int) -> Callable[[_Case], bool]:
-    def check(case: _Case) -> bool:
-        return _in_rank([case.attr("axis", default)], case.shape(0))
-
-    return check
+def _one_axis(case: _Case) -> bool:
+    return _in_rank([case.attr("axis", -1)], case.shape(0))
 
 
 def _flatten(case: _Case) -> bool:
@@ -248,11 +245,11 @@ _CHECKS: dict[str, Callable[[_Case], bool]] = {
     "Flatten": _flatten,
     "Gather": _gather,
     "Gemm": _gemm,
-    "LogSoftmax": _one_axis(-1),
+    "LogSoftmax": _one_axis,
     "MatMul": _multiplies,
     "Pow": _divides,
     "Reshape": _reshape,
-    "Softmax": _one_axis(-1),
+    "Softmax": _one_axis,
     "Squeeze": _squeeze,
     "Transpose": _transposes,
     "Unsqueeze": _unsqueeze,

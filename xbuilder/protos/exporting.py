@@ -172,14 +172,13 @@ def _keep_declared_shape(proto: TypeProto, declared: ValueInfoProto | None) -> N
         proto.tensor_type.shape.CopyFrom(tensor.shape)
 
 
-def export_graph(graph: Graph, initializers: dict[str, TensorProto] | None = None) -> GraphProto:
+def export_graph(graph: Graph) -> GraphProto:
     """Makes a GraphProto. Tensors stored in other files are left there.
 
     :param graph: the graph
-    :param initializers: initializers to write instead of those of the graph
     """
     proto = GraphProto()
-    fill_graph(proto, graph, initializers)
+    fill_graph(proto, graph)
     return proto
 
 

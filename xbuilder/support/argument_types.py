@@ -73,17 +73,16 @@ def check_names(name: str, value: object, optional: bool = False) -> None:
         raise OptionError(f"{name} expects several names, not {shown(value)}.")
 
 
-def check_elem_type(name: str, value: object) -> int:
+def check_elem_type(value: object) -> int:
     """The element type of a tensor, 0 if it is not known.
 
-    :param name: the argument
-    :param value: its value
+    :param value: the argument *elem_type* of a method
     :raises OptionError: onnx has no such type
     """
     if value is None:
         return 0
     if isinstance(value, bool) or not hasattr(value, "__index__") or value not in _ELEM_TYPES:
         raise OptionError(
-            f"{name} expects an element type such as TensorProto.FLOAT, not {shown(value)}."
+            f"elem_type expects an element type such as TensorProto.FLOAT, not {shown(value)}."
         )
     return int(value.__index__())

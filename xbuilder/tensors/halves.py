@@ -36,18 +36,17 @@ def from_halves(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return _converted(value, _FLOAT).astype(dtype, copy=False)
 
 
-def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
-    """Converts floats to a type of 16 bits, rounding once, to nearest, ties to even.
+def to_halves(value: np.ndarray) -> np.ndarray:
+    """Converts floats to float16, rounding once, to nearest, ties to even.
 
     :param value: the floats, in a longer type
-    :param dtype: float16 or bfloat16
     """
-    if value.dtype == np.float64 and (dtype != np.float16 or value.size >= _FEW):
+    if value.dtype == np.float64 and value.size >= _FEW:
         value = _rounded_to_odd(value)
-    if value.dtype == np.float32 and dtype == np.float16 and value.size >= _FEW:
-        return _converted(value, dtype)
+    if value.dtype == np.float32 and value.size >= _FEW:
+        return _converted(value, _FLOAT16)
     with np.errstate(all="ignore"):
-        return value.astype(dtype)
+        return value.astype(_FLOAT16)
 
 
 def multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:

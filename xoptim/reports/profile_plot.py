@@ -24,7 +24,7 @@ _IN_VAIN = "#fc9272"
 Box = tuple[ProfileNode, float, float, int]
 
 
-def boxes(root: ProfileNode, width: float = _WIDTH) -> Iterator[Box]:
+def boxes(root: ProfileNode, width: float) -> Iterator[Box]:
     """Computes the boxes of a profile: one row for each level, widths are times.
 
     :param root: the outermost line
@@ -44,18 +44,17 @@ def boxes(root: ProfileNode, width: float = _WIDTH) -> Iterator[Box]:
             left += child.time * scale
 
 
-def profile_svg(root: ProfileNode, width: float = _WIDTH) -> str:
+def profile_svg(root: ProfileNode) -> str:
     """Draws a profile. Inner lines are below, the longest first; red rewriters never applied.
 
     :param root: the outermost line, `profile.root`
-    :param width: pixels
     :return: the drawing; the name of a line and its counts show under the mouse
     """
-    found = list(boxes(root, width))
+    found = list(boxes(root, _WIDTH))
     height = (1 + max(row for *_, row in found)) * _ROW
     rows = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" '
-        f'width="{width:g}" height="{height}" font-family="monospace" font-size="11">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height}" '
+        f'width="{_WIDTH:g}" height="{height}" font-family="monospace" font-size="11">'
     ]
     rows.extend(_drawn(*box) for box in found)
     return "\n".join([*rows, "</svg>", ""])

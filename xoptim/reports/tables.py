@@ -118,18 +118,15 @@ def as_text(show: Callable[[Console], None]) -> str:
     return file.getvalue()
 
 
-def as_html(show: Callable[[Console], None], fragment: bool = False) -> str:
-    """The web page of what a function prints.
+def as_html(show: Callable[[Console], None]) -> str:
+    """A part of a web page, with what a function prints: for a notebook.
 
     :param show: prints on a console
-    :param fragment: a part of a page, for a notebook
     """
     out = Console(
         highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO(), force_jupyter=False
     )
     show(out)
-    if not fragment:
-        return out.export_html(inline_styles=True)
     style = "white-space:pre;line-height:1.2;font-family:monospace"
     code = f"<pre style='{style}'>{{code}}</pre>"
     return out.export_html(inline_styles=True, code_format=code)

@@ -159,7 +159,7 @@ class BatchReport:
         return as_text(self.print)
 
     def _repr_html_(self) -> str:
-        return as_html(self.print, fragment=True)
+        return as_html(self.print)
 
 
 #: columns of texts in the page, the others are numbers

@@ -242,7 +242,7 @@ class OptimizedModel:
     def _repr_html_(self) -> str:
         from ..reports.tables import as_html
 
-        return as_html(self.print, fragment=True)
+        return as_html(self.print)
 
 
 def print_trials(trials: Sequence[Trial], out: Console) -> None:

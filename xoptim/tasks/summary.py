@@ -138,7 +138,7 @@ class ModelSummary:
         return as_text(self.print)
 
     def _repr_html_(self) -> str:
-        return as_html(self.print, fragment=True)
+        return as_html(self.print)
 
     def _print_costs(self, out: Console) -> None:
         costs = self.costs

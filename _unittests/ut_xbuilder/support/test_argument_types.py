@@ -42,10 +42,10 @@ def test_names() -> None:
 
 
 def test_element_types() -> None:
-    assert [check_elem_type("t", v) for v in (None, 0, 1, np.int64(7))] == [0, 0, 1, 7]
+    assert [check_elem_type(v) for v in (None, 0, 1, np.int64(7))] == [0, 0, 1, 7]
     for wrong in ("a", -1, 99, True, 1.0, np.float32):
-        with pytest.raises(OptionError, match="t expects an element type"):
-            check_elem_type("t", wrong)
+        with pytest.raises(OptionError, match="elem_type expects an element type"):
+            check_elem_type(wrong)
 
 
 def test_a_long_value_is_cut() -> None:

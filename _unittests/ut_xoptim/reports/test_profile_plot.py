@@ -45,7 +45,7 @@ def test_what_is_inside_never_gets_out() -> None:
 def test_a_profile_without_time() -> None:
     root = ProfileNode("run", "optimize")
     root.child("pass", "p")
-    assert [node.name for node, *_ in boxes(root)] == ["optimize"]
+    assert [node.name for node, *_ in boxes(root, 100.0)] == ["optimize"]
 
 
 def test_svg() -> None:
