@@ -286,9 +286,7 @@ def rule(
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
         doc = function.__doc__
-        return make_rule(
-            short, equations, tags, options, sole_use, root, condition=function, doc=doc
-        )
+        return make_rule(short, equations, tags, options, sole_use, root, function, doc=doc)
 
     return decorate
 
@@ -424,15 +422,14 @@ def _read(
     """The attributes of a rule that depend on its equations, see :func:`make_rule`."""
     values = _values_asked_by(condition)
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
+    title = f"Rule {name!r}"
     for side in sides:
-        check_operators(f"Rule {name!r}", [n for d, n in side.left.keys if not d])
+        check_operators(title, [n for d, n in side.left.keys if not d])
         for call in side.left.graph.operations():
             if not call.domain:
-                check_call(
-                    f"Rule {name!r}", call.op_type, len(call.operands), call.attributes or ()
-                )
+                check_call(title, call.op_type, len(call.operands), call.attributes or ())
     if root and not any(s.left.graph.start for s in sides):
-        raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
+        raise OptionError(f"{title}: its root {root!r} is the name of no result.")
     _, after, possible = roots_and_filters([s.left for s in sides])
     return {
         "sides": sides,
