@@ -311,7 +311,7 @@ def check_docstrings(tree: ast.Module) -> list[Violation]:
 
 
 #: how no docstring begins: "Whether x" says it shorter, and a noun or a verb says more than "What"
-_BEGINNINGS = ("Says ", "Tells if", "Tells whether", "What ")
+_BEGINNINGS = ("Says ", "Tells if", "Tells whether", "What ", "Why ", "How ", "Which ", "Who ")
 
 
 def check_docstring_words(tree: ast.Module) -> list[Violation]:

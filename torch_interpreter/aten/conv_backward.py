@@ -53,7 +53,7 @@ def convolution_backward(
 
 
 class _Window(NamedTuple):
-    """How a kernel moves, one number for each spatial dimension but for the groups."""
+    """The steps of a kernel, one number for each spatial dimension but for the groups."""
 
     strides: list[int]
     pads: list[int]

@@ -73,7 +73,7 @@ def _places(
     kernel: Sequence[int],
     steps: tuple[int, int, int],
 ) -> str:
-    """Where the points of the kernel are along an axis, from -1 to 1 between the borders.
+    """The places of the points of the kernel along an axis, from -1 to 1 between the borders.
 
     :param g: the graph
     :param x: the image

@@ -92,7 +92,7 @@ def _steps(g: GraphWriter, x: str, scale: Tensor, zero: Tensor, fraction: bool) 
 def _inside(
     g: GraphWriter, x: str, scale: Value, zero: Value, low: int, high: int, axis: int | None
 ) -> str:
-    """Where no value is clipped: what the gradient reads."""
+    """The mask of the values that are not clipped, which the gradient reads."""
     shape = [] if axis is None else [-1, *[1] * (g.get_rank(x) - axis - 1)]
     by, shift = (_parameter(g, v, FLOAT, shape) for v in (scale, zero))
     steps = _steps(g, cast(g, x, FLOAT), by, shift, _is_fraction(g, zero))

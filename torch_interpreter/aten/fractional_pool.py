@@ -15,7 +15,7 @@ from .reduce import reduce
 
 
 def _starts(g: GraphWriter, samples: str, column: int, size: Size, window: int, count: int) -> str:
-    """Where the windows begin along an axis: images, channels, windows.
+    """The first places of the windows along an axis: images, channels, windows.
 
     :param g: the graph
     :param samples: a number from 0 to 1 for each axis of each channel

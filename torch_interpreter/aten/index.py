@@ -191,7 +191,7 @@ def positions(g: GraphWriter, indices: Sequence[str | None]) -> list[str | None]
 
 
 class IndexPlan:
-    """Where the indexed dimensions are, and the permutation that puts them first.
+    """The places of the indexed dimensions, and the permutation that puts them first.
 
     :param g: builder
     :param x: indexed tensor

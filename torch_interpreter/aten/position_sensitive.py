@@ -53,7 +53,7 @@ def ps_roi_align(
 
 
 def _without_points(g: GraphWriter, rois: str, scale: float, parts: tuple[int, int]) -> str:
-    """Which boxes have a part without a point, whose mean is nan in torchvision.
+    """The boxes with a part without a point, whose mean is nan in torchvision.
 
     :param g: the graph
     :param rois: the boxes
@@ -72,7 +72,7 @@ def _without_points(g: GraphWriter, rois: str, scale: float, parts: tuple[int, i
 
 
 def _inside(g: GraphWriter, boxes: str, columns: tuple[int, int], parts: int, size: Size) -> str:
-    """Which pixels belong to each part of the boxes along an axis: boxes, parts, pixels.
+    """The pixels of each part of the boxes along an axis: boxes, parts, pixels.
 
     :param g: the graph
     :param boxes: the corners of the boxes, whole numbers in doubles

@@ -68,7 +68,7 @@ def _aligned(g: GraphWriter, x: str, axis: int, rank: int) -> str:
 
 
 def _ends(g: GraphWriter, lengths: str | None, offsets: str | None, axis: int) -> str:
-    """Where the segments begin, and where the last one ends, along the last dimension."""
+    """The first places of the segments, and the end of the last one, along the last dimension."""
     if offsets is not None:
         return cast(g, offsets, INT64)
     if lengths is None:

@@ -184,7 +184,7 @@ class Interpreter:
         return None
 
     def _source(self, step: torch.fx.Node | Group) -> NodeSource:
-        """Where a node, or the call of a function, comes from."""
+        """The source of a node or of the call of a function."""
         node = step.nodes[0] if isinstance(step, Group) else step
         source = node_source(node, self.short_name(node), self.prefix, self.owner)
         if isinstance(step, Group) and step.path:

@@ -207,6 +207,6 @@ def _scaled(sizes: Mapping[Any, int]) -> Iterator[dict[Any, int]]:
 
 
 def _count_large(exprs: Mapping[Any, Any], sizes: Mapping[Any, int]) -> int:
-    """How many expressions are 2 or more at some sizes."""
+    """The number of expressions that are 2 or more at some sizes."""
     values = (expr.subs(sizes) for expr in exprs)
     return sum(bool(v.is_Integer and v >= 2) for v in values)

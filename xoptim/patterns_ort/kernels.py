@@ -1,4 +1,4 @@
-"""Which operators, types and ranks the kernels of onnxruntime support, on the target processors."""
+"""The operators, types and ranks that kernels of onnxruntime support, on the target processors."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class _Check:
         return outcome
 
     def _obstacle(self) -> str:
-        """Why the window cannot be checked at all, empty if it may."""
+        """The reason why the window cannot be checked at all, empty if it may."""
         if any(map(_makes_a_cycle, self.window.sides())):
             return "its nodes make a cycle"
         if is_random([*self.window.before, *self.window.after]):

@@ -39,7 +39,7 @@ LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 
 @dataclass(frozen=True)
 class Draw:
-    """How the values of a window are drawn.
+    """The way the values of a window are drawn.
 
     :param kind: one of the kinds above; the floats of *apart* differ from each other, those of all
         the inputs, as long as there are no more than :data:`MOST_APART`

@@ -11,7 +11,7 @@ from xbuilder.nodes.subgraphs import node_captures, subgraphs_of
 
 
 class Role(IntEnum):
-    """How integers are used; the first ones are the most constrained."""
+    """The uses of integers; the first ones are the most constrained."""
 
     LENGTH = 0
     DISTINCT = 1

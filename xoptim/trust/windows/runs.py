@@ -111,7 +111,7 @@ class Runner:
         return True
 
     def error(self, way: str) -> str:
-        """Why the model does not load in some way, empty if it does."""
+        """The reason why the model does not load in some way, empty if it does."""
         self.loads(way)
         return self._errors.get(way, "")
 
