@@ -67,6 +67,13 @@ def is_folding_limited(rows: Iterable[Mapping[str, Any]]) -> bool:
 
     :param rows: rows of the engine
     :return: True if the last time constants of a graph were folded, the size of one was refused
+
+    Example::
+
+        >>> rows = [{"pattern": "constant_folding"}]
+        >>> rows.append({"pattern": "constant_folding: the model would grow", "skipped": 14})
+        >>> is_folding_limited(rows)
+        True
     """
     last: dict[str, bool] = {}
     for row in rows:

@@ -57,10 +57,10 @@ def test_options_of_the_decorator() -> None:
 
 
 def test_registered_with_tags() -> None:
-    registered = all_patterns()["ClipClip"]
+    registered = all_patterns()["ShapeTranspose"]
     assert issubclass(registered, Rewrite) and "default" in registered.tags
-    with pytest.raises(OptionError, match="'ClipClip' is already registered"):
-        rewrite_form("default", root="Clip", name="ClipClip")(lambda g, node: None)
+    with pytest.raises(OptionError, match="'ShapeTranspose' is already registered"):
+        rewrite_form("default", root="Shape", name="ShapeTranspose")(lambda g, node: None)
 
 
 def test_given_in_a_list() -> None:

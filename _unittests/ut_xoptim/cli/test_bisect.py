@@ -44,7 +44,7 @@ def test_bisect_another_tool(tmp_path):
     script.write_text(TOOL)
     start = shlex.join([sys.executable, str(script), "{input}", "{output}"])
     output = run("bisect", path, "--tool", f"{start} Floor", "-o", folder, code=1).output
-    assert "results differ from Floor on, result 'c'" in output
+    assert "results differ, from Floor on, result 'c'" in output
     assert "next: xoptim reduce" in output and ops(folder / "model.onnx") == ["Exp", "Neg", "Floor"]
     found = json.loads(run("bisect", path, "--tool", f"{start} Floor", "--json", code=1).output)
     assert (found["op_type"], found["results"], found["nodes"]) == ("Floor", ["c"], 3)

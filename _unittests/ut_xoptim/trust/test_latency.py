@@ -91,7 +91,13 @@ class BoundSession:
         return self.providers
 
     def get_outputs(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(name="y")]
+        return [SimpleNamespace(name="y", type="tensor(float)")]
+
+    def get_inputs(self) -> list[SimpleNamespace]:
+        return []
+
+    def get_overridable_initializers(self) -> list[SimpleNamespace]:
+        return []
 
     def io_binding(self) -> SimpleNamespace:
         return SimpleNamespace(
