@@ -27,7 +27,7 @@ from xbuilder.support.close_names import closest_names
 from xbuilder.tensors.bits import element_type, pretty_type
 
 from .draws import sizes_of
-from .random_inputs import elem_type_of, required_inputs
+from .random_inputs import elem_type_of, required_inputs, tensor_type
 
 _FILES = {".npy", ".npz", ".pb"}
 _NUMBERED = re.compile(r"input_(\d+)\.pb")
@@ -256,10 +256,8 @@ def _name_of(path: Path) -> str:
 
 def _check_type(declaration: ValueInfoProto, array: Any) -> None:
     """Checks the type of a tensor, or of each element of a sequence."""
-    kind = declaration.type
-    while kind.WhichOneof("value") in ("optional_type", "sequence_type"):
-        kind = getattr(kind, kind.WhichOneof("value")).elem_type
-    elem_type = kind.tensor_type.elem_type
+    tensor = tensor_type(declaration.type)
+    elem_type = 0 if tensor is None else tensor.elem_type
     for one in array if isinstance(array, list) else [array]:
         if not elem_type or not isinstance(one, np.ndarray):
             continue

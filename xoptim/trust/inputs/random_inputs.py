@@ -99,7 +99,7 @@ def lengths(model: ModelProto) -> list[str]:
     """
     names: dict[str, None] = {}
     for value in required_inputs(model):
-        tensor = _tensor_type(value.type)
+        tensor = tensor_type(value.type)
         last = list(dimensions_of(value))[-1:]
         if tensor is not None and _is_float(tensor.elem_type):
             for dim in last:
@@ -229,10 +229,14 @@ def _value(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None) 
     return _tensor(name, kind, law, pool)
 
 
-def _tensor_type(kind: TypeProto) -> TypeProto.Tensor | None:
+def tensor_type(kind: TypeProto) -> TypeProto.Tensor | None:
+    """The type of a tensor, or of those a sequence or an optional holds; None for another type.
+
+    :param kind: the type of an input
+    """
     for container in ("sequence_type", "optional_type"):
         if kind.HasField(container):
-            return _tensor_type(getattr(kind, container).elem_type)
+            return tensor_type(getattr(kind, container).elem_type)
     return kind.tensor_type if kind.HasField("tensor_type") else None
 
 
@@ -247,7 +251,7 @@ def dimensions_of(value: ValueInfoProto) -> Iterator[Dim]:
         >>> list(dimensions_of(helper.make_tensor_value_info("x", 1, ["batch", 3, None])))
         ['batch', 3, 'x[2]']
     """
-    tensor = _tensor_type(value.type)
+    tensor = tensor_type(value.type)
     if tensor is not None:
         yield from _tensor_dimensions(value.name, tensor)
 
@@ -284,7 +288,7 @@ class _Law:
 
 
 def _tensor(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None = None) -> Any:
-    tensor = _tensor_type(kind)
+    tensor = tensor_type(kind)
     if tensor is None:
         raise XoptimError(f"input {name!r} is not a tensor, no random value can be made for it")
     shape = tuple(
