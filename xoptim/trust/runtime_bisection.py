@@ -16,7 +16,7 @@ from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 from .inputs.draws import accepted_inputs
 from .noise import double_results
 from .sessions.runtime import container_of
-from .sessions.session_child import run_session
+from .sessions.session_child import ArraySession
 from .verification import VerificationReport, compare_outputs, with_noise
 
 #: what onnxruntime logs when one of its optimizers changed something
@@ -188,11 +188,11 @@ class _Search:
         options.log_severity_level = 4
         if disabled is None:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = onnxruntime.InferenceSession(
+        opened = onnxruntime.InferenceSession(
             self.model,
             options,
             providers=["CPUExecutionProvider"],
             disabled_optimizers=sorted(disabled or ()),
         )
-        names = [output.name for output in session.get_outputs()]
-        return names, run_session(session, names, self.feeds)
+        session = ArraySession(opened)
+        return session.names[2], session.run(None, self.feeds)

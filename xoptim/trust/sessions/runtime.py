@@ -20,7 +20,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
 from xbuilder.files.writing.temporary_files import temporary_folder
 
-from .session_child import names_of, open_session, run_session
+from .session_child import ArraySession, open_session
 from .session_process import SessionProcess, end_child
 
 #: a model, its serialized form, the path of its file, the container of a large model
@@ -95,8 +95,6 @@ class Session:
         :raises VerificationError: onnxruntime refuses the inputs
         """
         try:
-            if hasattr(self.session, "get_inputs"):  # onnxruntime itself, in this process
-                return run_session(self.session, names, feeds)
             results: list[Any] = self.session.run(names, dict(feeds))
             return results
         except Exception as e:
@@ -160,8 +158,8 @@ class Opener:
                 self.files.callback(process.close)
                 names = process.inputs, process.defaults, process.outputs
                 return Session(process, names, which)
-            session = open_session(source, providers, optimized, profile)
-            return Session(session, names_of(session), which)
+            session = ArraySession(open_session(source, providers, optimized, profile))
+            return Session(session, session.names, which)
         except Exception as e:
             raise VerificationError(
                 f"onnxruntime does not load the {which} model: {short_message(e)}"

@@ -22,21 +22,37 @@ _KNOWN = {
 }  # fmt: skip
 
 
-def run_session(session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-    """Runs a session on arrays and returns arrays.
+class ArraySession:
+    """A session of onnxruntime that reads and returns arrays, those of types that numpy lacks too.
 
-    :param session: a session of onnxruntime
-    :param names: outputs to return, None for all of them
-    :param feeds: inputs by name
+    :param session: the session
     """
-    inputs = [*session.get_inputs(), *session.get_overridable_initializers()]
-    kinds = [v.type for v in (*inputs, *session.get_outputs()) if v.type.startswith("tensor(")]
-    if _KNOWN.issuperset(kind[len("tensor(") : -1] for kind in kinds):
-        found: list[Any] = session.run(names, dict(feeds))
-        return found
-    from xoptim.trust.sessions.foreign_values import run_foreign  # slow to import
 
-    return run_foreign(session, names, feeds)
+    def __init__(self, session: Any):
+        self._session = session
+        values = session.get_inputs(), session.get_overridable_initializers(), session.get_outputs()
+        inputs, defaults, outputs = ([value.name for value in group] for group in values)
+        #: the names of the inputs, of the inputs with a default value, of the outputs
+        self.names: tuple[list[str], list[str], list[str]] = (inputs, defaults, outputs)
+        kinds = [v.type for group in values for v in group if v.type.startswith("tensor(")]
+        self._is_plain = _KNOWN.issuperset(kind[len("tensor(") : -1] for kind in kinds)
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        """Runs the model.
+
+        :param names: outputs to return, None for all of them
+        :param feeds: inputs by name
+        """
+        if self._is_plain:
+            found: list[Any] = self._session.run(names, dict(feeds))
+            return found
+        from xoptim.trust.sessions.foreign_values import run_foreign  # slow to import
+
+        return run_foreign(self._session, names, feeds)
+
+    def end_profiling(self) -> str:
+        """Ends the profile and returns the path of its file."""
+        return str(self._session.end_profiling())
 
 
 def open_session(
@@ -73,13 +89,6 @@ def open_session(
     return onnxruntime.InferenceSession(source, options, providers=chosen)
 
 
-def names_of(session: Any) -> tuple[list[str], list[str], list[str]]:
-    """The names of the inputs, of the inputs with a default value, of the outputs."""
-    values = session.get_inputs(), session.get_overridable_initializers(), session.get_outputs()
-    inputs, defaults, outputs = ([value.name for value in group] for group in values)
-    return inputs, defaults, outputs
-
-
 class OneSession:
     """Answers a request for a model to load, then inputs to run. A request without inputs ends the
     profile and receives its path, one without options unloads the model."""
@@ -90,11 +99,11 @@ class OneSession:
     def __call__(self, first: Any, second: Any) -> Any:
         if isinstance(second, tuple):
             self._session = None
-            self._session = open_session(first, *second) if second else None
-            return names_of(self._session) if second else None
+            self._session = ArraySession(open_session(first, *second)) if second else None
+            return self._session.names if second else None
         if second is None:
             return self._session.end_profiling()
-        return run_session(self._session, first, second)
+        return self._session.run(first, second)
 
 
 class ManySessions:
