@@ -15,6 +15,9 @@ from .operands import BOOL, cast, common_type, const, float_type, same_type
 from .powers import power_of_integers, power_of_number
 from .unary import negative_sign, trunc
 
+#: types in which torch computes the inverse of a square, of a root
+_WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
 
 def _overloads(name: str, *kinds: str) -> list[str]:
     return [f"aten.{name}.{k}" for k in (kinds or ("Tensor", "Scalar"))]
@@ -152,7 +155,7 @@ def fmod(g: GraphWriter, x: Operand, y: Operand) -> str:
 
 @aten("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
 def pow_(g: GraphWriter, x: Operand, y: Operand) -> str:
-    """x ** y; the squares and the roots become simpler operators."""
+    """x ** y; the squares, the roots and their inverses become simpler operators, as in torch."""
     itype = common_type(g, x, y)
     if isinstance(x, str) and not isinstance(y, str) and y in (1, 2, 0.5):
         base = cast(g, x, itype)
@@ -161,6 +164,9 @@ def pow_(g: GraphWriter, x: Operand, y: Operand) -> str:
         if y == 2:
             return g.op.Mul(base, base)
         return g.op.Sqrt(base)
+    if isinstance(x, str) and y in (-1, -2, -0.5) and itype in _WIDE:
+        base = cast(g, x, itype)
+        return g.op.Reciprocal(base if y == -1 else pow_(g, base, -y))
     if is_integer(itype):
         if isinstance(x, str) and isinstance(y, int) and y > 0:
             return power_of_number(g, cast(g, x, itype), y)

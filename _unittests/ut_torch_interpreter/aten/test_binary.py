@@ -104,13 +104,23 @@ def test_div_mode(values, mode):
     check_export(lambda x: torch.div(x, 2, rounding_mode=mode), values[:1])
 
 
-@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.5, -1, 2.5])
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.5, -0.5, -1, -2, 2.5])
 def test_pow_scalar(exponent):
     check_export(lambda x: x**exponent, (X.abs(),))
     if isinstance(exponent, int) and exponent >= 0:
         check_export(lambda x: x**exponent, (I,))
     else:
         check_export(lambda x: x.abs() ** float(exponent), (I,))
+
+
+@pytest.mark.parametrize(
+    "exponent, expected",
+    [(-0.5, ["Sqrt", "Reciprocal"]), (-1, ["Reciprocal"]), (-2, ["Mul", "Reciprocal"])],
+)
+def test_inverse_powers(exponent, expected):
+    """Pow returns 0 for -inf ** -0.5, and inf for -0.0 ** -0.5, torch does not."""
+    x = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 2.0, -2.0])
+    assert op_types(check_export(lambda x: x**exponent, (x,))) == expected
 
 
 def test_pow_square_is_a_product():
