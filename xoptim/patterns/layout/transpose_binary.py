@@ -15,7 +15,7 @@ from ...analysis.shapes import keeps_shape
 from ...analysis.weights.affine import Channels, one_per_channel
 from ...analysis.weights.weights import require_scalable, source_of
 from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
-from ...authoring.right_side import Replacement
+from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
 #: operators whose weights absorb a factor or a constant of the result -> axis of the channels
@@ -36,7 +36,7 @@ def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
     1. Nothing else reads one of both Transpose, no dimension of each is broadcast to the other's:
        the result would have more elements to move than both operands.
     2. Transpose(op(Transpose(a, p), b), p^-1) -> op(a, Transpose(b, p^-1)), b has the same rank,
-       nothing else reads the inner results.
+       or is a constant of a smaller one; nothing else reads the inner results.
     """
     moves = g.before_each(node, "Transpose")
     if len(moves) != 2 or moves == [None, None]:
@@ -78,12 +78,21 @@ def _cancelled(
         if not g.is_used_only_by(move.output[0], node):
             continue
         other = node.input[1 - i]
-        same = g.rank_or_none(other) == len(perm)
-        g.require(same, "the other operand has another rank, or it is not known")
         g.look_at(after)
-        turned = g.op.Transpose(other, perm=back)
+        turned = _turned(g, node, other, back)
         return {after.output[0]: g.rewired(node, {move.output[0]: move.input[0], other: turned})}
     return g.no("the Transpose do not cancel")
+
+
+def _turned(g: RewriteContext, node: NodeProto, other: str, perm: Ints) -> Operand:
+    """The other operand, transposed: a constant of a smaller rank is written again."""
+    rank = g.rank_or_none(other)
+    if rank != len(perm) and g.is_constant(other):
+        alone = is_cheap(g, other) or g.is_used_only_by(other, node)
+        g.require(alone, "the model would grow")
+        return DerivedConstant(_moved_back(g.constant_of(other), inverse(perm)), other)
+    g.require(rank == len(perm), "the other operand has another rank, or it is not known")
+    return g.op.Transpose(other, perm=perm)
 
 
 @rewrite("default", root=ARITHMETIC, reads="Transpose", behind="MulMulMulScalar", min_opset=7)
@@ -94,16 +103,23 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     constant, that nothing else reads, whose weights are constant: they absorb c', one number or one
     for each channel. c is a small constant, nothing is broadcast to its shape. One number goes
     through a Reshape as well: the heads of queries that are scaled.
+
+    Any x and any c that nothing else reads when the result is combined with another one that has
+    the same Transpose: TransposeBinary leaves one of both.
     """
     move = producer_among(g, node, "Transpose")
     x, moved = move.input[0], move.output[0]
     c = other_input(node, moved)
-    if not is_cheap(g, c):
+    meets = g.is_constant(c) and _meets_same_move(g, node, move)
+    if not (is_cheap(g, c) or (meets and g.is_used_only_by(c, node))):
         return g.no("the other operand is not a small constant")
-    g.require_sole_use("an inner result is used elsewhere", moved, x)
+    g.require_sole_use("an inner result is used elsewhere", moved, *(() if meets else (x,)))
     perm = g.known(perm_of(g, move), "the permutation is not known")
     value = g.constant_of(c)
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")
+    if meets:
+        new = g.rewired(node, {moved: x, c: DerivedConstant(_moved_back(value, perm), c)})
+        return g.op.Transpose(new, perm=perm)
     split = g.producer_or_none(x, "Reshape") if value.size == 1 else None
     if split is not None and not g.is_used_more_than_once(split.input[0]):
         source = g.known(source_of(g, split.input[0], *CHANNELS), "nothing takes the constant")
@@ -118,6 +134,19 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(fits, "the constant does not have one value for each channel")
     new = g.rewired(node, {moved: x, c: DerivedConstant(turned, c)})
     return g.op.Transpose(new, perm=perm)
+
+
+def _meets_same_move(g: RewriteContext, node: NodeProto, move: NodeProto) -> bool:
+    """Whether the only reader of a result combines it with another one, moved by the same
+    Transpose, that nothing else reads."""
+    reader = g.reader_or_none(node.output[0], *ELEMENTWISE_BINARY)
+    others = () if reader is None else g.before_each(reader, "Transpose")
+    return any(
+        other is not None
+        and g.is_used_only_by(other.output[0], reader)
+        and perm_of(g, other) == perm_of(g, move)
+        for other in others
+    )
 
 
 def channels_of(source: NodeProto, rank: int, size: int) -> Channels:

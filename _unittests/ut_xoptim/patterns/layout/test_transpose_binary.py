@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx.numpy_helper import from_array
 
 from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
+from xoptim.testing.models import model_from_text
 
 P = "perm = [0, 2, 1]"
 TWO = "g (float[a, b, c] x, float[a, b, c] z) => (float[a, c, b] y)"
@@ -19,6 +21,10 @@ HEADS = (
     "g (float[a, b, 1] x) => (float[a, 2, b, 2] y) <float[1, 4] w = {1, 2, 3, 4},"
     " float[4] k = {1, 0, -1, 2}, int64[4] f = {0, 0, 2, 2}, float[1, 1] c = {2}>"
 )
+CHANNELS = "g (float[a, 2, c] x) => (float[a, 2, c] y) <float[2] k = {2, 3}>"
+GRID = "g (float[a, 2, 3] x) => (float[a, 2, 3] y) <float[3, 2] k = {1, 2, 3, 4, 5, 6}>"
+ROW = "g (float[a, 1, c] x) => (float[a, 2, c] y) <float[2] k = {2, 3}>"
+MEET = "g (float[a, 2, c] x, float[a, 2, c] z) => (float[a, c, 2] y) <float[2] k = {2, 3}>"
 #: pattern -> case -> (before, after)
 MODELS = {
     "TransposeBinary": {
@@ -50,6 +56,19 @@ MODELS = {
             f"{BACK} {{ t = Transpose<{P}>(x) s = Sub(z, t) y = Transpose<{P}>(s) }}",
             f"{BACK} {{ t = Transpose<{P}>(z) y = Sub(t, x) }}",
         ),
+        "transposed back, a constant of another rank": (
+            f"{CHANNELS} {{ t = Transpose<{P}>(x) s = Mul(t, k) y = Transpose<{P}>(s) }}",
+            f"{CHANNELS.replace('float[2]', 'float[2, 1]')} {{ y = Mul(x, k) }}",
+        ),
+        "transposed back, one number for each element": (
+            f"{GRID} {{ t = Transpose<{P}>(x) s = Sub(k, t) y = Transpose<{P}>(s) }}",
+            f"{GRID.replace('[3, 2] k = {1, 2, 3, 4, 5, 6}', '[2, 3] k = {1, 3, 5, 2, 4, 6}')}"
+            " { y = Sub(k, x) }",
+        ),
+        "transposed back, a constant that is larger": (
+            f"{ROW} {{ t = Transpose<{P}>(x) s = Sub(t, k) y = Transpose<{P}>(s) }}",
+            f"{ROW.replace('float[2]', 'float[2, 1]')} {{ y = Sub(x, k) }}",
+        ),
     },
     "TransposeAffine": {
         "a product": (
@@ -80,6 +99,15 @@ MODELS = {
             f" float k = {{2}}> {{ c = Conv(x, w) t = Transpose<{P}>(c) y = Div(t, k) }}",
             "g (float[a, 2, b] x) => (float[a, b, 1] y) <float[1, 2, 1] w = {1, 2},"
             f" float k = {{2}}> {{ c = Conv(x, w) d = Div(c, k) y = Transpose<{P}>(d) }}",
+        ),
+        "a result that meets the same Transpose": (
+            f"{MEET} {{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) m = Div(k, t) y = Sub(m, u) }}",
+            f"{MEET.replace('float[2]', 'float[2, 1]')} {{ m = Div(k, x) t = Transpose<{P}>(m)"
+            f" u = Transpose<{P}>(z) y = Sub(t, u) }}",
+        ),
+        "what is moved is used elsewhere": (
+            f"{MEET} {{ t = Transpose<{P}>(x) u = Transpose<{P}>(x) m = Mul(t, k) y = Sub(u, m) }}",
+            None,
         ),
     },
 }
@@ -156,6 +184,16 @@ REFUSED = {
             f"{{ m = MatMul(x, w) s = Add(m, b) t = Transpose<{P}>(s) y = Mul(t, k) }}",
             "nothing takes the constant",
         ),
+        "it meets another Transpose": (
+            f"{MEET.replace('float[a, 2, c] z', 'float[2, a, c] z')} {{ t = Transpose<{P}>(x)"
+            " u = Transpose<perm = [1, 2, 0]>(z) m = Mul(t, k) y = Sub(m, u) }",
+            "nothing takes the constant",
+        ),
+        "it meets a Transpose that is used elsewhere": (
+            f"{MEET.replace(') => (', ') => (float[a, c, 2] u, ')} {{ t = Transpose<{P}>(x)"
+            f" u = Transpose<{P}>(z) m = Mul(t, k) y = Sub(m, u) }}",
+            "nothing takes the constant",
+        ),
         "nothing before": (f"{X} <{W}> {{ y = Mul(x, x) }}", "no Transpose before"),
         "not constant": (
             f"g (float[a, b, 2] x, float[3, 1] k) => (float[a, 3, b] y) <{W}>"
@@ -203,6 +241,17 @@ REFUSED = {
 
 test_rewrites = rewrite_tests(MODELS)
 test_refuses = refusal_tests(REFUSED)
+
+
+def test_a_large_constant_is_not_written_twice() -> None:
+    """A constant of more than a megabyte that another node reads."""
+    text = (
+        "g (float[a, b, c] x, float[2] i) => (float[a, b, c] y, float[300000, 2] v)"
+        f" {{ t = Transpose<{P}>(x) s = Mul(t, k) y = Transpose<{P}>(s) v = Add(i, k) }}"
+    )
+    model = model_from_text(text)
+    model.graph.initializer.append(from_array(np.ones((300000, 2), np.float32), "k"))
+    check_no_match(model, "TransposeBinary", "the model would grow")
 
 
 def test_broadcasting_of_opset_6() -> None:

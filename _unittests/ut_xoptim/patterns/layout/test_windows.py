@@ -1,0 +1,157 @@
+"""Convolutions and poolings of one dimension, written with two."""
+
+from __future__ import annotations
+
+from xoptim.testing import refusal_tests, rewrite_tests
+
+ONE = "g (float[a, 2, b] x) => (float[a, c, d] y)"
+AXIS = "int64[1] h = {2}"
+LAST = "int64[1] h = {-1}"
+W = "float[3, 2, 1, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, float[3] k = {1, 2, 3}"
+TURNED = "float[2, 3, 1, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}"
+AROUND = "u = Unsqueeze(x, h) p = {} y = Squeeze(p, h)"
+
+
+def _around(window: str, constants: str = AXIS, header: str = ONE) -> str:
+    """A window between an Unsqueeze and a Squeeze."""
+    return f"{header} <{constants}> {{ {AROUND.format(window)} }}"
+
+
+def _alone(window: str, constants: str = AXIS) -> str:
+    """The same window without them; the weight is folded later."""
+    weight = "v = Squeeze(w, h)" if "v" in window.split("(")[1] else ""
+    return f"{ONE} <{constants}> {{ {weight} y = {window} }}"
+
+
+MODELS = {
+    "SqueezeWindow": {
+        "a convolution": (
+            _around(
+                "Conv<kernel_shape = [1, 2], strides = [1, 2], dilations = [1, 2],"
+                " pads = [0, 1, 0, 3]>(u, w, k)",
+                f"{AXIS}, {W}",
+            ),
+            _alone(
+                "Conv<kernel_shape = [2], strides = [2], dilations = [2], pads = [1, 3]>(x, v, k)",
+                f"{AXIS}, {W}",
+            ),
+        ),
+        "a convolution, the last axis": (
+            _around("Conv(u, w)", f"{LAST}, {W.replace('[3, 2, 1, 2]', '[3, 2, 2, 1]')}"),
+            _alone(
+                "Conv(x, v)", f"int64[1] h = {{3}}, {W.replace('[3, 2, 1, 2]', '[3, 2, 2, 1]')}"
+            ),
+        ),
+        "the other stride does not matter": (
+            _around("Conv<strides = [3, 1]>(u, w)", f"{AXIS}, {W}"),
+            _alone("Conv<strides = [1]>(x, v)", f"{AXIS}, {W}"),
+        ),
+        "as many results as there are steps": (
+            _around('Conv<auto_pad = "SAME_UPPER", strides = [3, 2]>(u, w)', f"{AXIS}, {W}"),
+            _alone('Conv<auto_pad = "SAME_UPPER", strides = [2]>(x, v)', f"{AXIS}, {W}"),
+        ),
+        "a transposed convolution": (
+            _around(
+                "ConvTranspose<strides = [2, 3]>(u, w)",
+                f"{AXIS}, {TURNED}",
+            ),
+            _alone("ConvTranspose<strides = [3]>(x, v)", f"{AXIS}, {TURNED}"),
+        ),
+        "a maximum": (
+            _around("MaxPool<kernel_shape = [1, 2], strides = [1, 2], ceil_mode = 1>(u)"),
+            _alone("MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)"),
+        ),
+        "an average": (
+            _around("AveragePool<kernel_shape = [3, 1], pads = [1, 0, 1, 0]>(u)", LAST),
+            _alone("AveragePool<kernel_shape = [3], pads = [1, 1]>(x)"),
+        ),
+        "a norm": (
+            _around("LpPool<kernel_shape = [1, 2], p = 2>(u)"),
+            _alone("LpPool<kernel_shape = [2], p = 2>(x)"),
+        ),
+        "two axes": (
+            _around("MaxPool<kernel_shape = [1, 2, 1]>(u)", "int64[2] h = {2, 4}"),
+            _alone("MaxPool<kernel_shape = [2]>(x)"),
+        ),
+        "a reshape": (
+            f"g (float[a, 6] x) => (float[a, 3, d] y) <{AXIS}, {W}, int64[4] s = {{0, 2, 1, 3}}>"
+            "{ u = Reshape(x, s) p = Conv(u, w) y = Squeeze(p, h) }",
+            f"g (float[a, 6] x) => (float[a, 3, d] y) <{AXIS}, {W}, int64[4] s = {{0, 2, 1, 3}}>"
+            "{ u = Reshape(x, s) t = Squeeze(u, h) v = Squeeze(w, h) y = Conv(t, v) }",
+        ),
+        "opset 11": (
+            f"{ONE} {{ u = Unsqueeze<axes = [2]>(x) p = MaxPool<kernel_shape = [1, 2]>(u)"
+            " y = Squeeze<axes = [2]>(p) }",
+            f"{ONE} {{ y = MaxPool<kernel_shape = [2]>(x) }}",
+            {"opset": 11},
+        ),
+    },
+}
+REFUSED = {
+    "SqueezeWindow": {
+        "nothing adds the dimension": (
+            "g (float[a, 2, 1, b] x) => (float[a, 2, d] y)"
+            f" <{AXIS}> {{ p = MaxPool<kernel_shape = [1, 2]>(x) y = Squeeze(p, h) }}",
+            "no Unsqueeze",
+        ),
+        "it is used elsewhere": (
+            f"{ONE[:-1]}, float[a, 2, 1, b] u) <{AXIS}>"
+            f" {{ {AROUND.format('MaxPool<kernel_shape = [1, 2]>(u)')} }}",
+            "what the window reads is used elsewhere",
+        ),
+        "the axis of the channels": (
+            "g (float[a, b, c] x) => (float[d, e, f] y) <int64[1] h = {1}>"
+            f" {{ {AROUND.format('MaxPool<kernel_shape = [1, 2]>(u)')} }}",
+            "not only those",
+        ),
+        "no dimension is left": (
+            "g (float[a, b] x) => (float[d, e] y) <int64[2] h = {2, 3}>"
+            f" {{ {AROUND.format('MaxPool<kernel_shape = [1, 1]>(u)')} }}",
+            "no dimension is left",
+        ),
+        "a larger window": (
+            _around("MaxPool<kernel_shape = [2, 2], pads = [1, 0, 0, 0]>(u)"),
+            "the window is larger",
+        ),
+        "a larger weight": (
+            _around(
+                "Conv<pads = [0, 1, 1, 1]>(u, w)",
+                f"{AXIS}, {W.replace('[3, 2, 1, 2]', '[3, 2, 2, 1]')}",
+            ),
+            "the window is larger",
+        ),
+        "a weight that is not constant": (
+            _around("Conv(u, w)", AXIS, f"{ONE.replace('b] x', 'b] x, float[3, 2, 1, 2] w')}"),
+            "the weight is not constant",
+        ),
+        "padding": (
+            _around("Conv<pads = [2, 1, 0, 1], strides = [3, 1]>(u, w)", f"{AXIS}, {W}"),
+            "a dimension is padded",
+        ),
+        "another dimension": (
+            "g (float[a, 6] x) => (float[a, 2, d] y) <int64[1] h = {3}, int64[4] s = {0, 2, 1, 3}>"
+            "{ u = Reshape(x, s) p = MaxPool<kernel_shape = [1, 3]>(u) y = Squeeze(p, h) }",
+            "a dimension of what is read is not 1",
+        ),
+        "indices": (
+            f"{ONE[:-1]}, int64[a, 2, 1, d] i) <{AXIS}> {{ u = Unsqueeze(x, h)"
+            " p, i = MaxPool<kernel_shape = [1, 2]>(u) y = Squeeze(p, h) }",
+            "the indices are used",
+        ),
+        "the size of the result is chosen": (
+            _around(
+                "ConvTranspose<strides = [1, 3], output_padding = [0, 1]>(u, w)",
+                f"{AXIS}, {TURNED}",
+            ),
+            "the size of the result is chosen",
+        ),
+        "axes that are not known": (
+            f"{ONE.replace('b] x', 'b] x, int64[n] h')} <int64[1] i = {{2}}>"
+            "{ u = Unsqueeze(x, i) p = MaxPool<kernel_shape = [1, 2]>(u) y = Squeeze(p, h) }",
+            "the axes are not known",
+        ),
+    },
+}
+
+test_rewrites = rewrite_tests(MODELS)
+test_refuses = refusal_tests(REFUSED)

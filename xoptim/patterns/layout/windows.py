@@ -1,0 +1,80 @@
+"""Removes the dimensions 1 that were added for a convolution or a pooling of one dimension."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.nodes.attributes import has_reference
+
+from ...analysis.axes import moved_axes
+from ...analysis.constants import Ints
+from ...analysis.weights.scaled_convs import CONVOLUTIONS, NOT_STATIC
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+#: operators that slide a window along the dimensions after the first two
+_WINDOWS = (*CONVOLUTIONS, "AveragePool", "LpPool", "MaxPool")
+#: attributes with one value for each of these dimensions
+_EACH = ("dilations", "kernel_shape", "strides")
+#: attributes of ConvTranspose that choose the size of the result
+_SIZES = ("output_padding", "output_shape")
+
+
+@rewrite("default", root="Squeeze", after=_WINDOWS, sole_use=True)
+def squeeze_window(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Squeeze(f(Unsqueeze(x, axes)), axes) -> f(x), f slides a window along other axes.
+
+    f is a Conv or a ConvTranspose whose weight is constant, a MaxPool, AveragePool or LpPool, as
+    Keras and TensorFlow write those of one dimension. The window has one element along the axes,
+    and at least one dimension is left.
+
+    1. A Reshape adds the dimensions 1: Squeeze(f(Reshape(x))) -> f(Squeeze(Reshape(x))).
+    2. Nothing is padded along the axes, a MaxPool gives no indices, a ConvTranspose does not choose
+       the size of its result.
+    """
+    window = g.before(node, *_WINDOWS)
+    before = g.before(window, "Unsqueeze", "Reshape")
+    g.require_sole_use("what the window reads is used elsewhere", before.output[0])
+    g.require(not has_reference(window), "an attribute belongs to the function")
+    x, *weights = g.inputs(window)
+    axes = g.known(moved_axes(g, node) or None, "the axes are not known")
+    rank = g.rank_of(x)
+    g.require(axes[0] >= 2 and len(axes) < rank - 2, "no dimension is left, or not only those")
+    shape = g.shape_of(x)
+    g.require(all(shape[a] == 1 for a in axes), "a dimension of what is read is not 1")
+    g.require(not any(window.output[1:]), "the indices are used")
+    sizes = any(g.get_attribute_with_default(window, name, None) is not None for name in _SIZES)
+    g.require(not sizes, "the size of the result is chosen")
+    if weights:
+        weights[0] = _squeezed_weight(g, weights[0], axes)
+    added = before.op_type == "Unsqueeze" and moved_axes(g, before) == axes
+    data = before.input[0] if added else g.op.Squeeze(x, axes=axes)
+    new: NewNode = g.like(window, data, *weights, **_kept(g, window, axes))
+    return new
+
+
+def _squeezed_weight(g: RewriteContext, weight: str, axes: Ints) -> NewNode:
+    """The weight of a convolution without some dimensions, proven to be 1."""
+    g.require(g.is_constant(weight), "the weight is not constant")
+    shape = g.static_shape(weight, NOT_STATIC)
+    g.require(all(shape[a] == 1 for a in axes), "the window is larger")
+    new: NewNode = g.op.Squeeze(weight, axes=axes)
+    return new
+
+
+def _kept(g: RewriteContext, window: NodeProto, axes: Ints) -> dict[str, list[int]]:
+    """The attributes of a window for the dimensions that are left."""
+    kept = {}
+    for name in _EACH:
+        values = g.get_attribute_with_default(window, name, None)
+        if values is not None:
+            kept[name] = [v for i, v in enumerate(values, 2) if i not in axes]
+            ones = name != "kernel_shape" or all(values[a - 2] == 1 for a in axes)
+            g.require(ones, "the window is larger")
+    pads = g.get_attribute_with_default(window, "pads", None)
+    if pads is not None:
+        half = len(pads) // 2
+        moved = any(pads[a - 2] or pads[half + a - 2] for a in axes)
+        g.require(not moved, "a dimension is padded")
+        kept["pads"] = [p for i, p in enumerate(pads) if i % half + 2 not in axes]
+    return kept
