@@ -14,6 +14,9 @@ T = "g (float[a, b] x, float[b, c] k) => (float[c, a] y)"
 
 LEAKY = f"{F} {{ y = LeakyRelu<alpha = 0.1>(x) }}"
 
+S = "g (float[a, 3] x) => (float[a, 3] y) <float[3] s = {2, -3, 1}>"
+IMAGE = "g (float[a, 2, b, c] x) => (float[a, 2, b, c] y)"
+CHANNELS = "g (float[a, 2, b] x) => (float[a, 2, b] y) <float[2, 1] s = {0.5, 2}>"
 #: a product may be accumulated in another order
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}
 
@@ -91,6 +94,54 @@ MODELS = {
         ),
         "PRelu": (f"{F} <{L}> {{ y = PRelu(x, s) }}", LEAKY),
         "PRelu, rank 2": (f"{F} <float[1, 1] s = {{0.1}}> {{ y = PRelu(x, s) }}", LEAKY),
+    },
+    "ParametricRelu": {
+        "two Relu": (
+            f"{S} {{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(s, q) y = Sub(p, m) }}",
+            f"{S} {{ y = PRelu(x, s) }}",
+        ),
+        "two Relu, the negative part": (
+            f"{S} {{ p = Relu(x) n = Neg(x) q = Relu(n) o = Neg(q) m = Mul(o, s) y = Add(m, p) }}",
+            f"{S} {{ y = PRelu(x, s) }}",
+        ),
+        "two Relu, the slopes are negated": (
+            f"{S} {{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Add(p, m) }}",
+            f"{S.replace('{2, -3, 1}', '{-2, 3, -1}')} {{ y = PRelu(x, s) }}",
+        ),
+        "a slope for each channel": (
+            f"{CHANNELS} {{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }}",
+            f"{CHANNELS} {{ y = PRelu(x, s) }}",
+        ),
+    },
+    "ParametricReluParts": {
+        "a maximum": (
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, 1}}> {{ y = PRelu(x, s) }}",
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, 1}}> {{ m = Mul(x, s) y = Max(x, m) }}",
+        ),
+        "a negative slope": (
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, -2}}> {{ y = PRelu(x, s) }}",
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, -2}}> {{ m = Mul(x, s) y = Max(x, m) }}",
+        ),
+        "a slope greater than 1": (
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, 2}}> {{ y = PRelu(x, s) }}",
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, 2}}, float z = {{0}}>"
+            " { p = Relu(x) n = Min(x, z) m = Mul(n, s) y = Add(p, m) }",
+        ),
+        "a null slope": (
+            f"{IMAGE} <float[2, 1, 1] s = {{0, 1}}> {{ y = PRelu(x, s) }}",
+            f"{IMAGE} <float[2, 1, 1] s = {{0, 1}}, float z = {{0}}>"
+            " { p = Relu(x) n = Min(x, z) m = Mul(n, s) y = Add(p, m) }",
+        ),
+        "many elements": (
+            "g (float[a, 1024] x) => (float[a, 1024] y) <float[1] s = {0.5}> { y = PRelu(x, s) }",
+            "g (float[a, 1024] x) => (float[a, 1024] y) <float[1] s = {0.5}>"
+            " { m = Mul(x, s) y = Max(x, m) }",
+        ),
+        "double, which has no kernel": (
+            "g (double[a, b] x) => (double[a, b] y) <double[1] s = {0.5}> { y = PRelu(x, s) }",
+            "g (double[a, b] x) => (double[a, b] y) <double[1] s = {0.5}>"
+            " { m = Mul(x, s) y = Max(x, m) }",
+        ),
     },
     "Mish": {
         "product": (
@@ -182,6 +233,69 @@ NEAR_MISSES = {
             "g (float[a, b] x, float[b, c] k) => (float[c, a] y, float[c, a] t)"
             "{ m = MatMul(x, k) t = Transpose(m) y = Relu(t) }",
             "used elsewhere",
+        ),
+    },
+    "ParametricRelu": {
+        "slopes that change the shape": (
+            "g (float[a, 1] x) => (float[a, 3] y) <float[3] s = {1, 2, 3}>"
+            "{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "the slopes may change the shape",
+        ),
+        "slopes that are not constant": (
+            "g (float[a, 3] x, float[3] s) => (float[a, 3] y)"
+            "{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "an operand is not constant",
+        ),
+        "an infinite slope": (
+            f"{S.replace('-3', 'inf')}"
+            "{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "a slope is not finite",
+        ),
+        "the sign of zero is seen": (
+            f"{S} {{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) z = Sub(p, m)"
+            " y = Reciprocal(z) }",
+            "the sign of a zero may be seen",
+        ),
+        "no kernel": (
+            "g (float16[a, 1] x) => (float16[a, 1] y) <float16[1] s = {13312}>"
+            "{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "no kernel",
+        ),
+        "integers": (
+            "g (int8[a, 3] x) => (int8[a, 3] y) <int8[3] s = {1, 2, 3}>"
+            "{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "does not know this type",
+        ),
+        "another result": (
+            f"{S} {{ p = Relu(x) n = Neg(p) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }}",
+            None,
+        ),
+    },
+    "ParametricReluParts": {
+        "few elements": (
+            "g (float[a, 1023] x) => (float[a, 1023] y) <float[1] s = {0.5}> { y = PRelu(x, s) }",
+            "there are few elements",
+        ),
+        "another processor": (
+            f"{IMAGE} <float[2, 1, 1] s = {{0.5, 1}}> {{ y = PRelu(x, s) }}",
+            "the processor is not CPU",
+            {"processor": "CUDA"},
+        ),
+        "half": (
+            "g (float16[a, b] x) => (float16[a, b] y) <float16[1] s = {13312}> { y = PRelu(x, s) }",
+            "the type is not float nor double",
+        ),
+        "slopes that are not constant": (
+            "g (float[a, b] x, float[1] s) => (float[a, b] y) { y = PRelu(x, s) }",
+            "an operand is not constant",
+        ),
+        "an infinite slope": (
+            f"{IMAGE} <float[2, 1, 1] s = {{inf, 1}}> {{ y = PRelu(x, s) }}",
+            "a slope is not finite",
+        ),
+        "the sign of zero is seen": (
+            f"{IMAGE} <float[2, 1, 1] s = {{-1, 1}}> {{ z = PRelu(x, s) y = Reciprocal(z) }}",
+            "the sign of a zero may be seen",
         ),
     },
     "LeakyRelu": {
@@ -284,6 +398,15 @@ NEAR_MISSES = {
         ),
     },
 }
+
+
+def test_parametric_relu_of_any_number() -> None:
+    """Infinities, NaN and zeros give what PRelu gives, whatever the slopes."""
+    values = [np.nan, np.inf, -np.inf, 0.0, 1.5, -2.0, 1e-45, -1e-45, 3e38, -3e38]
+    for slopes in ("{0.5, 1}", "{-2, 1}", "{2, 0.5}", "{0, 0.5}", "{0, 3}"):
+        text = f"{IMAGE} <float[2, 1, 1] s = {slopes}> {{ y = PRelu(x, s) }}"
+        x = np.array(values * 2, np.float32).reshape((1, 2, 5, 2))
+        check_pattern(text, None, "ParametricReluParts", feeds=[{"x": x}])
 
 
 test_rewrites = rewrite_tests(MODELS)
