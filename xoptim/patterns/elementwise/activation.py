@@ -86,7 +86,6 @@ def leaky_relu(
     "y = Relu(x) - Relu(-x) * slope; y -> PRelu(x, slope)",
     "y = Relu(x) + (-Relu(-x)) * slope; y -> PRelu(x, slope)",
     "negated = Relu(-x) * slope; y = Relu(x) + negated; y -> PRelu(x, negative)",
-    behind="LeakyRelu",
     min_opset=7,
 )
 def parametric_relu(
@@ -107,7 +106,7 @@ def parametric_relu(
     return None if negated is None else {"negative": DerivedConstant(-value, slope)}
 
 
-@rewrite("default", "uncanonicalize", root="PRelu", behind="LeakyRelu", min_opset=8)
+@rewrite("default", "uncanonicalize", root="PRelu", min_opset=8)
 def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
     """PRelu(X, S) -> Max(X, X * S), on CPU, where onnxruntime takes ten times longer for PRelu.
 
