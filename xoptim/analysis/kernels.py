@@ -1,6 +1,9 @@
-"""The operators that runtimes are known to compute with a kernel of their own on CPU."""
+"""The operators that runtimes are known to compute with a kernel of their own on CPU, and the
+convolutions whose kernel is faster for another number of dimensions."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from onnx import TensorProto
 
@@ -25,3 +28,18 @@ def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> Non
         known = has_kernel(op_type, kind or 0, opset)
         known = known and not (expanded and not changed_operators(op_type, "", opset))
         g.require(known, "runtimes have no kernel on CPU")
+
+
+def is_faster_as_image(weight: Sequence[int], group: int) -> bool:
+    """Whether onnxruntime convolves rows faster as images of one line, on CPU: it holds images in
+    blocks of channels.
+
+    It was measured for one group, 16 to 128 channels, multiples of 16, and windows of 5 elements
+    or more: up to 1.4 times faster.
+
+    :param weight: shape of the weight for rows
+    :param group: number of groups
+    """
+    if group != 1 or len(weight) != 3 or weight[2] < 5:
+        return False
+    return all(size % 16 == 0 and 0 < size <= 128 for size in weight[:2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import TensorProto
 
-from xoptim.analysis.kernels import require_cpu_kernel
+from xoptim.analysis.kernels import is_faster_as_image, require_cpu_kernel
 from xoptim.authoring import Refusal, RewriteContext
 from xoptim.testing import optimizer_of
 
@@ -36,3 +36,19 @@ def test_cpu(op_type: str, kind: int, opset: int, accepted: bool) -> None:
                 require_cpu_kernel(g, op_type, kind)
         else:
             require_cpu_kernel(g, op_type, kind)
+
+
+@pytest.mark.parametrize(
+    ("shape", "group", "faster"),
+    [
+        ((16, 128, 5), 1, True),
+        ((16, 16, 4), 1, False),
+        ((16, 144, 5), 1, False),
+        ((16, 8, 5), 1, False),
+        ((16, 0, 5), 1, False),
+        ((16, 16, 5), 2, False),
+        ((16, 16, 5, 5), 1, False),
+    ],
+)
+def test_faster_as_image(shape: tuple[int, ...], group: int, faster: bool) -> None:
+    assert is_faster_as_image(shape, group) == faster

@@ -8,6 +8,7 @@ from xbuilder.nodes.attributes import has_reference
 
 from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints
+from ...analysis.kernels import is_faster_as_image
 from ...analysis.weights.scaled_convs import CONVOLUTIONS, NOT_STATIC
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -31,6 +32,7 @@ def squeeze_window(g: RewriteContext, node: NodeProto) -> NewNode:
     1. A Reshape adds the dimensions 1: Squeeze(f(Reshape(x))) -> f(Squeeze(Reshape(x))).
     2. Nothing is padded along the axes, a MaxPool gives no indices, a ConvTranspose does not choose
        the size of its result.
+    3. A Conv that onnxruntime runs faster for images is left as it is on CPU.
     """
     window = g.before(node, *_WINDOWS)
     before = g.before(window, "Unsqueeze", "Reshape")
@@ -46,18 +48,23 @@ def squeeze_window(g: RewriteContext, node: NodeProto) -> NewNode:
     sizes = any(g.get_attribute_with_default(window, name, None) is not None for name in _SIZES)
     g.require(not sizes, "the size of the result is chosen")
     if weights:
-        weights[0] = _squeezed_weight(g, weights[0], axes)
+        weights[0] = _squeezed_weight(g, window, axes)
     added = before.op_type == "Unsqueeze" and moved_axes(g, before) == axes
     data = before.input[0] if added else g.op.Squeeze(x, axes=axes)
     new: NewNode = g.like(window, data, *weights, **_kept(g, window, axes))
     return new
 
 
-def _squeezed_weight(g: RewriteContext, weight: str, axes: Ints) -> NewNode:
+def _squeezed_weight(g: RewriteContext, window: NodeProto, axes: Ints) -> NewNode:
     """The weight of a convolution without some dimensions, proven to be 1."""
+    weight = window.input[1]
     g.require(g.is_constant(weight), "the weight is not constant")
     shape = g.static_shape(weight, NOT_STATIC)
     g.require(all(shape[a] == 1 for a in axes), "the window is larger")
+    left = [size for a, size in enumerate(shape) if a not in axes]
+    group = g.get_attribute_with_default(window, "group", 1)
+    blocks = window.op_type == "Conv" and is_faster_as_image(left, group)
+    g.require(not (blocks and g.has_processor("CPU")), "the kernel for images is faster")
     new: NewNode = g.op.Squeeze(weight, axes=axes)
     return new
 

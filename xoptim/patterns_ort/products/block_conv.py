@@ -9,6 +9,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_UNARY
 
+from ...analysis.kernels import is_faster_as_image
 from ...analysis.weights.scaled_convs import NOT_STATIC
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -29,8 +30,8 @@ _ADDED = {"dilations": 1, "kernel_shape": 1, "pads": 0, "strides": 1}
 def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Conv(x, w) -> Squeeze(Conv(Unsqueeze(x, 2), Unsqueeze(w, 2)), 2), for rows of channels.
 
-    1. Both numbers of channels are multiples of 16, at most 128, the window has 5 elements or more:
-       those for which it was measured faster. The weight is constant, in float, on CPU.
+    1. Both numbers of channels are multiples of 16, at most 128, the window has 5 elements or more.
+       The weight is constant, in float, on CPU.
     2. The convolutions of one dimension around it, whatever their weights, and the elementwise
        operators between them are written for images as well: there is one Unsqueeze before them
        all, one Squeeze after.
@@ -40,7 +41,8 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     g.require(g.type_or_none(node.input[0]) == TensorProto.FLOAT, "the type is not float")
-    g.require(runs_in_blocks(g, node), "the kernel for rows is as fast")
+    g.require(_fits(g, g.record(node)), "the weight is not constant, or not for rows")
+    g.require(_runs_in_blocks(g, node), "the kernel for rows is as fast")
     first = not _follows_another(g, g.record(node))
     g.require(first, "it is written with the convolutions before it")
     region = _between(_region(g, g.record(node)))
@@ -55,12 +57,11 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {name: g.op.Squeeze(lifted[name], axes=[2]) for name in exits}
 
 
-def runs_in_blocks(g: RewriteContext, conv: NodeProto) -> bool:
-    """Whether onnxruntime convolves rows faster as images; refuses if the weight is not static."""
+def _runs_in_blocks(g: RewriteContext, conv: NodeProto) -> bool:
+    """Whether a convolution of rows is worth writing for images; refuses if its weight is not
+    static."""
     shape = g.static_shape(conv.input[1], NOT_STATIC)
-    group = g.get_attribute_with_default(conv, "group", 1)
-    channels = all(size % 16 == 0 and 0 < size <= 128 for size in shape[:2])
-    return group == 1 and len(shape) == 3 and shape[2] >= 5 and channels
+    return is_faster_as_image(shape, g.get_attribute_with_default(conv, "group", 1))
 
 
 def _follows_another(g: RewriteContext, root: NodeRecord) -> bool:
@@ -71,7 +72,7 @@ def _follows_another(g: RewriteContext, root: NodeRecord) -> bool:
             record = g.store.producers.get(name)
             if record is None or id(record) in seen or not _fits(g, record):
                 continue
-            if _is_conv(record) and runs_in_blocks(g, g.store.proto(record)):
+            if _is_conv(record) and _runs_in_blocks(g, g.store.proto(record)):
                 return True
             seen.add(id(record))
             waiting.append(record)

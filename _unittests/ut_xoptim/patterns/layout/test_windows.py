@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from xoptim.testing import refusal_tests, rewrite_tests
+import numpy as np
+from onnx.numpy_helper import from_array
+
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
+from xoptim.testing.models import model_from_text
 
 ONE = "g (float[a, 2, b] x) => (float[a, c, d] y)"
 AXIS = "int64[1] h = {2}"
@@ -155,3 +159,11 @@ REFUSED = {
 
 test_rewrites = rewrite_tests(MODELS)
 test_refuses = refusal_tests(REFUSED)
+
+
+def test_a_convolution_that_is_faster_for_images() -> None:
+    proto = model_from_text(_around("Conv(u, v)", header=ONE.replace("2, b", "16, b")), 18)
+    weight = np.ones((16, 16, 1, 5), np.float32)
+    proto.graph.initializer.append(from_array(weight, "v"))
+    check_no_match(proto, "SqueezeWindow", "the kernel for images is faster")
+    check_pattern(proto, None, "SqueezeWindow", processor="CUDA", runtime=False)
