@@ -7,7 +7,6 @@ import math
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import is_static
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.kernels import require_cpu_kernel
@@ -120,7 +119,8 @@ def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(g.has_processor("CPU"), "the processor is not CPU")
     g.require(g.type_or_none(x) in _WIDE, "the type is not float nor double")
     shape = g.shape_or_none(x)
-    small = shape is not None and is_static(shape[1:]) and math.prod(shape[1:]) < _FEW
+    row = [dim for dim in shape[1:] if isinstance(dim, int)] if shape else []
+    small = shape is not None and len(row) == len(shape) - 1 and math.prod(row) < _FEW
     g.require(not small, "there are few elements")
     value = g.constant_of(slope)
     g.require(bool(np.isfinite(value).all()), "a slope is not finite")

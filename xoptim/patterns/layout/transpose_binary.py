@@ -140,7 +140,9 @@ def _meets_same_move(g: RewriteContext, node: NodeProto, move: NodeProto) -> boo
     """Whether the only reader of a result combines it with another one, moved by the same
     Transpose, that nothing else reads."""
     reader = g.reader_or_none(node.output[0], *ELEMENTWISE_BINARY)
-    others = () if reader is None else g.before_each(reader, "Transpose")
+    if reader is None:
+        return False
+    others = g.before_each(reader, "Transpose")
     return any(
         other is not None
         and g.is_used_only_by(other.output[0], reader)

@@ -11,6 +11,7 @@ from ...analysis.constants import Ints
 from ...analysis.kernels import is_faster_as_image
 from ...analysis.weights.scaled_convs import CONVOLUTIONS, NOT_STATIC
 from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
 #: operators that slide a window along the dimensions after the first two
@@ -38,7 +39,7 @@ def squeeze_window(g: RewriteContext, node: NodeProto) -> NewNode:
     before = g.before(window, "Unsqueeze", "Reshape")
     g.require_sole_use("what the window reads is used elsewhere", before.output[0])
     g.require(not has_reference(window), "an attribute belongs to the function")
-    x, *weights = g.inputs(window)
+    x, *others = g.inputs(window)
     axes = g.known(moved_axes(g, node) or None, "the axes are not known")
     rank = g.rank_of(x)
     g.require(axes[0] >= 2 and len(axes) < rank - 2, "no dimension is left, or not only those")
@@ -47,6 +48,7 @@ def squeeze_window(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(not any(window.output[1:]), "the indices are used")
     sizes = any(g.get_attribute_with_default(window, name, None) is not None for name in _SIZES)
     g.require(not sizes, "the size of the result is chosen")
+    weights: list[Operand] = [*others]
     if weights:
         weights[0] = _squeezed_weight(g, window, axes)
     added = before.op_type == "Unsqueeze" and moved_axes(g, before) == axes

@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto
 from onnx.numpy_helper import from_array
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, rewrite_tests
 from xoptim.testing.checks import reasons_of
 from xoptim.testing.models import model_from_text
 
@@ -31,6 +31,19 @@ def model(body: str, inputs: str = "", outputs: str = "", **shapes: tuple[int, .
     return proto
 
 
+ONES = f"<float[16, 16, 5] w = {{{', '.join(['0.125'] * 1280)}}}, int64[1] h = {{2}}>"
+#: what the documentation draws: pattern -> case -> (before, after)
+MODELS = {
+    NAME: {
+        "a chain": (
+            f"{ROWS.format('', '')} {ONES} {{ c = Conv(x, w) l = LeakyRelu(c) y = Conv(l, w) }}",
+            f"{ROWS.format('', '')} {ONES} {{ u = Unsqueeze(x, h) v = Unsqueeze(w, h)"
+            " c = Conv(u, v) l = LeakyRelu(c) z = Unsqueeze(w, h) d = Conv(l, z)"
+            " y = Squeeze(d, h) }",
+            {"sizes": [{"a": 2, "b": 11}, {"a": 1, "b": 9}], **CLOSE},
+        ),
+    },
+}
 #: case -> nodes before, operators after, other weights
 CASES = {
     "alone": ("y = Conv(x, w)", ["Unsqueeze", "Unsqueeze", "Conv", "Squeeze"], {}),
@@ -100,6 +113,9 @@ CASES = {
         {},
     ),
 }
+
+
+test_example = rewrite_tests(MODELS)
 
 
 @pytest.mark.parametrize("case", CASES)
