@@ -26,10 +26,23 @@ def done(header: str = H) -> str:
     return f"{header} {{ y = Identity(x) }}"
 
 
+CONV = "g (uint8[a, 2, d, e] x, uint8[b, 2, 1, 1] w, float s) => (float[a, b, d, e] y)"
 PAIR = "d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)"
 
 #: pattern -> case -> (before, after)
 MODELS = {
+    "DequantizedConv": {
+        "a scale": (
+            f"{CONV} {{ i = ConvInteger(x, w) c = Cast<to = 1>(i) y = Mul(c, s) }}",
+            f"{CONV} {{ i = ConvInteger(x, w) y = DequantizeLinear(i, s) }}",
+        ),
+        "a scale on the left, the integers are read elsewhere": (
+            f"{CONV[:-1]}, int32[a, b, d, e] i)"
+            " { i = ConvInteger(x, w) c = Cast<to = 1>(i) y = Mul(s, c) }",
+            f"{CONV[:-1]}, int32[a, b, d, e] i)"
+            " { i = ConvInteger(x, w) y = DequantizeLinear(i, s) }",
+        ),
+    },
     "DequantizeQuantize": {
         "same parameters": (model(PAIR), done()),
         "equal parameters": (
@@ -77,10 +90,32 @@ MODELS = {
                 "g (float[a] x) => (float[a] y)",
             ),
         ),
-    }
+    },
 }
 
 REFUSED = {
+    "DequantizedConv": {
+        "a product by a matrix": (
+            "g (int8[a, 2] x, int8[2, b] w, float s) => (float[a, b] y)"
+            " { i = MatMulInteger(x, w) c = Cast<to = 1>(i) y = Mul(c, s) }",
+            "ConvInteger",
+        ),
+        "a scale for each channel": (
+            f"{CONV.replace('float s', 'float[1, 1, 1] s')}"
+            " { i = ConvInteger(x, w) c = Cast<to = 1>(i) y = Mul(c, s) }",
+            "there are several scales",
+        ),
+        "double": (
+            f"{CONV.replace('float', 'double')}"
+            " { i = ConvInteger(x, w) c = Cast<to = 11>(i) y = Mul(c, s) }",
+            "the type is not float",
+        ),
+        "used elsewhere": (
+            f"{CONV[:-1]}, float[a, b, d, e] c)"
+            " { i = ConvInteger(x, w) c = Cast<to = 1>(i) y = Mul(c, s) }",
+            "what is scaled is used elsewhere",
+        ),
+    },
     "DequantizeQuantize": {
         "another precision": (
             model(PAIR.replace("QuantizeLinear(d", "QuantizeLinear<precision = 10>(d")),
@@ -165,7 +200,7 @@ REFUSED = {
             ),
             "no DequantizeLinear before",
         ),
-    }
+    },
 }
 
 # the reference evaluator has no implementation of older opsets
