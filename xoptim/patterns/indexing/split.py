@@ -11,7 +11,7 @@ from xbuilder.dims import Dim, Shape
 from ...analysis.axes import axis_of, cuts_of
 from ...analysis.constants import scalar_index
 from ...analysis.neighbours import consumers_of
-from ...authoring import RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 
@@ -44,7 +44,14 @@ def _covers(pieces: list[tuple[int, int, NodeProto]], dim: Dim) -> bool:
     return position == dim and len(pieces) > 1
 
 
-@rewrite("default", "specialize", root="Slice", min_opset=13)
+def _split(g: RewriteContext, x: str, axis: int, sizes: list[int]) -> NewNode:
+    """A Split in pieces of these sizes, as the opset of the graph writes it."""
+    if g.main_opset >= 13:
+        return g.op.Split(x, sizes, axis=axis, outputs=len(sizes))
+    return g.op.Split(x, axis=axis, split=sizes, outputs=len(sizes))
+
+
+@rewrite("default", "specialize", root="Slice", min_opset=2)
 def slices_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Slice(x, 0, a), Slice(x, a, b), ..., Slice(x, c, dim) -> Split(x, (a, b-a, ..., dim-c)).
 
@@ -63,7 +70,7 @@ def slices_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     slices = [s for *_, s in pieces]
     g.look_at(*slices)
     sizes = [end - start for start, end, _ in pieces]
-    split = g.op.Split(x, sizes, axis=axis, outputs=len(sizes))
+    split = _split(g, x, axis, sizes)
     return {s.output[0]: split[i] for i, s in enumerate(slices)}
 
 
@@ -73,7 +80,7 @@ def slices_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
 _RUN, _RUNS = 8, 1024
 
 
-@rewrite("default", "specialize", root="Gather", min_opset=18)
+@rewrite("default", "specialize", root="Gather", min_opset=2)
 def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Gather(x, 0), Gather(x, 1), ..., Gather(x, n-1) -> Split(x, num_outputs=n).
 
@@ -96,7 +103,12 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     faster = bool(vectors) or _in_small_runs(shape, axis)
     g.require(faster, "Split and Squeeze are not faster than Gather")
     g.look_at(*pieces.values())
-    split = g.op.Split(x, axis=axis, num_outputs=n, outputs=n)
+    counted = g.main_opset >= 18
+    split = (
+        g.op.Split(x, axis=axis, num_outputs=n, outputs=n)
+        if counted
+        else _split(g, x, axis, [1] * n)
+    )
     return {
         piece.output[0]: split[i] if i in vectors else g.op.Squeeze(split[i], axes=[axis])
         for i, piece in sorted(pieces.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
 MODELS = {
@@ -326,9 +326,28 @@ test_rewrites = rewrite_tests(MODELS)
 test_refuses = refusal_tests(REFUSED)
 
 
-def test_gathers_split_needs_num_outputs() -> None:
-    before, _ = MODELS["GathersSplit"]["scalar indices"]
-    check_no_match(before, "GathersSplit", "needs opset 18", opset=17)
+@pytest.mark.parametrize("opset", [11, 13, 17])
+def test_sizes_in_any_opset(opset: int) -> None:
+    """Split counts its results from opset 18, reads their sizes from opset 13."""
+    split = (
+        "u, v = Split<axis = 2>(x, s)" if opset >= 13 else "u, v = Split<axis = 2, split = {}>(x)"
+    )
+    graph = "g (float[a,1024,3] x) => (float[a,1024,k] y, float[a,1024,l] z)"
+    check_pattern(
+        f"{graph} <int64[1] i = {{0}}, int64[1] j = {{2}}, int64[1] k = {{3}}>"
+        " { y = Slice(x, i, j, j) z = Slice(x, j, k, j) }",
+        f"{graph} <int64[2] s = {{2, 1}}> {{ {split.format([2, 1])} }}".replace("u, v", "y, z"),
+        "SlicesSplit",
+        opset=opset,
+    )
+    graph = graph.replace("3]", "2]")
+    check_pattern(
+        f"{graph} <int64[1] i = {{0}}, int64[1] j = {{1}}>"
+        " { y = Gather<axis = 2>(x, i) z = Gather<axis = 2>(x, j) }",
+        f"{graph} <int64[2] s = {{1, 1}}> {{ {split.format([1, 1])} }}".replace("u, v", "y, z"),
+        "GathersSplit",
+        opset=opset,
+    )
 
 
 @pytest.mark.parametrize("opset", [2, 11, 13])
