@@ -65,7 +65,11 @@ def native_layer_norm(
     bias: Weight,
     eps: float,
 ) -> list[str]:
-    """The normalization, the mean and the inverse of the deviation."""
+    """The normalization, the mean and the inverse of the deviation. The operator computes the last
+    two in float."""
+    if g.main_opset >= 17 and weight is not None and g.get_type(x) == TensorProto.FLOAT:
+        axis = -len(normalized_shape)
+        return [*several(g, "LayerNormalization", 3, x, weight, bias, axis=axis, epsilon=eps)]
     rank = g.get_rank(x)
     axes = list(range(rank - len(normalized_shape), rank))
     normalized = layer_norm(g, x, normalized_shape, weight, bias, eps)

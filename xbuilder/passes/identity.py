@@ -19,27 +19,32 @@ def remove_identity(graph: Graph) -> int:
 
 def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:
     """Removes one Identity node. It is kept when it gives its name to an output that has no other
-    producer in this graph, or when a subgraph hides the name it would have to read.
+    producer in this graph, or when a subgraph hides the name it would have to read. The nodes that
+    read this output read the source instead.
 
     :return: True if it was removed
     """
     store = graph.store
     source, result = record.inputs[0], record.outputs[0]
-    if not source or not result or result in graph.store.pinned:
+    if not source or not result or result in store.pinned:
         return False
-    if result not in store.outputs:
-        if not store.can_redirect(result, source):
-            return False
-        complete_facts(graph, result, source)
-        store.redirect(result, source, (record,))
+    is_output = result in store.outputs
+    if is_output and _can_take_name(graph, source, result):
+        store.rename_result(source, result, instead_of=record)
         return True
-    producer = store.producers.get(source)
-    if producer is None or source in store.outputs or result in graph.constants.initializers:
+    if not store.can_redirect(result, source):
         return False
-    if not store.can_redirect(source, result) or source in graph.store.pinned:
+    complete_facts(graph, result, source)
+    store.redirect(result, source, () if is_output else (record,))
+    return not is_output
+
+
+def _can_take_name(graph: Graph, source: str, output: str) -> bool:
+    """Whether a result can be renamed into the output that copies it."""
+    store = graph.store
+    if source not in store.producers or source in store.outputs or source in store.pinned:
         return False
-    store.rename_result(source, result, instead_of=record)
-    return True
+    return output not in graph.constants.initializers and store.can_redirect(source, output)
 
 
 def complete_facts(graph: Graph, old: str, new: str) -> None:

@@ -38,6 +38,31 @@ def test_layer_norm_without_bias_and_decomposed():
     check_export(randomized(torch.nn.LayerNorm(5)).half(), (X.half(),), atol=1e-2)
 
 
+class Statistics(torch.nn.Module):
+    """The normalization, the mean and the inverse of the deviation, as the forward of training
+    keeps them."""
+
+    def __init__(self, bias: bool):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(5))
+        self.bias = torch.nn.Parameter(torch.rand(5)) if bias else None
+
+    def forward(self, x):
+        return torch.ops.aten.native_layer_norm(x, [5], self.weight, self.bias, 1e-4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("opset", [16, 18])
+def test_statistics_of_layer_norm(bias, opset):
+    """One node from opset 17, in float."""
+    model, options = Statistics(bias), {"target_opset": opset}
+    onx = check_export(model, (X,), DYNAMIC, [(X[:1],)], **options)
+    assert (op_types(onx) == ["LayerNormalization"]) == (opset >= 17)
+    onx = check_export(model.half(), (X.half(),), atol=1e-2, **options)
+    assert op_types(onx) != ["LayerNormalization"]
+    check_export(model.double(), (X.double(),), **options)
+
+
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("opset", [18, 23])
 def test_rms_norm(affine, opset):

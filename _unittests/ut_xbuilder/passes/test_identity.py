@@ -47,6 +47,27 @@ def test_two_outputs_of_one_result():
     assert op_types(optimized(model)) == ["Neg", "Identity"]
 
 
+def test_readers_of_an_output_that_stays_read_the_source():
+    model = parse(
+        """
+        agraph (float[N] x, bool c) => (float[N] y, float[N] z, float[N] t, float[N] k)
+        {
+            y = Neg(x)
+            z = Identity(y)
+            t = Abs(z)
+            k = If (c) <
+                then_branch = t () => (float[N] r) { r = Abs(z) },
+                else_branch = e () => (float[N] s) { s = Exp(z) }
+            >
+        }
+        """
+    )
+    nodes = optimized(model).graph.node
+    assert [n.op_type for n in nodes] == ["Neg", "Identity", "Abs", "If"]
+    assert nodes[2].input[0] == "y"
+    assert [a.g.node[0].input[0] for a in nodes[3].attribute] == ["y", "y"]
+
+
 def test_captured_name_follows():
     model = parse(
         """

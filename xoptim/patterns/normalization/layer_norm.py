@@ -16,7 +16,7 @@ from ...analysis.axes import axis_of
 from ...analysis.constants import is_filled_with, scalar_constant, scalar_value
 from ...analysis.shapes import positive, proven_equal
 from ...analysis.weights.norm_scales import moved_after, multiplied
-from ...authoring import NewResult, RewriteContext
+from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...declarative import rule
@@ -29,6 +29,12 @@ def over_root(name: str) -> str:
     """`name / sqrt(v + epsilon)` in every form, as the end of an equation."""
     return f"""e = v + epsilon; s = Sqrt(e) | e ** 0.5;
         y = {name} / s | {name} * (Reciprocal(s) | 1 / s) | {name} * e ** -0.5; y"""
+
+
+def times_inverse(name: str) -> str:
+    """`name * i`, i being `1 / sqrt(v + epsilon)`, which something else may read."""
+    return f"""e = v + epsilon; s = Sqrt(e) | e ** 0.5;
+        i = Reciprocal(s) | 1 / s | e ** -0.5; y = {name} * i"""
 
 
 def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
@@ -84,39 +90,51 @@ def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
     return g.op.Expand(ones_like(g, x, ()), g.op.Shape(x, start=axis))
 
 
-#: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), and the operator
-LAYER = f"""m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_);
-    {over_root("d")} -> LayerNormalization(x, scale, axis=axis, epsilon=epsilon)"""
+_CENTERED = "m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_)"
+#: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon)
+LAYER = f"{_CENTERED}; {over_root('d')}"
+#: the same, and the mean and the inverse of the deviation, that something else reads
+LAYER_AND_STATISTICS = f"{_CENTERED}; {times_inverse('d')}; (y, m, i)"
 
 
-def layer_options(g: RewriteContext, x: str, m: str, v: str, epsilon: float) -> dict[str, object]:
-    """Axis and scale of the LayerNormalization that computes :data:`LAYER`.
+def layer_operator(
+    g: RewriteContext, x: str, m: str, v: str, y: str, epsilon: float, i: str | None
+) -> dict[str, NewResult]:
+    """The LayerNormalization that computes :data:`LAYER` or :data:`LAYER_AND_STATISTICS`.
 
     :param g: the rewrite
     :param x: the operand
     :param m: its mean
     :param v: mean of the squares
+    :param y: the result
     :param epsilon: its value
+    :param i: the inverse of the deviation, if something else may read it
     """
     shape = normalized_operand(g, x, epsilon)
     axis = trailing_axis(g, m, len(shape))
     g.require(trailing_axis(g, v, len(shape)) == axis, "the two means have different axes")
-    return {"axis": axis, "scale": unit_scale(g, x, axis)}
+    in_float = i is None or g.type_of(x) == TensorProto.FLOAT
+    g.require(in_float, "the mean and the inverse of the deviation are not in float")
+    inputs, options = [x, unit_scale(g, x, axis)], {"axis": axis, "epsilon": epsilon}
+    new = NewNode("LayerNormalization", inputs, options, outputs=1 if i is None else 3)
+    return {y: new[0]} if i is None else {y: new[0], m: new[1], i: new[2]}
 
 
-@rule("default", LAYER, root="m", min_opset=17, precision="rounding")
+@rule("default", LAYER, LAYER_AND_STATISTICS, root="m", min_opset=17, precision="rounding")
 def layer_normalization(
-    g: RewriteContext, x: str, m: str, v: str, epsilon: float
-) -> dict[str, object]:
+    g: RewriteContext, x: str, m: str, v: str, y: str, epsilon: float, i: str | None
+) -> dict[str, NewResult]:
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
     1. d^2 is Pow(d, 2) or d * d;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
     3. both means are over the same last axes, keepdims=1, whose lengths are known, or proven not
        to be null;
-    4. without epsilon a constant row gives NaN: not rewritten.
+    4. without epsilon a constant row gives NaN: not rewritten;
+    5. something else may read the mean and the inverse of the deviation, as gradients do, if x is
+       in float: they are the other results.
     """
-    return layer_options(g, x, m, v, epsilon)
+    return layer_operator(g, x, m, v, y, epsilon, i)
 
 
 @rewrite("default", root="LayerNormalization", read_by=("Mul", "Add"), precision="rounding")

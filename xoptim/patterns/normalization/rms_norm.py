@@ -12,7 +12,7 @@ from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...declarative import rule
-from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
+from .layer_norm import normalized_operand, over_root, times_inverse, trailing_axis, unit_scale
 
 #: normalizations that add two operands first
 _SKIPS = ("SkipSimplifiedLayerNormalization",)
@@ -20,8 +20,7 @@ _MEAN = "v = ReduceMean(x ** 2 | x * x, *_, **_)"
 #: x / sqrt(mean(x^2) + epsilon)
 RMS = f"{_MEAN}; {over_root('x')}"
 #: the same, and the inverse of the deviation, that something else reads
-RMS_AND_INVERSE = f"""{_MEAN}; e = v + epsilon;
-    s = Sqrt(e) | e ** 0.5; i = Reciprocal(s) | 1 / s | e ** -0.5; y = x * i; (y, i)"""
+RMS_AND_INVERSE = f"{_MEAN}; {times_inverse('x')}; (y, i)"
 #: x / sqrt(mean(x^2)), alone and with the inverse of the deviation
 BARE = f"""{_MEAN}; s = Sqrt(v) | v ** 0.5;
     y = x / s | x * (Reciprocal(s) | 1 / s) | x * v ** -0.5; y"""

@@ -15,7 +15,7 @@ from ...authoring.right_side import Operand
 from ...catalogue import register_pattern
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
-from ...patterns.normalization.layer_norm import LAYER, layer_options
+from ...patterns.normalization.layer_norm import LAYER, LAYER_AND_STATISTICS, layer_operator
 from ...patterns.normalization.rms_norm import (
     BARE,
     BARE_AND_INVERSE,
@@ -173,10 +173,17 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     slots = 3
 
 
-@rule("onnxruntime", LAYER, root="m", priority="first", precision="rounding")
+@rule(
+    "onnxruntime",
+    LAYER,
+    LAYER_AND_STATISTICS,
+    root="m",
+    priority="first",
+    precision="rounding",
+)
 def ort_layer_normalization(
-    g: RewriteContext, x: str, m: str, v: str, epsilon: float
-) -> dict[str, object]:
+    g: RewriteContext, x: str, m: str, v: str, y: str, epsilon: float, i: str | None
+) -> dict[str, NewResult]:
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
     Same cases as LayerNormalization, for opsets that do not have it: onnxruntime runs the operator
@@ -188,7 +195,7 @@ def ort_layer_normalization(
     g.require(not is_public, "the options keep to operators with a public schema")
     known = runtime_has_kernel(g, "LayerNormalization", x)
     g.require(known, "onnxruntime has no LayerNormalization for this type")
-    return layer_options(g, x, m, v, epsilon)
+    return layer_operator(g, x, m, v, y, epsilon, i)
 
 
 @rule(
@@ -219,7 +226,6 @@ def simplified_layer_normalization(
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
     if i is None:
         return {**answer}
-    g.require(y in answer, "the result is cast and the inverse of the deviation is not")
     g.require(g.type_of(x) == TensorProto.FLOAT, "the inverse of the deviation is not in float")
     new.outputs = 2
-    return {y: new[0], i: new[1]}
+    return {**dict.fromkeys(answer, new[0]), i: new[1]}

@@ -65,6 +65,9 @@ FOLDED = """agraph (float[a, b, 8] X, float[8] c, float[8] d) => (float[a, b, 8]
     Y = LayerNormalization<axis = -1, epsilon = 0.00001>(X, c, d)
 }"""
 
+#: what gradients read besides the result
+STATISTICS = ", float[a, b, 1] m, float[a, b, 1] i"
+
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     "LayerNormalization": (layer(), written()),
@@ -440,3 +443,24 @@ def test_product_is_an_output() -> None:
         Y = Add(m, d)
     }"""
     check_pattern(before, after, "LayerNormalizationScale", atol=1e-5)
+
+
+@pytest.mark.parametrize("outputs", [STATISTICS, STATISTICS[:18], STATISTICS[18:]], ids=str)
+@pytest.mark.parametrize("inverse", ["Reciprocal(s)", "Div(one, s)"])
+def test_gradients_read_the_mean_and_the_inverse(outputs: str, inverse: str) -> None:
+    """They are the second and the third results."""
+    body = f"""m = ReduceMean<keepdims = 1>(X, axes) d = Sub(X, m) q = Mul(d, d)
+        v = ReduceMean<keepdims = 1>(q, axes) w = Add(v, eps) s = Sqrt(w) i = {inverse}
+        Y = Mul(d, i)"""
+    after = written().replace("Y = ", "Y, m, i = ").replace("b, 8] Y)", f"b, 8] Y{outputs})")
+    check_pattern(layer(outputs=outputs, body=body), after, "LayerNormalization", atol=1e-5)
+    half = layer(outputs=outputs.replace("float", "float16"), body=body, elem_type="float16")
+    reason = "the mean and the inverse of the deviation are not in float"
+    check_no_match(half, "LayerNormalization", reason)
+    names = ["LayerNormalization", "LayerNormalizationScale", "CastLayerNormalizationCast"]
+    mixed = layer(outputs=outputs, body="x = Cast<to = 1>(H) " + body.replace("X", "x"))
+    mixed = mixed.replace("float[a, b, 8] X", "float16[a, b, 8] H")
+    mixed = mixed.replace("float[a, b, 8] Y", "float16[a, b, 8] Y").replace("Y = ", "y = ")
+    mixed = mixed.rstrip("}") + "Y = Cast<to = 10>(y) }"
+    found = check_pattern(mixed, None, names, atol=2e-3, reference=False)
+    assert [n.op_type for n in found.graph.node] == ["LayerNormalization"]
