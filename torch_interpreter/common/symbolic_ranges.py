@@ -68,7 +68,7 @@ class SymbolicRange(Sequence[Any]):
         if 0 <= key < first:
             return self.before[key]
         place = key - first if key >= 0 else self.size + key
-        if not (0 <= place) or not (place < self.size):
+        if place < 0 or place >= self.size:
             return list(self)[key]
         return self.start + place * self.step
 

@@ -16,8 +16,11 @@ from .attributes import patched
 
 #: what torch puts in place of the numbers of Python
 _CLASSES: Mapping[type, type] = {
-    **{torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool},
-    **{SymbolicRange: range, SymbolicList: list},
+    torch.SymInt: int,
+    torch.SymFloat: float,
+    torch.SymBool: bool,
+    SymbolicRange: range,
+    SymbolicList: list,
 }
 #: functions of torch, methods of tensors, that accept a class of Python as a type (``dtype=int``)
 _TYPED = (

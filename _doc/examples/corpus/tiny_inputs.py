@@ -353,7 +353,7 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
             "input_features": torch.randn(b, 4 * n, 16),
             "noise_sequence": torch.randn(b, 4 * n, 64),
         },
-        dict.fromkeys(("input_features", "noise_sequence"), {0: "batch", 1: "frames"}),
+        dict.fromkeys(("input_features", "noise_sequence"), FILM),
     ),
     "uvdoc": (_images(3, 128, 128), {"pixel_values": BATCH}),
     "vibevoice_acoustic_tokenizer_decoder": (

@@ -10,13 +10,15 @@ import torch
 from torch_interpreter.common.symbolic_ranges import SymbolicList, SymbolicRange
 
 BOUNDS = (None, -4, -1, 0, 1, 2, 5)
-PAIRS = [(list(range(3, 3 + 2 * size, 2)), SymbolicList(3, 2, size), size) for size in range(6)] + [
-    ([8, 9, *range(size)], [8, 9] + SymbolicList(0, 1, size), size) for size in range(5)
+BEFORE = [8, 9]
+PAIRS = [
+    *((list(range(3, 3 + 2 * size, 2)), SymbolicList(3, 2, size)) for size in range(6)),
+    *(([*BEFORE, *range(size)], BEFORE + SymbolicList(0, 1, size)) for size in range(5)),
 ]
 
 
-@pytest.mark.parametrize(("known", "symbolic", "size"), PAIRS)
-def test_parts(known, symbolic, size):
+@pytest.mark.parametrize(("known", "symbolic"), PAIRS)
+def test_parts(known, symbolic):
     assert list(symbolic) == known and symbolic == known and len(symbolic) == len(known)
     assert bool(symbolic) == bool(known) and symbolic.length == len(known)
     for start, stop, step in itertools.product(BOUNDS, BOUNDS, (None, 1, 2, 3, -1, -2)):
@@ -30,8 +32,8 @@ def test_parts(known, symbolic, size):
                 symbolic[key]
 
 
-@pytest.mark.parametrize(("known", "symbolic", "size"), PAIRS)
-def test_a_tensor(known, symbolic, size):
+@pytest.mark.parametrize(("known", "symbolic"), PAIRS)
+def test_a_tensor(known, symbolic):
     found = symbolic[::2].tensor()
     assert found.dtype == torch.int64 and found.tolist() == known[::2]
 
@@ -39,7 +41,7 @@ def test_a_tensor(known, symbolic, size):
 def test_a_part_has_any_length():
     """No loop counts the elements of these parts."""
     numbers = SymbolicList(0, 1, 9)
-    parts = [numbers[1:], numbers[::2], numbers[1:-1][::3], numbers[::-1], [5] + numbers]
+    parts = [numbers[1:], numbers[::2], numbers[1:-1][::3], numbers[::-1], BEFORE + numbers]
     assert {type(p) for p in parts} == {SymbolicList}
     assert {type(p) for p in (numbers[:3], numbers[-3:], numbers[5:2:-1])} == {list}
     assert type(SymbolicRange(0, 1, 9)[1:]) is SymbolicRange
@@ -54,8 +56,8 @@ def test_a_list_that_changes():
         del numbers[1]
         numbers.sort()
     assert known == list(symbolic) and known == symbolic and symbolic.count(2) == 3
-    assert symbolic + [1] == [*known, 1] and symbolic * 2 == known * 2
-    assert list(reversed(symbolic)) == known[::-1] and [0] + symbolic == [0, *known]
+    assert symbolic + BEFORE == known + BEFORE and symbolic * 2 == known * 2
+    assert list(reversed(symbolic)) == known[::-1] and BEFORE + symbolic == BEFORE + known
     assert symbolic.tensor().tolist() == known
 
 

@@ -230,7 +230,8 @@ def test_the_integer_of_a_tensor_that_holds_a_size():
 def pooled(x):
     """The positions of a sequence, then of every second word after a first one."""
     positions = list(range(x.shape[1]))
-    rest = [-1] + positions[1:-1][::2]
+    before = [-1]
+    rest = before + positions[1:-1][::2]
     first = torch.arange(rest[0] + 3 * len(rest), rest[-1] - positions[-1], -1)
     return x.sum() + first.sum() + torch.tensor(rest).sum() * len(positions)
 
@@ -241,7 +242,7 @@ LISTS = {
     "a range": lambda x: x + torch.as_tensor(range(1, 2 * x.shape[1] + 1, 2), dtype=torch.float32),
     "parts": pooled,
     "its class": lambda x: (
-        x * (2 if type(list(range(len(x)))) is list and type(3) is int and len(x) else 3)
+        x * (2 if type(list(range(len(x)))) is list and type(len(x)) is int else 3)
     ),
 }
 
@@ -263,7 +264,9 @@ def test_a_list_that_changes():
 
 ELEMENTS = {
     "of a tensor": lambda x: x.reshape(-1)[: x.shape.numel() - 1],
-    "of some dimensions": lambda x: x * x.size()[:-1].numel() + (x.size()[1:] + (2,)).numel(),
+    "of some dimensions": lambda x: (
+        x * x.size()[:-1].numel() + (x.size()[1:] + x.size()[:1]).numel()
+    ),
     "and a dimension": lambda x: x.view(x.shape[:1].numel(), x.size(-1)) + x.new_zeros(x.size()),
     "of a part": lambda x: x + x[0].shape.numel(),
 }
