@@ -52,7 +52,7 @@ class SymbolicRange(Sequence[Any]):
 
     def __reversed__(self) -> Iterator[Any]:
         """The elements in reverse, whose number becomes a constant."""
-        return reversed(list(self))
+        return iter([*self][::-1])
 
     def __eq__(self, other: object) -> bool:
         """Whether the elements are those of a list."""
