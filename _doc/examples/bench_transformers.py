@@ -95,6 +95,10 @@ def dims_of(tiny: TinyModel, first: dict[str, Any], second: dict[str, Any]) -> d
             names = tiny.dims.get(name, {})
             dims[name] = differences(value, second[name], names)
             continue
+        if isinstance(value, list):
+            pairs = zip(value, second[name], strict=True)
+            dims[name] = [differences(a, b, {0: "batch"}) for a, b in pairs]
+            continue
         others = states_of(second[name])
         dims[name] = {
             state: [
@@ -164,10 +168,11 @@ EXPORTERS: dict[str, Callable[..., onnx.ModelProto]] = {
 }
 
 
-def arrays(values: Any) -> list[np.ndarray]:
-    """The tensors of nested values."""
-    leaves = [v for v in tree.tree_leaves(values) if isinstance(v, torch.Tensor)]
-    return [v.detach().clone().numpy() for v in leaves]
+def arrays(values: Any, numbers: bool = False) -> list[np.ndarray]:
+    """The tensors of nested values, and their numbers: a graph may return sizes."""
+    kinds = (torch.Tensor, int) if numbers else (torch.Tensor,)
+    leaves = [v for v in tree.tree_leaves(values) if isinstance(v, kinds)]
+    return [torch.as_tensor(v).detach().clone().numpy() for v in leaves]
 
 
 def gap(session: Any, model: torch.nn.Module, arguments: Any) -> float:
@@ -177,8 +182,10 @@ def gap(session: Any, model: torch.nn.Module, arguments: Any) -> float:
     if len(given) != len(names):
         raise ValueError(f"{len(names)} inputs for {len(given)} tensors: {names}")
     with torch.no_grad():
-        expected = arrays(copy.deepcopy(model)(**arguments))
-    return distance(expected, session.run(None, dict(zip(names, given, strict=True))))
+        results = copy.deepcopy(model)(**arguments)
+    got = session.run(None, dict(zip(names, given, strict=True)))
+    expected = arrays(results)
+    return distance(expected if len(expected) == len(got) else arrays(results, numbers=True), got)
 
 
 def distance(expected: list[np.ndarray], got: list[np.ndarray]) -> float:

@@ -23,6 +23,7 @@ import torch
 from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from ..common.symbolic_ranges import SymbolicRange
 from .attributes import patched
 
 _UNTYPED: Any = torch
@@ -152,6 +153,14 @@ def _classes(original: Callable[..., Any], tensor: torch.Tensor, num_classes: An
     return tensor.unsqueeze(-1).eq(classes).to(torch.int64)
 
 
+def _of_numbers(original: Callable[..., Any], data: Any, *args: Any, **options: Any) -> Any:
+    """Makes ``tensor`` take a list of any length."""
+    if not isinstance(data, SymbolicRange):
+        return original(data, *args, **options)
+    tensor = data.tensor()
+    return tensor.to(options.get("device") or tensor.device, options.get("dtype") or tensor.dtype)
+
+
 def _kronecker(
     original: Callable[..., Any], input: torch.Tensor, other: torch.Tensor, **options: Any
 ) -> Any:
@@ -265,6 +274,8 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "triu_indices", partial(_indices, False)),
     (torch.nn.functional, "one_hot", _classes),
     (torch, "kron", _kronecker),
+    (torch, "tensor", _of_numbers),
+    (torch, "as_tensor", _of_numbers),
     (torch, "rand", _drawn),
     (torch, "randn", _drawn),
     (torch, "max_pool1d", _of_pictures),

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.utils import _device
 
+from ..common.symbolic_ranges import SymbolicList, SymbolicRange
 from .attributes import patched
 
 #: what torch puts in place of the numbers of Python
-_CLASSES: Mapping[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_CLASSES: Mapping[type, type] = {
+    torch.SymInt: int,
+    torch.SymFloat: float,
+    torch.SymBool: bool,
+    SymbolicRange: range,
+    SymbolicList: list,
+}
 #: functions of torch, methods of tensors, that accept a class of Python as a type (``dtype=int``)
 _TYPED = (
     *("arange", "as_tensor", "asarray", "cumprod", "cumsum", "empty", "empty_like", "eye", "full"),
@@ -82,14 +90,20 @@ def _is_instance(value: Any, classes: Any) -> bool:
     return isinstance(value, classes) or (known is not None and issubclass(known, classes))
 
 
-def _class_of(value: Any) -> type:
-    return _CLASSES[type(value)]
+def _class_of(*args: Any) -> type:
+    """The class of a value as the code that asks for it names it: ``type(n) is int``, even where
+    something stands for ``int``."""
+    if len(args) != 1:
+        return type(*args)
+    found = _CLASSES.get(type(args[0]), type(args[0]))
+    named = sys._getframe(2).f_globals.get(found.__name__)
+    return named if isinstance(named, _StandIn) and named.real is found else found
 
 
 #: name of a function of Python -> what replaces it in the code of a model
 CLASS_NAMES: Mapping[str, Any] = {
     "isinstance": _is_instance,
-    "type": stand_in(type, tuple(_CLASSES), _class_of),
+    "type": stand_in(type, (object,), _class_of),
 }
 
 

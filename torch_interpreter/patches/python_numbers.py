@@ -4,7 +4,9 @@
 torch gives them the size of the arguments, which freezes that size. Here, they return an expression
 of torch. The functions of ``math`` are replaced for everybody, the names ``int``, ``float`` and
 ``len`` only in the modules that call them with such a number: the export starts again once the name
-is replaced. So is ``range``, whose elements are expressions: only their number is a constant.
+is replaced. So is ``range``, whose elements are expressions: a loop makes their number a constant,
+``torch.tensor(list(range(n)))`` does not.
+So are the shapes of tensors when one is asked for its number of elements, ``x.shape.numel()``.
 ``isinstance`` and ``type`` are replaced in the packages of the model: a size is an ``int`` for
 them, as when the model runs.
 """
@@ -23,6 +25,8 @@ from typing import Any, TypeVar
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from ..common import symbolic_ranges
+from ..common.symbolic_ranges import SymbolicList, SymbolicRange
 from .attributes import patched
 from .math_functions import symbolic_function
 from .number_classes import CLASS_NAMES, classes_as_types, stand_in
@@ -35,6 +39,8 @@ _ASKED = ("__int__", "__index__", "__float__")
 _MISSING = object()
 #: largest number of rounds of a loop on sizes
 _ROUNDS = 64
+#: files whose own numbers are constants when they ask for one
+_OWN = (__file__, symbolic_ranges.__file__)
 #: packages whose globals stay as they are
 _NEVER = frozenset({"builtins", "torch", "torch_interpreter"})
 
@@ -42,12 +48,41 @@ _NEVER = frozenset({"builtins", "torch", "torch_interpreter"})
 class _Again(BaseException):
     """The export starts again with other functions in the globals of a module.
 
-    :param names: these globals
+    :param names: these globals, None to replace the shapes of tensors
     """
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, Any] | None) -> None:
         super().__init__()
         self.names = names
+
+
+class _Shape(tuple[Any, ...]):
+    """A shape whose number of elements is an expression."""
+
+    def __getitem__(self, key: Any) -> Any:
+        """A dimension, or the shape of some of them."""
+        found = super().__getitem__(key)
+        return _Shape(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        """The shape with other dimensions after these ones."""
+        return _Shape((*self, *other))
+
+    def numel(self) -> Any:
+        """The product of the dimensions."""
+        return math.prod(self)
+
+
+def _shape(x: torch.Tensor) -> Any:
+    shape = _SHAPE.__get__(x)
+    return _Shape(shape) if any(map(_is_symbolic, shape)) else shape
+
+
+def _size(x: torch.Tensor, dim: int | None = None) -> Any:
+    return _shape(x) if dim is None else _SHAPE.__get__(x)[dim]
+
+
+_SHAPE: Any = torch.Tensor.shape
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -72,6 +107,8 @@ def _real(value: Any) -> Any:
 
 
 def _length(value: Any) -> Any:
+    if isinstance(value, SymbolicRange):
+        return value.length
     return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
 
 
@@ -85,7 +122,7 @@ def _counted(*args: Any) -> Any:
     known = (n for n in range(_ROUNDS) if statically_known_true(stop <= start + n * step))
     count = next(known, None)
     if count is None or (count > 0 and not _reaches(stop, start + (count - 1) * step)):
-        count = max(0, int((stop - start + step - 1) // step))
+        return SymbolicRange(start, step, _UNTYPED.sym_max((stop - start + step - 1) // step, 0))
     return [start + i * step for i in range(count)]
 
 
@@ -139,6 +176,7 @@ _REPLACED: dict[Any, Any] = {
     builtins.int: stand_in(int, _CONVERTED, _integer),
     builtins.float: stand_in(float, _CONVERTED, _real),
     builtins.range: stand_in(range, (int, *_CONVERTED), _counted),
+    builtins.list: stand_in(list, (SymbolicRange,), SymbolicList.of),
     builtins.len: _length,
     **{getattr(math, name): _of_symbols(name) for name in _FUNCTIONS},
 }
@@ -158,7 +196,7 @@ def _replacements(names: dict[str, Any], code_names: tuple[str, ...]) -> dict[st
 def _is_model(frame: FrameType) -> bool:
     """Whether a frame runs the code of a model, not the one of torch that looks at sizes."""
     module = str(frame.f_globals.get("__name__"))
-    is_library = f"{module}.".startswith("torch.") or frame.f_code.co_filename == __file__
+    is_library = f"{module}.".startswith("torch.") or frame.f_code.co_filename in _OWN
     return not is_library or module.startswith("torch.nn.")
 
 
@@ -182,8 +220,12 @@ def _watched(original: Callable[..., Any], only_failures: bool) -> Callable[...,
 def _start_again(caller: FrameType) -> None:
     """Starts the export again if the caller has a name to replace."""
     names = caller.f_globals
-    if _is_model(caller) and _replacements(names, caller.f_code.co_names):
+    if not _is_model(caller):
+        return
+    if _replacements(names, caller.f_code.co_names):
         raise _Again(names)
+    if "numel" in caller.f_code.co_names and torch.Tensor.shape is _SHAPE:
+        raise _Again(None)
 
 
 def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,6 +270,9 @@ _OF_NUMPY: dict[str, Callable[..., Any]] = {
 }
 
 
+_SHAPES: dict[str, Any] = {"shape": property(_shape), "size": _size}
+
+
 @contextlib.contextmanager
 def _watching() -> Iterator[None]:
     """Replaces what freezes a size, for everybody, in this context."""
@@ -269,6 +314,9 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
             try:
                 return export()
             except _Again as e:
+                if e.names is None:
+                    replaced.enter_context(patched(torch.Tensor, _SHAPES))
+                    continue
                 known = _replacements(e.names, tuple({*e.names, *vars(builtins)}))
                 replaced.enter_context(_patched_globals(e.names, known))
             except TypeError as e:

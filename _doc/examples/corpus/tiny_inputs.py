@@ -158,11 +158,11 @@ def _classes(batch: int, length: int) -> dict[str, torch.Tensor]:
     }
 
 
-def _packed_patches(batch: int, length: int) -> dict[str, torch.Tensor]:
-    """The patches of a picture in a row, and how many of them are in a column and a row."""
+def _recurrent_step(batch: int, length: int) -> dict[str, Any]:
+    """The next two tokens, and the states of two layers after those before."""
     return {
-        "pixel_values": torch.randn(1, 3, 8, 8 * 4 * 2 * length),
-        "target_sizes": torch.tensor([[4, 2 * length]]),
+        "input_ids": words(batch, 2),
+        "state": [torch.rand(batch, WIDTH, 2) + (i == 3) for i in range(5)],
     }
 
 
@@ -235,8 +235,6 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     ),
     "lightglue": (_images(2, 3, 64, 64), {"pixel_values": BATCH}),
     "glm_image": (lambda b, n: {"input_ids": words(b, n)}, {"input_ids": TEXT}),
-    "minicpm_ocr_vision": (_packed_patches, {"pixel_values": {3: "patches"}}),
-    "minicpmv4_7_vision": (_packed_patches, {"pixel_values": {3: "patches"}}),
     "omdet-turbo": (_classes, {"tasks_input_ids": TEXT, "tasks_attention_mask": TEXT}),
     "pe_audio_video": (
         lambda b, n: {"input_ids": words(b, n), **_sound(b, n), **_film(b, n)},
@@ -271,8 +269,9 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         lambda b, n: {
             "noise_embeds": torch.randn(b, n, WIDTH),
             "context_hidden_states": torch.randn(b, 6, 4 * WIDTH),
+            "attention_mask": torch.ones(b, 6 + n).long(),
         },
-        {"noise_embeds": TEXT},
+        {"noise_embeds": TEXT, "attention_mask": {0: "batch", 1: "6+seq"}},
     ),
     "neucodec": (
         lambda b, n: {
@@ -280,6 +279,13 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
             "input_features": torch.randn(b, 10, 160),
         },
         {"input_values": BATCH, "input_features": BATCH},
+    ),
+    "paligemma": (
+        lambda b, n: {
+            "input_ids": words(b, n),
+            "token_type_ids": (torch.arange(n) > 2).long().repeat(b, 1),
+        },
+        {"input_ids": TEXT, "token_type_ids": TEXT},
     ),
     "patchtsmixer": (lambda b, n: {"past_values": torch.randn(b, 32, 1)}, {"past_values": BATCH}),
     "pe_audio": (
@@ -297,6 +303,10 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         },
         {"input_ids": TEXT},
     ),
+    "pixtral": (
+        lambda b, n: {"pixel_values": torch.randn(2, 3, 32, 8 * n)},
+        {"pixel_values": {3: "width"}},
+    ),
     "pocket_tts_audio_tokenizer_decoder": (
         lambda b, n: {"latents": torch.randn(b, WIDTH, n)},
         {"latents": {0: "batch", 2: "frames"}},
@@ -313,6 +323,12 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         },
         {"input_features": BATCH, "input_features_mask": BATCH},
     ),
+    "recurrent_gemma": (lambda b, n: {"input_ids": words(b, 8)}, {"input_ids": BATCH}),
+    "reformer": (
+        lambda b, n: {"input_ids": words(2, n), "attention_mask": torch.ones(2, n).long()},
+        {"input_ids": {1: "seq"}, "attention_mask": {1: "seq"}},
+    ),
+    "rwkv": (_recurrent_step, {"input_ids": BATCH}),
     "sam2": (_images(3, 64, 64), {"pixel_values": BATCH}),
     "sam2_hiera_det_model": (_images(3, 64, 64), {"pixel_values": BATCH}),
     "sam2_vision_model": (_images(3, 64, 64), {"pixel_values": BATCH}),
@@ -332,6 +348,13 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     "timesfm": (_forecast, {}),
     "timesfm2_5": (lambda b, n: {"past_values": torch.randn(b, 64)}, {"past_values": BATCH}),
     "tvp": (lambda b, n: _captioned(2, 3, 128, 128)(1, n), {"input_ids": {1: "seq"}}),
+    "univnet": (
+        lambda b, n: {
+            "input_features": torch.randn(b, 4 * n, 16),
+            "noise_sequence": torch.randn(b, 4 * n, 64),
+        },
+        dict.fromkeys(("input_features", "noise_sequence"), FILM),
+    ),
     "uvdoc": (_images(3, 128, 128), {"pixel_values": BATCH}),
     "vibevoice_acoustic_tokenizer_decoder": (
         lambda b, n: {"hidden_states": torch.randn(b, WIDTH, n)},
@@ -361,6 +384,10 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
         {"input_values": BATCH, "input_features": BATCH},
     ),
     "decision_transformer": (_trajectory, {}),
+    "diffusion_gemma": (
+        lambda b, n: {"input_ids": words(b, n), "decoder_input_ids": words(b, 8)},
+        {"input_ids": TEXT, "decoder_input_ids": BATCH},
+    ),
     "dia": (
         lambda b, n: {
             "input_ids": words(b, n + 2),

@@ -21,7 +21,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_M
 
 from .tiny_inputs import CALLS, words
 from .tiny_sizes import BASES, CONTRASTS, HEADS, OWN, SIZES, WORDS
-from .tiny_towers import pictures_of_any_size
+from .tiny_towers import patches_in_a_row, pictures_of_any_size
 
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -37,6 +37,8 @@ WITH_CHANNEL = ("dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_enco
                 "omniasr_audio", "omniasr_ctc", "pe_audio_encoder", "pocket_tts_audio_tokenizer",
                 "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer",
                 "wavtokenizer", "wavtokenizer_encoder", "xcodec")  # fmt: skip
+#: what reads a whole number of frames of 960 samples, as its feature extractor gives
+WITH_FRAMES = ("higgs_audio_v2_tokenizer", "xcodec")
 #: what gives no mask by itself while it is exported
 MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins
@@ -217,6 +219,8 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
 
     if kind == "other" and {"grid_thw", "image_grid_thw"} & set(parameters):
         return pictures_of_any_size(model, config, parameters)
+    if kind == "other" and "target_sizes" in parameters:
+        return patches_in_a_row(model)
     is_video = "pixel_values_videos" in parameters and "input_ids" not in parameters
     if first == "pixel_values" or is_video:
         return _images(config, parameters)
@@ -263,9 +267,10 @@ def _sounds(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, An
     """Samples of a sound, and words if a decoder reads some."""
     channels = (1,) if config.model_type in WITH_CHANNEL else ()
     decoded = ["decoder_input_ids"] if "decoder_input_ids" in parameters else []
+    first, more = (0, 960) if config.model_type in WITH_FRAMES else (1600, 400)
     return (
         lambda b, n: {
-            "input_values": torch.randn(b, *channels, 1600 + 400 * n),
+            "input_values": torch.randn(b, *channels, first + more * n),
             **{name: words(b, n) for name in decoded},
         },
         {

@@ -56,6 +56,27 @@ def pictures_of_any_size(
     return inputs, {patches: {0: "patches"}}
 
 
+def patches_in_a_row(
+    model: torch.nn.Module,
+) -> tuple[Callable[[int, int], dict[str, torch.Tensor]], dict[str, dict[int, str]]]:
+    """How a tower is called that reads the patches of a picture in a row, and how many of them are
+    in a column and in a row of the picture.
+
+    :param model: the tower
+    """
+
+    def inputs(batch: int, length: int) -> dict[str, torch.Tensor]:
+        given = {
+            "pixel_values": torch.randn(1, 3, 8, 8 * 2 * ROWS * length),
+            "target_sizes": torch.tensor([[ROWS, 2 * length]]),
+        }
+        with _recorded(type(model)) as found, torch.no_grad():
+            model(**given)
+        return given | found
+
+    return inputs, {"pixel_values": {3: "patches"}}
+
+
 class _Names(dict[str, Any]):
     """Named arguments that remember which ones are asked for."""
 

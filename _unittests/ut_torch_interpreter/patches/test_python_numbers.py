@@ -225,3 +225,55 @@ def test_the_integer_of_a_tensor_that_holds_a_size():
 
     onx = check_export(half, (torch.randn(2, 8),), ({1: "n"},), [(torch.randn(2, 5),)])
     assert onx.graph.output[0].type.tensor_type.shape.dim[1].dim_param == "n//2"
+
+
+def pooled(x):
+    """The positions of a sequence, then of every second word after a first one."""
+    positions = list(range(x.shape[1]))
+    before = [-1]
+    rest = before + positions[1:-1][::2]
+    first = torch.arange(rest[0] + 3 * len(rest), rest[-1] - positions[-1], -1)
+    return x.sum() + first.sum() + torch.tensor(rest).sum() * len(positions)
+
+
+LISTS = {
+    "a list": lambda x: x + torch.tensor(list(range(x.shape[1]))),
+    "in reverse": lambda x: x[:, 2:] + torch.tensor(list(range(x.shape[1] - 2))[::-1]),
+    "a range": lambda x: x + torch.as_tensor(range(1, 2 * x.shape[1] + 1, 2), dtype=torch.float32),
+    "parts": pooled,
+    "its class": lambda x: (
+        x * (2 if type(list(range(len(x)))) is list and type(len(x)) is int else 3)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_a_list_of_any_length(name):
+    check_export(LISTS[name], (X,), DYNAMIC, OTHERS)
+
+
+def test_a_list_that_changes():
+    def longer(x):
+        numbers = list(range(x.shape[1]))
+        numbers.append(3)
+        return x + sum(numbers)
+
+    with pytest.raises(XoptimError, match=r"Dimension 'n' .*became 8 at .*in longer: numbers.app"):
+        to_onnx(Fct1(longer), (X,), dynamic_shapes=DYNAMIC)
+
+
+ELEMENTS = {
+    "of a tensor": lambda x: x.reshape(-1)[: x.shape.numel() - 1],
+    "of some dimensions": lambda x: (
+        x * x.size()[:-1].numel() + (x.size()[1:] + x.size()[:1]).numel()
+    ),
+    "and a dimension": lambda x: x.view(x.shape[:1].numel(), x.size(-1)) + x.new_zeros(x.size()),
+    "of a part": lambda x: x + x[0].shape.numel(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENTS))
+def test_the_number_of_elements_of_a_shape(name):
+    before = torch.Tensor.shape, torch.Tensor.size
+    check_export(ELEMENTS[name], (X,), DYNAMIC, OTHERS)
+    assert (torch.Tensor.shape, torch.Tensor.size) == before
