@@ -7,7 +7,7 @@ from typing import Any
 
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
-from ..writing.symbols import int_vector
+from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .operands import integers
 
 Ints = int | Sequence[int]
@@ -82,29 +82,58 @@ def conv_transpose(
     bias: str | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
-    output_padding: Ints = 0,
+    output_padding: Size | Sequence[Size] = 0,
     groups: int = 1,
     dilation: Ints = 1,
 ) -> str:
-    """ConvTranspose."""
+    """ConvTranspose, then a Slice if the output padding depends on sizes."""
     rank = g.get_rank(weight)
     n = rank - 2
-    begins, more = spatial(padding, n), spatial(output_padding, n)
-    ends = list(begins)
-    if any(m >= s for m, s in zip(more, spatial(stride, n), strict=True)):
-        # the padding at the end is reduced instead: onnxruntime only adds less than the stride
-        ends, more = [p - m for p, m in zip(begins, more, strict=True)], [0] * n
-        if min(ends) < 0:
-            raise ValueError("output_padding is above the stride and the padding")
+    strides, dilations = spatial(stride, n), spatial(dilation, n)
+    added = [output_padding] if isinstance(output_padding, Size) else list(output_padding)
+    added = added * n if len(added) == 1 else added
+    more = [
+        m if isinstance(m, int) else max(s, d) - 1
+        for m, s, d in zip(added, strides, dilations, strict=True)
+    ]
     options = {
-        "strides": spatial(stride, n),
-        "pads": [*begins, *ends],
-        "dilations": spatial(dilation, n),
-        "output_padding": more,
+        "strides": strides,
+        **_transposed_padding(spatial(padding, n), more, strides),
+        "dilations": dilations,
         "group": groups,
         "kernel_shape": kernel_of(g, weight),
     }
-    return batched(g, x, rank, lambda image: g.op.ConvTranspose(image, weight, bias, **options))
+
+    def converted(image: str) -> str:
+        y = g.op.ConvTranspose(image, weight, bias, **options)
+        return _shortened(g, y, {i: (m, more[i]) for i, m in enumerate(added) if m != more[i]})
+
+    return batched(g, x, rank, converted)
+
+
+def _transposed_padding(
+    begins: list[int], more: list[int], strides: list[int]
+) -> dict[str, list[int]]:
+    """The attributes of a padding and of an output padding."""
+    if all(m < s for m, s in zip(more, strides, strict=True)):
+        return {"pads": begins * 2, "output_padding": more}
+    # the padding at the end is reduced instead: onnxruntime only adds less than the stride
+    ends = [p - m for p, m in zip(begins, more, strict=True)]
+    if min(ends) < 0:
+        raise ValueError("output_padding is above the stride and the padding")
+    return {"pads": [*begins, *ends], "output_padding": [0] * len(more)}
+
+
+def _shortened(g: GraphWriter, y: str, paddings: dict[int, tuple[Size, int]]) -> str:
+    """A result without the end of some spatial axes: axis -> the padding asked, the one it has."""
+    if not paddings:
+        return y
+    ends = [
+        SymScalar(g.op.Add(vector1d(g, dim_of(g, y, i + 2)), g.op.Sub(m, int_vector([most]))))
+        for i, (m, most) in paddings.items()
+    ]
+    starts, axes = int_vector([0] * len(ends)), int_vector([i + 2 for i in paddings])
+    return g.op.Slice(y, starts, shape_tensor(g, ends), axes)
 
 
 @aten("aten.convolution.default")

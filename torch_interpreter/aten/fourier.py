@@ -214,6 +214,37 @@ def spectrum(g: GraphWriter, x: str, window: str, hop: int) -> str:
     return g.op.Transpose(found, perm=[0, 2, 1, 3])
 
 
+@aten("complex.torch_interpreter.signal.default")
+def signal(
+    g: GraphWriter, x: str, window: str, hop: int, start: int, length: Size, is_padded: bool
+) -> str:
+    """The frames of each row are added where they overlap, as their weights are."""
+    size, frames = int(g.get_shape(window)[0]), dim_of(g, x, 2)
+    columns = g.op.UnsqueezeAnyOpset(window, int_vector([-1]))
+    squares = g.op.Expand(g.op.Mul(columns, columns), shape_tensor(g, [1, size, frames]))
+    total = _affine(g, frames, hop, size - hop)
+    image, block = shape_tensor(g, [1, total]), int_vector([1, size])
+    added, weights = (
+        g.op.Col2Im(y, image, block, strides=[1, hop])
+        for y in (g.op.Mul(_from_half(g, x, 1, size, 1.0), columns), squares)
+    )
+    end = vector1d(g, _affine(g, length, 1, start))
+    found = g.op.Slice(g.op.Div(added, weights), int_vector([start]), end, int_vector([3]))
+    found = g.op.SqueezeAnyOpset(found, int_vector([1, 2]))
+    if not is_padded:
+        return found
+    more = g.op.Sub(vector1d(g, length), vector1d(g, dim_of(g, found, 1)))
+    return g.op.Pad(found, shape_tensor(g, [0, 0, 0, SymScalar(more)]))
+
+
+def _affine(g: GraphWriter, n: Size, factor: int, added: int) -> Size:
+    """n * factor + added."""
+    if isinstance(n, int):
+        return n * factor + added
+    scaled = n if factor == 1 else g.op.Mul(n, int_vector([factor]))
+    return SymScalar(g.op.Add(scaled, int_vector([added])))
+
+
 @aten("complex.aten._fft_c2r.default")
 def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim_size: Size) -> str:
     """The first half of a transform to real numbers."""

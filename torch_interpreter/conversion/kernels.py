@@ -8,6 +8,7 @@ unchanged.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from xbuilder.tensors.bits import pretty_type
 
 from ..common.types import to_numpy_type
 from ..writing.graph_writer import OpCall, Operators, Shape, Tensor
+from ..writing.symbols import SymScalar
 from .older_opsets import call_of
 
 BOOL, BFLOAT16, FLOAT16 = TensorProto.BOOL, TensorProto.BFLOAT16, TensorProto.FLOAT16
@@ -121,6 +123,20 @@ class KernelWriter:
         return self.g.make_initializer(name, value, allow_empty=allow_empty)
 
 
+def _refuse_sizes(op_type: str, attributes: Mapping[str, Any]) -> None:
+    """Refuses an attribute that depends on a dynamic dimension.
+
+    :raises ValueError: there is one
+    """
+    for name, value in attributes.items():
+        listed = value if isinstance(value, list | tuple) else (value,)
+        if any(isinstance(v, SymScalar) for v in listed):
+            raise ValueError(
+                f"attribute {name!r} of {op_type} depends on a dynamic dimension, and ONNX has a "
+                "number there: leave this dimension static"
+            )
+
+
 class _CastAround:
     """The operators of a graph, with casts where a kernel is missing."""
 
@@ -133,6 +149,7 @@ class _CastAround:
         name = op_type.removesuffix("AnyOpset")
 
         def cast_around(*inputs: Tensor | None, **attributes: Any) -> str:
+            _refuse_sizes(name, attributes)
             changed = self._changed(name, inputs)
             if self.cpu and attributes.get("reduction", "none") != "none":
                 changed = changed or self._reduced(name, inputs)

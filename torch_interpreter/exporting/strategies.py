@@ -25,6 +25,7 @@ from ..patches.kept_operators import (
     any_number_of_queries,
     keep_associative_scans,
     keep_fake_quantizers,
+    keep_signals,
     keep_spectra,
     scale_queries,
     skip_distribution_checks,
@@ -141,6 +142,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(keep_packed_sequences())
             stack.enter_context(keep_associative_scans())
             stack.enter_context(keep_spectra())
+            stack.enter_context(keep_signals())
             stack.enter_context(allow_dynamic_steps())
             stack.enter_context(skip_mask_detection())
             stack.enter_context(remove_dynamic_ones())

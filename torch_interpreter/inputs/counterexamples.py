@@ -50,31 +50,46 @@ def find_counterexamples(
         and so are those the arguments do not satisfy
     :param known: conditions a size must satisfy to be tried
     :param sizes: the dimensions
-    :param different: looks for sizes that break ``a != b`` too, which usually changes nothing
+    :param different: the sizes are tried: looks for those that break ``a != b`` too, which usually
+        changes nothing, and for those that a product of sizes usually has not
     :return: for each dimension, the nearest size that breaks each of the conditions, then the
         farthest one: both sides of a decision often agree where it changes
     """
     hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
-    checks, others = dict[Any, Check](), list[Check]()
+    checks, required, usual = dict[Any, Check](), list[Check](), list[Check]()
     for expr in (*known, *conditions[:_CONDITIONS]):
         if (check := condition_check(expr, hints)) is None:
             continue
-        if expr in known or _is_usual(expr, different):
-            others.append(check)
+        if expr in known:
+            required.append(check)
+        elif _is_usual(expr, different):
+            usual.append(check)
         else:
             checks[expr] = check
     for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
-        nearest, farthest = dict[Any, int](), dict[Any, int]()
-        for value in _candidates(size):
-            values = {**hints, size.symbol: value}
-            if all(c(values) for c in others):
-                for expr in (e for e, check in checks.items() if not check(values)):
-                    nearest.setdefault(expr, value)
-                    farthest[expr] = value
-        for found in (nearest, farthest):
+        tried = [{**hints, size.symbol: value} for value in _candidates(size)]
+        tried = [values for values in tried if all(c(values) for c in required)]
+        ordinary = [values for values in tried if all(c(values) for c in usual)]
+        for found in _breaking(checks, size.symbol, ordinary, tried if different else []):
             firsts = {value: expr for expr, value in reversed(found.items())}
             for value in sorted(firsts, key=lambda v: abs(v - hints[size.symbol])):
                 yield Counterexample(size.symbol, value, firsts[value])
+
+
+def _breaking(
+    checks: Mapping[Any, Check],
+    symbol: str,
+    ordinary: Sequence[Mapping[str, int]],
+    others: Sequence[Mapping[str, int]],
+) -> tuple[dict[Any, int], dict[Any, int]]:
+    """The first and the last size that break each condition, *others* if no *ordinary* one does."""
+    nearest, farthest = dict[Any, int](), dict[Any, int]()
+    for expr, check in checks.items():
+        broken = [values[symbol] for values in ordinary if not check(values)]
+        broken = broken or [values[symbol] for values in others if not check(values)]
+        if broken:
+            nearest[expr], farthest[expr] = broken[0], broken[-1]
+    return nearest, farthest
 
 
 def _is_usual(expr: Any, different: bool) -> bool:

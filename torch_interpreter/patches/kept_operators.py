@@ -2,6 +2,7 @@
 
 * ``associative_scan`` is unrolled for the size of the arguments; here, it stays one operator,
 * ``torch.stft`` is cut into frames, that are multiplied and transformed; here, it is one operator,
+* ``torch.istft`` has the number of frames of the arguments; here, it is one operator too,
 * ``torch.distributions`` checks its arguments, which no graph can do; here, it does not,
 * ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal; here, it uses the mask,
 * the attention of transformers looks at the number of its queries; here, it may depend on the data,
@@ -21,7 +22,7 @@ from typing import Any
 
 import torch
 from torch.distributions import Distribution
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 from ..common.errors import ExportError
 from .attributes import patched
@@ -119,6 +120,75 @@ def _spectrum_shape(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Te
 _OURS.define("spectrum(Tensor x, Tensor window, int hop) -> Tensor")
 _OURS.impl("spectrum", _spectrum, "CompositeExplicitAutograd")
 _UNTYPED.library.register_fake("torch_interpreter::spectrum", _spectrum_shape, lib=_OURS)
+
+
+def _signal(
+    x: torch.Tensor, window: torch.Tensor, hop: int, start: int, length: int, is_padded: bool
+) -> torch.Tensor:
+    """The weighted sum of the overlapping frames whose transforms are in the columns of *x*, from
+    *start*, then zeros if it is too short and *is_padded*."""
+    size, total = window.shape[0], window.shape[0] + hop * (x.shape[2] - 1)
+    frames = torch.fft.irfft(x, n=size, dim=1) * window[:, None]
+    weights = (window**2)[None, :, None].expand(1, size, x.shape[2])
+    shape, fold = (1, total), _FUNCTIONS.fold
+    added, weight = (fold(t, shape, (1, size), stride=(1, hop)) for t in (frames, weights))
+    found = (added / weight)[:, 0, 0, start : start + length]
+    found = _FUNCTIONS.pad(found, (0, length - found.shape[1]))
+    return found.clone()
+
+
+def _signal_shape(
+    x: torch.Tensor, window: torch.Tensor, hop: int, start: int, length: int, is_padded: bool
+) -> torch.Tensor:
+    """The shape of the result, for fake tensors."""
+    return window.new_empty((x.shape[0], length))
+
+
+_OURS.define(
+    "signal(Tensor x, Tensor window, int hop, int start, SymInt length, bool is_padded) -> Tensor"
+)
+_OURS.impl("signal", _signal, "CompositeExplicitAutograd")
+_UNTYPED.library.register_fake("torch_interpreter::signal", _signal_shape, lib=_OURS)
+
+
+@contextlib.contextmanager
+def keep_signals() -> Iterator[None]:
+    """Keeps ``torch.istft`` as one operator in this context: half of the frequencies, 32 bits."""
+    original = _UNTYPED.istft
+
+    @functools.wraps(original)
+    def istft(
+        x: Any,
+        n_fft: Any,
+        hop_length: Any = None,
+        win_length: Any = None,
+        window: Any = None,
+        center: bool = True,
+        normalized: bool = False,
+        onesided: bool | None = None,
+        length: Any = None,
+        return_complex: bool = False,
+    ) -> Any:
+        given = (hop_length, win_length, window, center, normalized, onesided, length)
+        hop = n_fft // 4 if hop_length is None else hop_length
+        width = n_fft if win_length is None else win_length
+        numbers = all(type(n) is int and n > 0 for n in (n_fft, hop, width)) and width <= n_fft
+        plain = onesided is not False and not return_complex and x.ndim in (2, 3)
+        single = x.dtype == torch.complex64 and (window is None or window.dtype == torch.float32)
+        if not (numbers and plain and single):
+            return original(x, n_fft, *given, return_complex)
+        weights = torch.ones(width, device=x.device) if window is None else window
+        before = (n_fft - width) // 2
+        weights = _FUNCTIONS.pad(weights, (before, n_fft - width - before))
+        rows = (x if x.ndim == 3 else x[None]) * (n_fft**0.5 if normalized else 1)
+        total, start = n_fft + hop * (x.shape[-1] - 1), n_fft // 2 if center else 0
+        size = total - 2 * start if length is None else length
+        is_padded = not statically_known_true(start + size <= total)
+        found = torch.ops.torch_interpreter.signal(rows, weights, hop, start, size, is_padded)
+        return found if x.ndim == 3 else found[0]
+
+    with patched(_UNTYPED, {"istft": istft}), patched(_UNTYPED.functional, {"istft": istft}):
+        yield
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export, op_types
 
-from torch_interpreter import ConversionError
+from torch_interpreter import ConversionError, to_onnx
 
 torch.manual_seed(0)
 IMAGE = {1: torch.randn(2, 4, 9), 2: torch.randn(2, 4, 9, 8), 3: torch.randn(1, 4, 5, 6, 7)}
@@ -113,3 +113,31 @@ def test_output_padding_above_the_stride():
     check_export(lambda x, w: torch.conv_transpose2d(x, w, None, 1, (2, 3), (1, 2), 1, 4), (x, w))
     with pytest.raises(ConversionError, match="above the stride and the padding"):
         check_export(lambda x, w: torch.conv_transpose2d(x, w, None, 1, 0, 2, 1, 4), (x, w))
+
+
+@pytest.mark.parametrize("dilation", [1, 4])
+def test_output_padding_that_depends_on_sizes(dilation):
+    down = torch.nn.Conv2d(4, 3, 5, stride=3, padding=2)
+    up = torch.nn.ConvTranspose2d(3, 4, 3, stride=3, padding=4, dilation=dilation)
+
+    def fct(x):
+        return up(down(x), output_size=[size - 8 + 2 * dilation for size in x.shape[2:]])
+
+    others = [(torch.randn(n, 4, *s),) for n, s in ((1, (10, 14)), (3, (14, 17)), (2, (13, 12)))]
+    sizes = ({0: "a", 2: "h", 3: "w"},)
+    x = torch.randn(2, 4, 16, 16)
+    assert "Slice" in op_types(check_export(fct, (x,), sizes, others, atol=1e-4))
+
+
+def test_groups_that_depend_on_a_size():
+    with pytest.raises(ConversionError, match="attribute 'group' of Conv depends on a dynamic"):
+        to_onnx(
+            Groups(), (torch.randn(4, 9), torch.randn(4, 1, 3)), dynamic_shapes=({0: "n"}, {0: "n"})
+        )
+
+
+class Groups(torch.nn.Module):
+    """One kernel for each row."""
+
+    def forward(self, x, weight):
+        return torch.nn.functional.conv1d(x[None], weight, groups=x.shape[0])

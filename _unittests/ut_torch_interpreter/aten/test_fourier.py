@@ -121,3 +121,61 @@ def test_a_size_that_is_not_known() -> None:
 
     others = [(X[:2, :3, :5],), (X[:, :2],), (X[:1, :, :3],)]
     check_export(fct, (X,), ({0: "a", 1: "b", 2: "c"},), others, atol=ATOL)
+
+
+W, LONG = torch.hann_window(32), torch.randn(2, 160)
+RATE = {"n_fft": 32, "hop_length": 8}
+SIGNALS = {
+    "usual": (RATE, {}),
+    "length": (RATE, {"length": lambda x: x.shape[-1]}),
+    "shorter": (RATE, {"length": lambda x: x.shape[-1] // 2}),
+    "longer": (RATE, {"length": lambda x: x.shape[-1] + 50}),
+    "long step": ({"n_fft": 32, "hop_length": 20}, {"length": lambda x: x.shape[-1]}),
+    "known length": (RATE, {"length": lambda x: 120}),
+    "default step": ({"n_fft": 32}, {}),
+    "odd": ({"n_fft": 31, "hop_length": 7, "window": W[:31] + 0.1}, {}),
+    "short window": ({**RATE, "win_length": 20, "window": W[:20] + 0.1, "normalized": True}, {}),
+    "not centered": ({**RATE, "window": torch.ones(32), "center": False}, {}),
+    "no window": ({**RATE, "window": None}, {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The length of signal is shorter:UserWarning")
+@pytest.mark.filterwarnings("ignore:A window was not provided:UserWarning")
+@pytest.mark.parametrize("name", sorted(SIGNALS))
+def test_signal_of_a_spectrum(name: str) -> None:
+    both, options = SIGNALS[name]
+    both = {"window": W, **both}
+
+    def fct(x):
+        z = torch.stft(x, **both, return_complex=True)
+        return torch.istft(z * 2, **both, **{key: value(x) for key, value in options.items()})
+
+    others = [(torch.randn(*shape),) for shape in ((1, 100), (3, 133), (1, 401))]
+    onx = check_export(fct, (LONG,), ({0: "a", 1: "t"},), others, atol=1e-4, options="default")
+    assert op_types(onx).count("Col2Im") == 2
+    # the rewrites prove that no zero is needed, but for these; the spectrum has a Pad too
+    padded = name in {"longer", "long step", "known length"}
+    assert op_types(onx).count("Pad") == padded + (name != "not centered")
+
+
+def test_signal_without_rows() -> None:
+    def fct(x):
+        return torch.stft(x, **RATE, window=W, return_complex=True).istft(32, 8, window=W)
+
+    check_export(fct, (LONG[0],), ({0: "t"},), [(torch.randn(133),)], atol=1e-4)
+
+
+def test_other_signals_are_left_to_torch() -> None:
+    w, rate = W.double(), {**RATE, "return_complex": True}
+
+    def fct(x):
+        return torch.istft(torch.stft(x.double(), **rate, window=w), **RATE, window=w)
+
+    def whole(x):
+        z = torch.stft(x, **rate, window=W, onesided=False)
+        return torch.istft(z, **RATE, window=W, onesided=False)
+
+    for function in (fct, whole):
+        onx = check_export(function, (LONG,), ({0: "a"},), [(LONG[:1],)], atol=1e-4)
+        assert "Col2Im" not in op_types(onx)

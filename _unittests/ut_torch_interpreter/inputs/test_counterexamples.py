@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sympy
+from torch.utils._sympy.functions import FloorDiv
 
 from torch_interpreter.inputs.counterexamples import DynamicSize, find_counterexamples
 
@@ -53,3 +54,13 @@ def test_dimensions_of_0_or_1_are_not_told():
         "s50",
         12,
     )
+
+
+def test_a_size_that_is_tried_may_make_another_one_0():
+    """9 rows are 3 chunks of 3, 4 rows are 2 chunks, and the third one would be empty."""
+    rows = DynamicSize("s50", 9, 2, None)
+    size = FloorDiv(S + 2, 3)
+    three, usual = sympy.Eq(FloorDiv(S + size - 1, size), 3), [sympy.Ge(S - 2 * size, 1)]
+    assert nearest([*usual, three], [], [rows]) is None
+    assert next(find_counterexamples([*usual, three], [], [rows], True)).size == 4
+    assert next(find_counterexamples([three], [sympy.Ge(S, 5)], [rows], True), None) is None

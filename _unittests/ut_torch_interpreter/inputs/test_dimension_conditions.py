@@ -95,6 +95,18 @@ def test_a_condition_that_is_no_remainder():
     assert text.startswith("The model is right for seq <= 2*(seq // 2) (not seq=9): a decision")
 
 
+class Chunks(torch.nn.Module):
+    """Three sums, or two for 4 columns, which torch cuts in two."""
+
+    def forward(self, x):
+        return torch.cat([c.sum(1, keepdim=True) for c in x.chunk(3, 1)], 1)
+
+
+def test_a_number_of_chunks():
+    (text,) = warned(Chunks(), {0: "batch", 1: "seq"})
+    assert "== 3 (not seq=4): a decision" in text
+
+
 FLOATS = {
     "3.7 < 0.5*float(seq) (not seq=7)": lambda n: n * 0.5 > 3.7,
     "math.trunc(seq / 3) == 2 (not seq=9)": lambda n: int(n / 3) == 2,
