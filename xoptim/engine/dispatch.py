@@ -111,7 +111,8 @@ class Dispatch:
         :return: one bit for each rank, see :func:`ranks_in`
         """
         found = 0
-        for key in roots.keys():
+        present = roots.keys()
+        for key in present:
             found |= self._by_key.get(key, 0)
             every, by_type = self._by_reading.get(key, _NOTHING)
             if every_reason:
