@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
@@ -13,8 +13,8 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import NO_READERS
 
-#: the type of a node, and the type of a node producing one of its inputs
-Link: TypeAlias = tuple[Key, str]
+#: nodes of one type, by the types, in the main domain, of the nodes producing their inputs
+Kinds: TypeAlias = Mapping[str, list[NodeRecord]]
 #: key to sort records in graph order
 order_of = attrgetter("order")
 
@@ -33,52 +33,26 @@ def root_keys(roots: tuple[str, ...]) -> tuple[tuple[Key, ...], tuple[Key, ...]]
     return tuple(k for k in keys if not k[1].endswith("*")), starts
 
 
-@lru_cache(maxsize=4096)
-def links_of(roots: tuple[str, ...], types: tuple[str, ...]) -> frozenset[Link]:
-    """Every link from roots that do not end with `*` to the given types of the main domain."""
-    return frozenset((key, t) for key in root_keys(roots)[0] for t in types)
-
-
-class Links:
-    """Nodes indexed by their type and the type, in the main domain, of a node producing one of
-    their inputs.
-
-    A graph has few kinds of nodes: a kind is a type and the types of the producers of its inputs.
-    Cost: O(inputs), plus O(kinds) steps of python.
+def kinds_of(store: GraphStore, records: Iterable[NodeRecord]) -> Kinds:
+    """Nodes, indexed by the types, in the main domain, of the nodes producing their inputs. Cost:
+    O(inputs).
 
     :param store: the graph
     :param records: the nodes, in graph order
     """
-
-    __slots__ = ("_kinds", "known")
-
-    def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
-        producer_of = store.producers.get
-        kinds: dict[tuple[Key, tuple[str, ...]], list[NodeRecord]] = {}
-        known = kinds.get
-        for record in records:
-            types = []
-            for name in record.inputs:
-                producer = producer_of(name)
-                if producer is not None and not producer.domain:
-                    types.append(producer.op_type)
-            kind = record.key, tuple(types)
-            rows = known(kind)
-            if rows is None:
-                kinds[kind] = [record]
-            else:
+    producer_of = store.producers.get
+    kinds: dict[str, list[NodeRecord]] = {}
+    for record in records:
+        for name in record.inputs:
+            producer = producer_of(name)
+            if producer is None or producer.domain:
+                continue
+            op_type = producer.op_type
+            if op_type not in kinds:
+                kinds[op_type] = [record]
+            elif (rows := kinds[op_type])[-1] is not record:
                 rows.append(record)
-        self._kinds: dict[Link, list[list[NodeRecord]]] = {}
-        for (key, before), rows in kinds.items():
-            for op_type in set(before):
-                self._kinds.setdefault((key, op_type), []).append(rows)
-        #: the links of the graph
-        self.known = frozenset(self._kinds)
-
-    def nodes(self, links: Iterable[Link]) -> list[NodeRecord]:
-        """The nodes that have one of some links, in graph order. Cost: O(nodes returned)."""
-        kinds = {id(rows): rows for link in links for rows in self._kinds.get(link, ())}
-        return _merge(list(kinds.values()))
+    return kinds
 
 
 class Roots(ABC):
@@ -92,6 +66,7 @@ class Roots(ABC):
     def __init__(self, store: GraphStore):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
+        self._kinds: dict[Key, Kinds] = {}
         # types, in the main domain, of the readers of a node
         self._readers: dict[NodeRecord, set[str]] = {}
 
@@ -153,18 +128,25 @@ class Roots(ABC):
 
         Cost: O(nodes returned), O(edges) the first time.
         """
-        names, types, links = tuple(roots), tuple(types), self.links
-        if root_keys(names)[1]:
-            wanted = {record.key for record in self.of(names)}
-            return links.nodes(
-                link for link in links.known if link[1] in types and link[0] in wanted
-            )
-        return links.nodes(links_of(names, types) & links.known)
+        names, types = tuple(roots), tuple(types)
+        keys, starts = root_keys(names)
+        if starts:
+            keys = tuple({record.key for record in self.of(names)})
+        found = []
+        for key in keys:
+            kinds = self.kinds(key)
+            found += [kinds[op_type] for op_type in types if op_type in kinds]
+        if len(found) < 2:
+            return found[0] if found else []
+        return sorted(set(chain.from_iterable(found)), key=order_of)
 
-    @cached_property
-    def links(self) -> Links:
-        """The nodes, indexed by the types of their producers."""
-        return Links(self.store, self.everything())
+    def kinds(self, key: Key) -> Kinds:
+        """The nodes of one type, indexed by the types of their producers. Cost: O(1), O(inputs) the
+        first time."""
+        kinds = self._kinds.get(key)
+        if kinds is None:
+            kinds = self._kinds[key] = kinds_of(self.store, self.bucket(key))
+        return kinds
 
     def read_by(self, records: Iterable[NodeRecord], types: Iterable[str]) -> list[NodeRecord]:
         """The given nodes that have a reader of one of these types of the main domain. Cost:

@@ -12,7 +12,7 @@ from xbuilder.support.deferred_list import DeferredList, known, made, peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
-from ..authoring.roots import Link, Roots, Sweep, links_of, root_keys
+from ..authoring.roots import Roots, Sweep, root_keys
 from ..catalogue.cards import PatternCard
 from ..catalogue.order import run_order
 from ..catalogue.registry import is_shipped
@@ -21,6 +21,8 @@ from .intermediate_functions import useful
 
 #: number of dispatches kept in the cache
 _KEPT = 64
+#: no pattern starts from an operator
+_NOTHING: tuple[int, dict[str, int]] = 0, {}
 
 
 class Dispatch:
@@ -54,8 +56,8 @@ class Dispatch:
         self.levels: list[tuple[int, int, int]] = []
         # patterns whose roots may read anything, by operator: one bit for each rank
         self._by_key: dict[Key, int] = {}
-        # the others, by operator and by what it has to read
-        self._by_link: dict[Link, int] = {}
+        # the others, by operator: all of them, and those of each operator it has to read
+        self._by_reading: dict[Key, tuple[int, dict[str, int]]] = {}
         # rank and roots of the patterns with a root that is `*` or the beginning of a name
         self._any_key: list[tuple[int, tuple[str, ...]]] = []
         # by rank: sets of operators of the main domain, the graph has one of each
@@ -85,34 +87,43 @@ class Dispatch:
             self._any_key.append((rank, roots))
             return
         before = () if asks else pattern.after or pattern.reads
-        for link in links_of(roots, tuple(before)):
-            self._by_link[link] = self._by_link.get(link, 0) | 1 << rank
-        for key in () if before else keys:
-            self._by_key[key] = self._by_key.get(key, 0) | 1 << rank
+        for key in keys:
+            if not before:
+                self._by_key[key] = self._by_key.get(key, 0) | 1 << rank
+                continue
+            every, by_type = self._by_reading.get(key, (0, {}))
+            self._by_reading[key] = every | 1 << rank, by_type
+            for op_type in before:
+                by_type[op_type] = by_type.get(op_type, 0) | 1 << rank
 
     def is_for(self, opset: int, prepares: bool) -> bool:
         """Whether it was made for this main opset, and this choice of patterns."""
         return self.opset == opset and self.prepares == prepares
 
-    def starting_from(self, roots: Roots, every_reason: bool) -> int:
+    def starting_from(self, roots: Roots, every_reason: bool, wanted: int = -1) -> int:
         """The patterns that some nodes may be the roots of. Cost: O(kinds of nodes), but for the
         index of the nodes, made once for all patterns.
 
         :param roots: the nodes
         :param every_reason: those whose roots do not read what the pattern wants before them count
             too, because a subscriber wants the reason of each refusal
+        :param wanted: the patterns to look at, one bit for each rank; all of them by default
         :return: one bit for each rank, see :func:`ranks_in`
         """
-        found, keys = 0, roots.keys()
-        for key in keys:
+        found = 0
+        present = roots.keys()
+        for key in present:
             found |= self._by_key.get(key, 0)
-        links = [x for x in self._by_link if x[0] in keys] if every_reason else roots.links.known
-        for link in links:
-            found |= self._by_link.get(link, 0)
+            every, by_type = self._by_reading.get(key, _NOTHING)
+            if every_reason:
+                found |= every
+            elif every & wanted:
+                for op_type in by_type.keys() & roots.kinds(key).keys():
+                    found |= by_type[op_type]
         for rank, names in self._any_key:
             if roots.of(names):
                 found |= 1 << rank
-        return found
+        return found & wanted
 
     def possible(
         self, ranks: int, patterns: Sequence[PatternOptimization], store: GraphStore

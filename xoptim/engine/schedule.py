@@ -84,7 +84,7 @@ class Schedule:
     def _starting_from(self, roots: Callable[[], Roots], wanted: int) -> int:
         """Those of the wanted patterns that may start from some nodes, which are only indexed if a
         pattern is wanted."""
-        return wanted and wanted & self._dispatch.starting_from(roots(), self._every_reason)
+        return wanted and self._dispatch.starting_from(roots(), self._every_reason, wanted)
 
     def _sweep(self) -> Sweep:
         """The whole graph; what is known of it is kept as long as it is the same."""

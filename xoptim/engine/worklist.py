@@ -60,13 +60,16 @@ class Worklist:
         results, neighbours = set[str](), set[NodeRecord]()
         for record in records:
             results.update(record.outputs)
-            for name in record.reads():
-                producer = producers.get(name)
-                if producer is not None:
-                    neighbours.add(producer)
+            for name in record.reads() if record.captured else record.inputs:
+                if name in producers:
+                    neighbours.add(producers[name])
                     results.add(name)
         for name in results:
-            readers = consumers.get(name)
-            if readers is not None and len(readers) <= FAN_OUT:
+            if name not in consumers:
+                continue
+            readers = consumers[name]
+            if len(readers) == 1:
+                neighbours.add(*readers)
+            elif len(readers) <= FAN_OUT:
                 neighbours.update(readers)
         return neighbours

@@ -1,4 +1,4 @@
-"""Sums that round on purpose, `(x + c) - c` with a large constant c."""
+"""Sums that round: on purpose, `(x + c) - c` with a large constant c, or in another order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.operators.op_traits import FLOATS
+
 from ...authoring.queries import GraphQueries
 
+#: reductions that return one of the elements, or its place
+_CHOICES = ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin")
 #: reason of a refusal
 ROUNDS = "what is added is taken away: it rounds the result"
 _SUMS = ("Add", "Sub")
@@ -33,6 +37,17 @@ class _Term(NamedTuple):
 
     sign: int
     value: np.ndarray
+
+
+def takes_any_order(g: GraphQueries, node: NodeProto) -> bool:
+    """Whether a reduction may visit its elements in another order, as precision `rounding` allows
+    for floats. onnxruntime adds and multiplies integers in float64: large terms that cancel each
+    other lose digits in another order.
+
+    :param g: the optimizer
+    :param node: a Reduce*, an ArgMax or an ArgMin
+    """
+    return node.op_type in _CHOICES or g.type_or_none(node.input[0]) in FLOATS
 
 
 def rounds(g: GraphQueries, node: NodeProto) -> bool:

@@ -4,12 +4,14 @@ nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import prove_ge
 from xbuilder.operators.op_traits import CARRIERS
+from xbuilder.store.graph_store import GraphStore
 
 from ...authoring.context import RewriteContext
 from ..constants import is_filled_with, scalar_value
@@ -19,6 +21,14 @@ from .positions import constant_difference, first_position
 _MOVES = CARRIERS | {"Cast"}
 #: most nodes to visit
 _LIMIT = 100
+
+
+class _Answers(NamedTuple):
+    """The answers of :func:`is_always` in one generation of a graph."""
+
+    store: GraphStore
+    generation: int
+    known: dict[tuple[str, int], bool]
 
 
 def is_always(g: RewriteContext, name: str, value: int) -> bool:
@@ -31,10 +41,23 @@ def is_always(g: RewriteContext, name: str, value: int) -> bool:
     4. 0, 1, 2, ..., plus something that is not negative, compared to 0;
     5. positions minus the previous positions.
 
+    The layers of a model often share a mask: the answers are kept while the graph is the same.
+
     :param g: the rewrite
     :param name: the result
     :param value: 0 or 1, False or True
     """
+    store, key = g.store, (name, value)
+    answers: _Answers | None = g.shared.get(_Answers)
+    if answers is None or answers.store is not store or answers.generation != store.generation:
+        answers = g.shared[_Answers] = _Answers(store, store.generation, {})
+    if key not in answers.known:
+        answers.known[key] = _is_always(g, name, value)
+    return answers.known[key]
+
+
+def _is_always(g: RewriteContext, name: str, value: int) -> bool:
+    """Same as :func:`is_always`, which keeps the answers."""
     left = [_LIMIT]
 
     def every(name: str, value: int) -> bool:

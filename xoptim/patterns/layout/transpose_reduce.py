@@ -10,6 +10,7 @@ from ...analysis.arguments import int_attribute
 from ...analysis.axes import axis_of, reduced_axes
 from ...analysis.constants import Ints
 from ...analysis.permutations import is_identity, perm_of
+from ...analysis.values.rounding_sums import takes_any_order
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -31,6 +32,7 @@ def transpose_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
        others may read the first one.
     2. Otherwise nothing else reads it: the other Transpose has fewer elements to move.
     3. ArgMax, ArgMin: the axis is an attribute.
+    4. Integers: the elements are added in the same order.
     """
     move = g.before(node, "Transpose")
     perm = g.known(perm_of(g, move), "the permutation is not known")
@@ -39,6 +41,8 @@ def transpose_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     axes = g.known(axes or None, "the axes are not known, or there is none")
     keeps = g.known(int_attribute(node, "keepdims", 1), "the dimensions are not known")
     moved = tuple(sorted(perm[axis] for axis in axes))
+    ordered = moved == tuple(perm[axis] for axis in sorted(axes)) or takes_any_order(g, node)
+    g.require(ordered, "integers may be rounded in another order")
     left = perm if keeps else _ranks([p for p in perm if p not in moved])
     stays = not is_identity(left)
     alone = not g.is_used_more_than_once(move.output[0])

@@ -6,13 +6,13 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from xbuilder.nodes.attributes import find_attribute
-from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import int_attribute, optional_input
 from ...analysis.axes import moved_axes, reduced_axes
 from ...analysis.constants import Ints
 from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.shapes import proven_equal
+from ...analysis.values.rounding_sums import takes_any_order
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -64,7 +64,7 @@ _CHAINED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reduce*(Reduce*(x, a), b) -> Reduce*(x, a and b): adaptive poolings are written so.
 
-    1. The same operator, Max, Mean, Min, Prod or Sum; Mean for floats only.
+    1. The same operator, Max, Mean, Min, Prod or Sum; Mean, Prod and Sum for floats only.
     2. Both keep the dimensions, or none does.
     3. Nothing else reads the inner result, the axes are the first ones or the last ones, because
        it then takes 0.1 to 1.0 of the time, and up to 1.8 for other axes.
@@ -72,8 +72,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     inner = g.before(node, node.op_type)
     g.require_sole_use("the inner result is used elsewhere", inner.output[0])
     x = inner.input[0]
-    floats = node.op_type != "ReduceMean" or g.type_or_none(x) in FLOATS
-    g.require(floats, "a mean of integers is rounded")
+    g.require(takes_any_order(g, inner), "integers may be rounded in another order")
     keeps = {int_attribute(n, "keepdims", 1) for n in (inner, node)}
     g.require(len(keeps) == 1 and None not in keeps, "one keeps the dimensions, the other does not")
     rank = g.rank_of(x)

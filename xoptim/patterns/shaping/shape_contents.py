@@ -13,12 +13,14 @@ from xbuilder.store.placement import by_order
 from ...analysis.reshapes import moved_shape
 from ...authoring import Refusal, Rewrite, RewriteContext
 from ...catalogue import register_pattern
+from ...declarative.compiled import near
 
 #: operators that take dimensions from a shape and put them together, or divide their product
 _MOVED = ("Concat", "Div", "Gather", "Slice", "Squeeze", "Unsqueeze")
 #: operators that compute with dimensions
 _COMPUTED = ("Add", "Mul", "Sub")
 _ROOTS = ("Shape", *_MOVED, *_COMPUTED)
+_DIMENSIONS = frozenset(("Shape", *_MOVED))
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
 #: the nodes computing each content, in graph order
@@ -37,7 +39,8 @@ class ShapeBasedSameContentPattern(Rewrite):
     @staticmethod
     def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """The Shape nodes, and the nodes that read one of these operators."""
-        return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
+        found = set(near(store, records, _DIMENSIONS))
+        return [r for r in records if r.op_type == "Shape" or r in found]
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
         """See :class:`Rewrite`."""
@@ -56,12 +59,6 @@ class ShapeBasedSameContentPattern(Rewrite):
         return {r.outputs[0]: first.outputs[0] for r in others}
 
 
-def _reads_dimensions(store: GraphStore, record: NodeRecord) -> bool:
-    """Whether an input comes from an operator that returns dimensions."""
-    found = (store.producers.get(name) for name in record.inputs)
-    return any(p is not None and (p.op_type == "Shape" or p.op_type in _MOVED) for p in found)
-
-
 class _Known(NamedTuple):
     """The nodes computing each content in one generation of a graph."""
 
@@ -74,6 +71,8 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
     """The key of equal results, None if a dimension is unknown or if all of them are constant."""
     facts = g.facts[record.outputs[0]]
     value = facts.value
+    if value is None:  # most sums and products
+        return None
     dims = value if isinstance(value, tuple) else (value,)
     known = [d for d in dims if d is not None]
     if len(known) < len(dims) or not any(isinstance(d, str) for d in known):

@@ -57,6 +57,9 @@ def _is_repeatable(
 
 def may_have_twins(readers: Readers) -> bool:
     """Whether two readers of a result have the same operator type. Cost: O(readers)."""
+    if len(readers) == 2:  # most of the time
+        one, other = readers
+        return one.op_type == other.op_type
     return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
-from xbuilder.nodes.loading import loads
+from xbuilder.nodes.loading import loads, refuses
 from xbuilder.runtimes.installed import kernel_table
 
 from ...authoring import RewriteContext
@@ -21,9 +21,13 @@ def require_missing(g: RewriteContext, node: NodeProto, types: Sequence[int]) ->
     :param types: element type of each input, 0 if it is missing or not compared
     """
     g.require(not g.has_processor("CUDA"), "another processor may have the kernel")
-    results = [g.type_or_none(name) or 0 for name in node.output]
-    shapes = [g.shape_or_none(name) if name else None for name in node.input]
-    loaded = loads(kernel_table("CPU"), node, g.main_opset, types, results, shapes)
+    record, facts, table = g.record(node), g.facts, kernel_table("CPU")
+    results = [facts[name].type for name in record.outputs]
+    # most nodes have a kernel, found without their shapes
+    loaded = table.runs(record.op_type, "", g.main_opset, types, results) and not refuses(node)
+    if not loaded:
+        shapes = [facts[name].shape if name else None for name in record.inputs]
+        loaded = loads(table, node, g.main_opset, types, results, shapes)
     g.require(not loaded, "onnxruntime loads the operator")
 
 
@@ -34,6 +38,7 @@ def missing_types(g: RewriteContext, node: NodeProto) -> list[int]:
     :param g: the rewrite
     :param node: the operator, of the main domain
     """
-    types = [g.type_of(name) if name else 0 for name in node.input]
+    facts = g.facts
+    types = [facts[name].type or g.type_of(name) if name else 0 for name in g.inputs(node)]
     require_missing(g, node, types)
     return types

@@ -81,7 +81,11 @@ class _Region:
         self.width = width if isinstance(width, int) and width > 1 else 0
         g.require(self.width, "the last dimension is not known, or there are less than three")
         self._wide: dict[str, bool] = {}
+        self._rows: dict[str, list[NodeRecord]] = {}
         self.nodes: list[NodeRecord] = []
+        #: wide results that the nodes read, and the nodes again, for quick tests
+        self._read: dict[str, None] = {}
+        self._inside: set[NodeRecord] = set()
         rows = self._is_reshape(g.record(root), int(flat))
         g.require(rows, "the last dimension changes")
 
@@ -140,7 +144,9 @@ class _Region:
         """Adds a node and returns its neighbours."""
         store = self.g.store
         self.nodes.append(record)
+        self._inside.add(record)
         names = [n for n in dict.fromkeys(record.inputs) if n and self.is_wide(n)]
+        self._read.update(dict.fromkeys(names))
         before = [store.producers[n] for n in names if n in store.producers]
         after = {r for n in (*names, record.outputs[0]) for r in store.readers(n)}
         return [*before, *sorted(after, key=order_of)]
@@ -148,19 +154,20 @@ class _Region:
     def entries(self) -> list[str]:
         """Wide results that the nodes read but do not produce."""
         given = {r.outputs[0] for r in self.nodes}
-        names = dict.fromkeys(n for r in self.nodes for n in r.inputs if n and self.is_wide(n))
-        return [name for name in names if name not in given]
+        return [name for name in self._read if name not in given]
 
     def rows_of(self, name: str) -> list[NodeRecord]:
         """The Reshape nodes that turn a wide result into rows."""
-        return [r for r in self.g.store.readers(name) if self.makes_rows(r)]
+        if name not in self._rows:
+            self._rows[name] = [r for r in self.g.store.readers(name) if self.makes_rows(r)]
+        return self._rows[name]
 
     def is_seen(self, name: str, *others: NodeRecord) -> bool:
         """Whether a node outside the region and the others reads a result."""
         g = self.g
         if g.is_output(name) or g.is_used_by_subgraph(name):
             return True
-        return not {*self.nodes, *others}.issuperset(g.store.readers(name))
+        return not self._inside.union(others).issuperset(g.store.readers(name))
 
     def gain(self) -> int:
         """Number of removed Reshape minus the number of new ones."""

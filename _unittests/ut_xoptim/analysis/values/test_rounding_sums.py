@@ -150,3 +150,27 @@ def test_any_number(step: int, body: str, values: list[float]) -> None:
     constants = f"float c = {{{number}}}, float n = {{-{number}}}{W}"
     feeds = {"x": np.array([values], dtype=np.float32)}
     check_same(f"{X} <{constants}> {{ {body} }}", "default", feeds)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "k = Constant <value_ints = [2]> () r = ReduceSum <keepdims = 0> (x, k)"
+        " l = Constant <value_ints = [1]> () y = ReduceSum <keepdims = 0> (r, l)",
+        "t = Transpose <perm = [0, 2, 1]> (x) k = Constant <value_ints = [1, 2]> ()"
+        " y = ReduceSum <keepdims = 0> (t, k)",
+    ],
+)
+def test_large_integers_keep_their_order(body: str) -> None:
+    """Large integers cancel each other in the order of the model, and in that of the result."""
+    model = model_from_text(f"agraph (int64[a, 8, 9] x) => (int64[a] y) {{ {body} }}")
+    options = OptimizationOptions(patterns="default")
+    after = GraphBuilder(model, optimization_options=options).to_onnx()
+    x = np.arange(5 * 8 * 9, dtype=np.int64).reshape(5, 8, 9)
+    if "Transpose" in body:
+        x[:, 3], x[:, 4] = 2**60, -(2**60)
+    else:
+        x[:, 3] = 0
+        x[:, 3, 0], x[:, 3, 1] = 2**60, -(2**60)
+    expected, got = (run_onnxruntime(m, {"x": x})[0] for m in (model, after))
+    np.testing.assert_array_equal(expected, got)

@@ -133,12 +133,12 @@ MODELS = {
                 y = ReduceMax <keepdims = 0> (x, k)
             }""",
         ),
-        "integers are added, an axis twice": (
-            """agraph (int64[a,b,3] x) => (int64[1,1,3] y) <int64[1] k = {1}, int64[2] l = {0, 1}> {
+        "an axis twice": (
+            """agraph (float[a,b,3] x) => (float[1,1,3] y) <int64[1] k = {1}, int64[2] l = {0, 1}> {
                 r = ReduceSum(x, k)
                 y = ReduceSum(r, l)
             }""",
-            """agraph (int64[a,b,3] x) => (int64[1,1,3] y) <int64[2] k = {0, 1}> {
+            """agraph (float[a,b,3] x) => (float[1,1,3] y) <int64[2] k = {0, 1}> {
                 y = ReduceSum(x, k)
             }""",
         ),
@@ -225,7 +225,14 @@ REFUSED = {
                 r = ReduceMean(x, k)
                 y = ReduceMean(r, l)
             }""",
-            "a mean of integers",
+            "rounded in another order",
+        ),
+        (
+            """agraph (int64[a,b] x) => (int64[1,1] y) <int64[1] k = {1}, int64[1] l = {0}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum(r, l)
+            }""",
+            "rounded in another order",
         ),
         (
             """agraph (float[a,b] x) => (float[1] y) <int64[1] k = {1}, int64[1] l = {0}> {
