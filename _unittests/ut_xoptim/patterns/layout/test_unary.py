@@ -13,6 +13,7 @@ from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.5, 1.5, -2.5, 3], np.float32)
 X = "g (float[a, b] x) => (float[b, a] y)"
+BOXES = "g (float[a, b, c, d] x) => (float[a, c, b, d] y)"
 MODELS = {
     "SwapUnary": {
         "Transpose": (
@@ -53,6 +54,28 @@ MODELS = {
             "g (float[a, b] x) => (bool[b, a] y) { c = IsNaN(x) y = Transpose(c) }",
         ),
     },
+    "SoftmaxAxis": {
+        "the Transpose is before": (
+            f"{BOXES} {{ t = Transpose<perm = [0, 2, 1, 3]>(x) y = Softmax<axis = 1>(t) }}",
+            f"{BOXES} {{ s = Softmax<axis = 2>(x) y = Transpose<perm = [0, 2, 1, 3]>(s) }}",
+        ),
+        "the Transpose is after": (
+            f"{BOXES} {{ s = LogSoftmax<axis = 1>(x) y = Transpose<perm = [0, 2, 1, 3]>(s) }}",
+            f"{BOXES} {{ t = Transpose<perm = [0, 2, 1, 3]>(x) y = LogSoftmax<axis = 2>(t) }}",
+        ),
+        "a cycle, a negative axis": (
+            "g (float[a, b, c] x) => (float[b, c, a] y)"
+            "{ t = Transpose<perm = [1, 2, 0]>(x) y = Hardmax<axis = -2>(t) }",
+            "g (float[a, b, c] x) => (float[b, c, a] y)"
+            "{ s = Hardmax<axis = 2>(x) y = Transpose<perm = [1, 2, 0]>(s) }",
+        ),
+        "a cycle, the Transpose is after": (
+            "g (float[a, b, c] x) => (float[b, c, a] y)"
+            "{ s = Softmax<axis = 0>(x) y = Transpose<perm = [1, 2, 0]>(s) }",
+            "g (float[a, b, c] x) => (float[b, c, a] y)"
+            "{ t = Transpose<perm = [1, 2, 0]>(x) y = Softmax<axis = 2>(t) }",
+        ),
+    },
     "RepeatedUnary": {
         f"{after} of {before}": (
             f"g (float[a] x) => (float[a] y) {{ t = {before}(x) y = {after}(t) }}",
@@ -90,6 +113,25 @@ MODELS = {
     },
 }
 REFUSED = {
+    "SoftmaxAxis": {
+        "the last axis": (
+            f"{BOXES} {{ t = Transpose<perm = [0, 2, 1, 3]>(x) y = Softmax(t) }}",
+            "the axis does not get closer to the end",
+        ),
+        "the axis gets farther": (
+            f"{BOXES} {{ s = Softmax<axis = 2>(x) y = Transpose<perm = [0, 2, 1, 3]>(s) }}",
+            "the axis does not get closer to the end",
+        ),
+        "used elsewhere": (
+            f"{BOXES[:-1]}, float[a, c, b, d] t)"
+            " { t = Transpose<perm = [0, 2, 1, 3]>(x) y = Softmax<axis = 1>(t) }",
+            "an inner result is used elsewhere",
+        ),
+        "an unknown rank": (
+            "g (float x) => (float y) { t = Transpose(x) y = Softmax<axis = 1>(t) }",
+            "the permutation is not known|the axis is not known",
+        ),
+    },
     "RepeatedUnary": {
         "negative values": (
             "g (float[a] x) => (float[a] y) { t = Tanh(x) y = Relu(t) }",
