@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
+from xbuilder.nodes.loading import loads
 from xbuilder.nodes.schema_functions import changed_operators, has_function
+from xbuilder.runtimes.kernel_table import shipped_table
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..authoring import RewriteContext
@@ -25,3 +27,17 @@ def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> Non
         known = has_kernel(op_type, kind or 0, opset)
         known = known and not (expanded and not changed_operators(op_type, "", opset))
         g.require(known, "runtimes have no kernel on CPU")
+
+
+def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
+    """Refuses an operator of one input that runtimes do not load on CPU for its type, neither with
+    a kernel nor with the function that defines it, if the model is meant for it.
+
+    :param g: the rewrite
+    :param op_type: operator of the main domain
+    :param name: its input; an unknown type is refused
+    """
+    if g.has_processor("CPU"):
+        node = NodeProto(op_type=op_type, input=["x"], output=["y"])
+        kind = g.type_of(name)
+        g.require(loads(shipped_table("CPU"), node, g.main_opset, [kind]), "no runtime loads it")
