@@ -11,11 +11,11 @@ from onnx import ModelProto
 
 
 def reference_evaluator(model: ModelProto) -> Any:
-    """An evaluator of onnx, `onnx.reference.ReferenceEvaluator`, with three kernels of its own.
-    LRN normalizes every channel: the one of onnx 1.23 normalizes as many channels as there are images.
+    """An evaluator of onnx, `onnx.reference.ReferenceEvaluator`, with three kernels of its own. LRN
+    normalizes every channel: the one of onnx 1.23 normalizes as many channels as there are images.
     BatchNormalization uses the mean and the variance it is given: the one of onnx 1.23 computes
-    those of its input before opset 14. Erf
-    has the digits of double: the one of onnx 1.23 computes it in float.
+    those of its input before opset 14. Erf has the digits of double: the one of onnx 1.23 computes
+    it in float. The functions that define operators, such as Gelu, use them as well.
 
     :param model: the model, or what the evaluator accepts instead
     :raises NotImplementedError: an operator has no kernel
@@ -28,12 +28,26 @@ def reference_evaluator(model: ModelProto) -> Any:
         )
         reference_evaluator(model).run(None, {"x": np.ones((1, 4, 1, 1), np.float32)})
     """
-    from onnx.reference import ReferenceEvaluator
-
     opsets = {o.domain: o.version for o in getattr(model, "opset_import", ())}
     lrn, erf, batch_normalization = _corrected()
     is_old = 7 <= opsets.get("", 0) < 14
-    return ReferenceEvaluator(model, new_ops=[lrn, erf, *([batch_normalization] if is_old else [])])
+    kernels = [lrn, erf, *([batch_normalization] if is_old else [])]
+    return _evaluator_class()(model, new_ops=kernels)
+
+
+@cache
+def _evaluator_class() -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    class Evaluator(ReferenceEvaluator):
+        """An evaluator which gives its kernels to those of functions: they ask for none."""
+
+        def __init__(
+            self, proto: Any, *args: Any, new_ops: list[Any] | None = None, **kwargs: Any
+        ) -> None:
+            super().__init__(proto, *args, new_ops=new_ops or [*_corrected()[:2]], **kwargs)
+
+    return Evaluator
 
 
 @cache

@@ -9,6 +9,7 @@ from functools import cache
 import onnx
 from onnx import FunctionProto, NodeProto, TensorProto
 
+from xbuilder.nodes.attributes import find_attribute
 from xbuilder.nodes.schema_functions import bound_function, schema_function
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_schemas import schema_of
@@ -87,6 +88,10 @@ _IN_DOUBLE = {
         a = Abs(x) c = Min(a, six) u = Mul(c, c) v = Unsqueeze(u, last) p = Pow(v, powers)
         sum = MatMul(p, terms) n = Neg(u) e = Exp(n) f = Mul(e, c) g = Mul(f, sum)
         r = Mul(g, slope) sign = Sign(x) y = Mul(sign, r) }}""",
+    "Gelu": f"""(x) => (y) {{
+        half = Constant<value = double {{0.5}}>() root = Constant<value = double {{{math.sqrt(0.5)!r}}}>()
+        one = Constant<value = double {{1.0}}>()
+        s = Mul(x, root) e = Erf(s) p = Add(e, one) h = Mul(x, half) y = Mul(h, p) }}""",
     "GlobalAveragePool": f"(x) => (y) {{ {_SPATIAL} y = ReduceMean<keepdims = 1>(x, axes) }}",
     "GlobalMaxPool": f"(x) => (y) {{ {_SPATIAL} y = ReduceMax<keepdims = 1>(x, axes) }}",
     "Hardmax": """(x) => (y) {
@@ -116,23 +121,30 @@ _USUAL = 13
 
 
 def definitions(node: NodeProto, opset: int, types: Sequence[int]) -> list[FunctionProto]:
-    """The functions that define an operator for the types of a node: that of ONNX, then ours.
+    """The functions that define an operator for the types of a node: ours, then that of ONNX, which
+    has constants in float.
 
     :param node: the node
     :param opset: version of the main domain
     :param types: element type of each input, 0 for a missing one
     """
     function = schema_function(node, opset, types)
-    found = [] if function is None else [function]
+    known = [] if function is None else [function]
     since = _SINCE.get(node.op_type, _USUAL)
-    if main_domain(node.domain) or opset < since or not types:
-        return found
+    if main_domain(node.domain) or opset < since or not types or _is_approximate(node):
+        return known
     text = _IN_DOUBLE.get(node.op_type) if types[0] == TensorProto.DOUBLE else None
     text = text or _IN_ANY_TYPE.get(node.op_type)
     schema = schema_of(node.op_type, "", opset)
-    if text is not None and schema is not None:
-        found.append(bound_function(_parsed(node.op_type, text, len(types)), node, schema))
-    return found
+    if text is None or schema is None:
+        return known
+    return [bound_function(_parsed(node.op_type, text, len(types)), node, schema), *known]
+
+
+def _is_approximate(node: NodeProto) -> bool:
+    """Whether Gelu is the one that has no Erf."""
+    approximate = find_attribute(node, "approximate")
+    return approximate is not None and approximate.s != b"none"
 
 
 @cache

@@ -28,6 +28,11 @@ MODELS = {
         "two": (LP, AFTER),
         "one": (LP.replace("Pool(", "Pool<p = 1>("), AFTER.replace("L2", "L1")),
         "double": (LP.replace("float", "double"), AFTER.replace("float", "double")),
+        "bfloat16": (
+            LP.replace("float", "bfloat16"),
+            """g (bfloat16[a, 4, b, c] x) => (bfloat16[a, 4, 1, 1] y) <int64[2] axes = {2, 3}> {
+            f = Cast<to = 1>(x) r = ReduceL2<keepdims = 1>(f, axes) y = Cast<to = 16>(r) }""",
+        ),
         "three": (
             LP.replace("Pool(", "Pool<p = 3>("),
             """g (float[a, 4, b, c] x) => (float[a, 4, 1, 1] y)
@@ -57,7 +62,6 @@ REFUSED = {
     "MissingGlobalLpPool": {
         "a kernel": (LP, "onnxruntime loads", {"opset": 21}),
         "CUDA": (LP, "another processor", {"processor": "CUDA"}),
-        "float16": (LP.replace("float", "float16"), "not float nor double"),
         "two dimensions": (LP.replace(", b, c", "").replace(", 1, 1", ""), "nothing to reduce"),
         "not a power": (LP.replace("Pool(", "Pool<p = 0>("), "p is not positive"),
     },
@@ -84,6 +88,20 @@ def test_as_the_older_pool(p: int) -> None:
         (expected,) = run_onnxruntime(model_from_text(text, 21), {"x": given})
         (got,) = run_onnxruntime(found, {"x": given})
         np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_align_in_float16() -> None:
+    """As onnxruntime does with the older operator, which computes in float."""
+    text = ROI.replace("float[", "float16[")
+    found, _, _ = optimize_with(model_from_text(text, 22), "MissingRoiAlign")
+    rng = np.random.default_rng(0)
+    feeds = {
+        "x": rng.standard_normal((5, 3, 9, 11)).astype(np.float16),
+        "rois": rng.uniform(-3, 12, (6, 4)).astype(np.float16),
+        "b": rng.integers(0, 5, 6),
+    }
+    (expected,) = run_onnxruntime(model_from_text(text, 21), feeds)
+    np.testing.assert_allclose(run_onnxruntime(found, feeds)[0], expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["half_pixel", "output_half_pixel"])
