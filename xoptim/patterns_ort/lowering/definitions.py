@@ -82,14 +82,17 @@ _IN_DOUBLE = {
         a = Abs(x) h = Mul(a, half) e = Exp(h) f = Mul(half, e) p = Mul(f, e)
         q = Div(half, e) r = Div(q, e) y = Add(p, r) }""",
     "Erf": f"""(x) => (y) {{
-        six = Constant<value = double {{6.0}}>() slope = Constant<value = double {{{2 / math.sqrt(math.pi)!r}}}>()
+        six = Constant<value = double {{6.0}}>()
+        slope = Constant<value = double {{{2 / math.sqrt(math.pi)!r}}}>()
         powers = Constant<value = {_doubles(range(_TERMS))}>() last = Constant<value_ints = [-1]>()
         terms = Constant<value = {_doubles(_series())}>()
         a = Abs(x) c = Min(a, six) u = Mul(c, c) v = Unsqueeze(u, last) p = Pow(v, powers)
         sum = MatMul(p, terms) n = Neg(u) e = Exp(n) f = Mul(e, c) g = Mul(f, sum)
-        r = Mul(g, slope) sign = Sign(x) y = Mul(sign, r) }}""",
+        h = Mul(g, slope) is_far = GreaterOrEqual(a, six) one = Constant<value = double {{1.0}}>()
+        r = Where(is_far, one, h) sign = Sign(x) y = Mul(sign, r) }}""",
     "Gelu": f"""(x) => (y) {{
-        half = Constant<value = double {{0.5}}>() root = Constant<value = double {{{math.sqrt(0.5)!r}}}>()
+        half = Constant<value = double {{0.5}}>()
+        root = Constant<value = double {{{math.sqrt(0.5)!r}}}>()
         one = Constant<value = double {{1.0}}>()
         s = Mul(x, root) e = Erf(s) p = Add(e, one) h = Mul(x, half) y = Mul(h, p) }}""",
     "GlobalAveragePool": f"(x) => (y) {{ {_SPATIAL} y = ReduceMean<keepdims = 1>(x, axes) }}",
@@ -115,7 +118,7 @@ _IN_DOUBLE = {
 _IN_ANY_TYPE = {"NonZero": "(x) => (y) { b = Cast<to = 9>(x) y = NonZero(b) }"}
 #: operators that have a definition here
 DEFINED = frozenset({*_IN_DOUBLE, *_IN_ANY_TYPE})
-#: first opset of the operators in a text: that of the axes of a reduction as an input, or of Squeeze
+#: first opset of the operators in a text: a reduction takes its axes as an input, or the usual one
 _SINCE = dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization"), 18)
 _USUAL = 13
 

@@ -54,14 +54,13 @@ WIDER: Mapping[int, tuple[int, ...]] = {
 _USUAL = frozenset({0, _FLOAT, _INT32, _INT64, TensorProto.STRING, TensorProto.UINT64})
 #: attributes that give the type of a result
 _RESULT_TYPES = ("dtype", "output_datatype")
-#: operators that change types, those that read a type as bits, those whose integers are not numbers,
-#: and those that have another rewrite
-_NOT_WIDENED = frozenset(
-    """
-    BitCast Cast CastLike Constant DequantizeLinear DynamicQuantizeLinear ImageDecoder Optional
-    OptionalGetElement OptionalHasElement QuantizeLinear SequenceConstruct
-    """.split()
-) | having("owns_graphs")
+#: operators that change types or read them as bits, that hold values of any type, or that another
+#: rewrite replaces
+_NOT_WIDENED = having("owns_graphs") | {
+    *("BitCast", "Cast", "CastLike", "Constant", "ImageDecoder", "SequenceConstruct"),
+    *("Optional", "OptionalGetElement", "OptionalHasElement"),
+    *("DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"),
+}
 #: operators that compute fractions of integers
 _FRACTIONS = frozenset({"Col2Im", "GridSample", "Resize"})
 #: operators whose casts are written where a session would insert them
@@ -171,8 +170,8 @@ def _choices(
 
 
 def _widened(node: NodeProto, attributes: Mapping[str, int]) -> NodeProto:
-    """The node with other attributes, on inputs and results that only have a rank in their names;
-    the layout that every kernel refuses becomes the one another rewrite gives it."""
+    """The node alone with other attributes. Kernels refuse a layout that another rewrite removes:
+    it is left out."""
     left = {*attributes, "layout"} if refuses(node) else {*attributes}
     kept: list[AttributeProto] = [a for a in node.attribute if a.name not in left]
     kept += [make_attribute(name, value) for name, value in attributes.items()]

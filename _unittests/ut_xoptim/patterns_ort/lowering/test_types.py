@@ -50,7 +50,7 @@ MODELS = {
             a = Cast<to = 1>(A) b = Cast<to = 1>(B) c = Cast<to = 1>(C)
             y = Range(a, b, c) Y = Cast<to = 10>(y) }""",
     ),
-    "MissingCosSin": (unary("Cos"), through_float("Cos")),
+    "MissingType": (unary("Cos"), through_float("Cos")),
     "MissingReduceMax": (
         REDUCE,
         """agraph (bfloat16[a, 4] X) => (bfloat16[a, 1] Y) <int64[1] axes = {1}> {
