@@ -42,10 +42,9 @@ def _evaluator_class() -> Any:
     class Evaluator(ReferenceEvaluator):
         """An evaluator which gives its kernels to those of functions: they ask for none."""
 
-        def __init__(
-            self, proto: Any, *args: Any, new_ops: list[Any] | None = None, **kwargs: Any
-        ) -> None:
-            super().__init__(proto, *args, new_ops=new_ops or [*_corrected()[:2]], **kwargs)
+        def __init__(self, proto: Any, **options: Any) -> None:
+            kernels = options.pop("new_ops", None) or [*_corrected()[:2]]
+            super().__init__(proto, new_ops=kernels, **options)
 
     return Evaluator
 

@@ -86,9 +86,6 @@ def converted(model: ModelProto, feeds: Mapping[str, Any], kind: int) -> ModelPr
         if attribute.t.data_type == TensorProto.FLOAT:
             array = onh.to_array(attribute.t).astype(oh.tensor_dtype_to_np_dtype(kind))
             attribute.t.CopyFrom(onh.from_array(array))
-    for output in copy.graph.output:
-        if output.type.HasField("tensor_type"):
-            output.type.ClearField("tensor_type")
     try:
         onnx.checker.check_model(copy)
         onnx.shape_inference.infer_shapes(copy, check_type=True, strict_mode=True)
