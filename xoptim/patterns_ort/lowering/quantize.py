@@ -22,7 +22,7 @@ _FLOAT = TensorProto.FLOAT
 #: types that float holds
 _NARROW = {*HALF_FLOATS, _FLOAT}
 #: integers -> the first and the last one
-_RANGES = {
+_RANGES: dict[int, tuple[int, int]] = {
     TensorProto.INT2: (-2, 1),
     TensorProto.UINT2: (0, 3),
     TensorProto.INT4: (-8, 7),

@@ -21,7 +21,7 @@ from xbuilder.operators.op_schemas import schema_of
 from xbuilder.operators.op_traits import having
 from xbuilder.runtimes.installed import kernel_table
 
-from ...authoring import NewNode, RewriteContext, RewriteResult
+from ...authoring import NewNode, NewResult, RewriteContext, RewriteResult
 from ...catalogue import rewrite
 from ..kernels import runtime_has_kernel
 from .definitions import definitions
@@ -117,7 +117,7 @@ def missing_type(g: RewriteContext, node: NodeProto) -> RewriteResult:
     ]
 
 
-def _back(g: RewriteContext, made: NewNode, index: int, old: int, new: int) -> NewNode | object:
+def _back(g: RewriteContext, made: NewNode, index: int, old: int, new: int) -> NewNode | NewResult:
     """A result in the type it has to have. Infinite floats of 8 bits stay infinite."""
     result = made if made.outputs == 1 else made[index]
     if old == new:
