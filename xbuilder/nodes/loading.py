@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 import onnx
 from onnx import FunctionProto, NodeProto, TensorProto
@@ -25,6 +26,8 @@ from .functions import all_nodes
 from .schema_functions import changed_operators, schema_function
 
 _FLOAT, _FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
+#: the functions that may define a node, from the opset and the types of its inputs
+Definitions: TypeAlias = "Callable[[NodeProto, int, Sequence[int]], Sequence[FunctionProto]]"
 _RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 
 
@@ -96,6 +99,8 @@ def _loads_otherwise(
     millisecond: the answer is kept."""
     node = NodeProto.FromString(content)
     key = node.op_type, main_domain(node.domain), opset
+    if not _allows(*key, input_types):
+        return False
     ignored = bool(changed_operators(*key))
     function = None if ignored else schema_function(node, opset, input_types, shapes)
     if function is not None:
@@ -107,14 +112,29 @@ def _loads_otherwise(
     return table.runs(*key, *widened)
 
 
+def _allows(op_type: str, domain: str, opset: int, input_types: Sequence[int]) -> bool:
+    """Whether the definition of an operator allows the types of its inputs: that of Range does not
+    allow float16 before opset 27."""
+    schema = schema_of(op_type, domain, opset)
+    if schema is None:
+        return True  # an operator of onnxruntime
+    last = len(schema.inputs) - 1
+    return all(
+        f"tensor({TensorProto.DataType.Name(kind).lower()})" in schema.inputs[min(i, last)].types
+        for i, kind in enumerate(input_types)
+        if kind
+    )
+
+
 def loads_written(
     table: KernelTable,
     node: NodeProto,
     opset: int,
     input_types: Sequence[int],
     output_types: Sequence[int] = (),
+    definitions: Definitions | None = None,
 ) -> bool:
-    """Whether a runtime loads a node, or the nodes of the function that defines it once they are
+    """Whether a runtime loads a node, or the nodes of a function that defines it once they are
     written in the model, and so on: it may ignore the function itself, or those it calls.
 
     :param table: the kernels of the processor
@@ -122,6 +142,7 @@ def loads_written(
     :param opset: version of its domain
     :param input_types: element type of each input, as for :func:`loads`
     :param output_types: the same for the outputs, as for :func:`loads`
+    :param definitions: gives the functions that may define a node, the one of ONNX by default
 
     >>> from onnx.helper import make_node
     >>> from xbuilder.runtimes.kernel_table import shipped_table
@@ -131,9 +152,42 @@ def loads_written(
     """
     if loads(table, node, opset, input_types, output_types):
         return True
+    if not _allows(node.op_type, main_domain(node.domain), opset, input_types):
+        return False
+    given = (definitions or _schema_functions)(node, opset, input_types)
+    return any(
+        runs_function(table, f, opset, input_types, output_types, definitions) for f in given
+    )
+
+
+def runs_function(
+    table: KernelTable,
+    function: FunctionProto,
+    opset: int,
+    input_types: Sequence[int],
+    output_types: Sequence[int] = (),
+    definitions: Definitions | None = None,
+) -> bool:
+    """Whether a runtime loads the nodes of a function once they are written in the model.
+
+    :param table: the kernels of the processor
+    :param function: the function
+    :param opset: version of the main domain
+    :param input_types: element type of each input
+    :param output_types: element type that each output has to have, 0 if it is not known
+    :param definitions: see :func:`loads_written`
+    """
+    inner = _typed(function, opset, input_types)
+    return bool(inner) and all(
+        loads_written(table, n, opset, i, o, definitions) for n, i, o in inner
+    )
+
+
+def _schema_functions(
+    node: NodeProto, opset: int, input_types: Sequence[int]
+) -> Sequence[FunctionProto]:
     function = schema_function(node, opset, input_types)
-    inner = [] if function is None else _typed(function, opset, input_types)
-    return bool(inner) and all(loads_written(table, n, opset, i, o) for n, i, o in inner)
+    return [] if function is None else [function]
 
 
 def types_without_kernel(

@@ -75,23 +75,29 @@ def schema_function(
     else:
         return None
     function.ParseFromString(text)
-    return _bound(function, node, schema) if function.node else None
+    return bound_function(function, node, schema) if function.node else None
 
 
 def _last(versions: Sequence[int], opset: int) -> int | None:
     return max((v for v in versions if v <= opset), default=None)
 
 
-def _bound(function: FunctionProto, node: NodeProto, schema: Any) -> FunctionProto:
-    """The function with the attributes of a node, without the inputs it does not have."""
+def bound_function(function: FunctionProto, node: NodeProto, schema: Any) -> FunctionProto:
+    """A copy of a function with the attributes of a node, without the inputs it does not have.
+
+    :param function: the function
+    :param node: the node it defines
+    :param schema: the definition of its operator, which has the default values of the attributes
+    """
     given = {a.name: a for a in node.attribute}
     defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.name}
     count = len(node.input)
     missing = [n for i, n in enumerate(function.input) if i >= count or not node.input[i]]
-    nodes = [bind_attributes(inner, given, defaults, missing) for inner in function.node]
-    del function.node[:]
-    function.node.extend(nodes)
-    return function
+    bound = FunctionProto()
+    bound.CopyFrom(function)
+    del bound.node[:]
+    bound.node.extend(bind_attributes(inner, given, defaults, missing) for inner in function.node)
+    return bound
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -10,10 +11,11 @@ from onnx import ModelProto
 
 
 def reference_evaluator(model: ModelProto) -> Any:
-    """An evaluator of onnx, `onnx.reference.ReferenceEvaluator`, with two kernels of its own. LRN
+    """An evaluator of onnx, `onnx.reference.ReferenceEvaluator`, with three kernels of its own. LRN
     normalizes every channel: the one of onnx 1.23 normalizes as many channels as there are images.
     BatchNormalization uses the mean and the variance it is given: the one of onnx 1.23 computes
-    those of its input before opset 14.
+    those of its input before opset 14. Erf has the digits of double: the one of onnx 1.23 computes
+    it in float. The functions that define operators, such as Gelu, use them as well.
 
     :param model: the model, or what the evaluator accepts instead
     :raises NotImplementedError: an operator has no kernel
@@ -26,16 +28,29 @@ def reference_evaluator(model: ModelProto) -> Any:
         )
         reference_evaluator(model).run(None, {"x": np.ones((1, 4, 1, 1), np.float32)})
     """
-    from onnx.reference import ReferenceEvaluator
-
     opsets = {o.domain: o.version for o in getattr(model, "opset_import", ())}
-    lrn, batch_normalization = _corrected()
+    lrn, erf, batch_normalization = _corrected()
     is_old = 7 <= opsets.get("", 0) < 14
-    return ReferenceEvaluator(model, new_ops=[lrn, batch_normalization] if is_old else [lrn])
+    kernels = [lrn, erf, *([batch_normalization] if is_old else [])]
+    return _evaluator_class()(model, new_ops=kernels)
 
 
 @cache
-def _corrected() -> tuple[type, type]:
+def _evaluator_class() -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    class Evaluator(ReferenceEvaluator):
+        """An evaluator which gives its kernels to those of functions: they ask for none."""
+
+        def __init__(self, proto: Any, **options: Any) -> None:
+            kernels = options.pop("new_ops", None) or [*_corrected()[:2]]
+            super().__init__(proto, new_ops=kernels, **options)
+
+    return Evaluator
+
+
+@cache
+def _corrected() -> tuple[type, type, type]:
     from onnx.reference.op_run import OpRun
     from onnx.reference.ops.op_batch_normalization import BatchNormalization_9
 
@@ -52,6 +67,14 @@ def _corrected() -> tuple[type, type]:
             windows = [squares[:, i : i + channels] for i in range(size)]
             scale = bias + alpha / size * np.sum(windows, axis=0)
             return ((x / scale**beta).astype(x.dtype),)
+
+    errors = np.vectorize(math.erf, otypes=["d"])
+
+    class Erf(OpRun):
+        op_domain = ""
+
+        def _run(self, x: np.ndarray) -> tuple[np.ndarray]:
+            return (errors(x.astype(np.float64)).astype(x.dtype),)
 
     trained: Any = BatchNormalization_9
 
@@ -72,4 +95,4 @@ def _corrected() -> tuple[type, type]:
             scale, bias, mean, variance = (v.reshape(shape) for v in factors)
             return ((scale * (x - mean) / np.sqrt(variance + epsilon) + bias).astype(x.dtype),)
 
-    return LRN, BatchNormalization
+    return LRN, Erf, BatchNormalization

@@ -15,6 +15,7 @@ from xbuilder.dims.scope import as_written
 from xbuilder.runtimes.reference import reference_evaluator
 from xbuilder.runtimes.sessions import plain_session
 
+from ..trust.sessions.session_child import ArraySession
 from .models import PatternTestError
 
 #: whether two arrays are equal as far as a rewrite is concerned
@@ -72,8 +73,7 @@ def make_feeds(model: ModelProto, sizes: Mapping[str, int], seed: int = 0) -> di
 
 def run_onnxruntime(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     """Outputs of a model under onnxruntime, its own optimizations disabled."""
-    outputs: list[Any] = plain_session(model.SerializeToString()).run(None, dict(feeds))
-    return outputs
+    return ArraySession(plain_session(model.SerializeToString())).run(None, feeds)
 
 
 def run_reference(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import pytest
@@ -56,3 +58,17 @@ def test_batch_normalization(opset: int) -> None:
     (got,) = reference_evaluator(model).run(None, feeds)
     (expected,) = plain_session(model.SerializeToString()).run(None, feeds)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op_type", ["Erf", "Gelu"])
+def test_digits_of_double(op_type: str) -> None:
+    """The function that defines Gelu calls Erf."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 20]>'
+        f"g (double[n] x) => (double[n] y) {{ y = {op_type}(x) }}"
+    )
+    x = np.array([-1.5, 0.03, 0.0, 2.0])
+    erf = [math.erf(v) for v in (x if op_type == "Erf" else x / math.sqrt(2))]
+    expected = erf if op_type == "Erf" else x / 2 * (1 + np.array(erf))
+    (got,) = reference_evaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(got, expected, rtol=1e-14)

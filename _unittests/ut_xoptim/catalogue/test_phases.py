@@ -21,7 +21,7 @@ from xoptim.catalogue.registry import all_patterns
         ("WhereAdd", "stabilize"),
         ("Gelu", "specialize"),
         ("FusedConv", "specialize"),
-        ("MissingCosSin", "uncanonicalize"),
+        ("MissingType", "uncanonicalize"),
         ("AddMul", "specialize"),
     ],
 )

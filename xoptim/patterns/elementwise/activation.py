@@ -9,8 +9,12 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.runtimes.known_kernels import has_kernel
 
+<<<<<<< HEAD
 from ...analysis.kernels import require_cpu_kernel
 from ...analysis.shapes import keeps_shape
+=======
+from ...analysis.kernels import require_cpu_kernel, require_loaded
+>>>>>>> cov34
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -133,9 +137,10 @@ def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 @rule("default", "specialize", "x * Tanh(Softplus(x)) -> Mish(x)", min_opset=18)
-def mish(g: RewriteContext) -> None:
+def mish(g: RewriteContext, x: str) -> None:
     """X * Tanh(Softplus(X)) -> Mish(X).
 
     X * Tanh(Log(Exp(X) + 1)) is kept, because it was measured up to four times faster with
     onnxruntime, where Mish is a function that computes Softplus.
     """
+    require_loaded(g, "Mish", x)

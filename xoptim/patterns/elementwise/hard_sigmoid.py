@@ -10,6 +10,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 from ...analysis.arguments import other_input
 from ...analysis.bounds import clipped
 from ...analysis.constants import same_numbers, scalar_constant
+from ...analysis.kernels import require_loaded
 from ...analysis.scaling import scaled_operand
 from ...authoring import RewriteContext
 from ...declarative import rule
@@ -95,10 +96,11 @@ def _only_before(g: RewriteContext, name: str, *op_types: str) -> NodeProto | No
     priority="first",
     precision="rounding",
 )
-def hard_swish(g: RewriteContext, a: float, b: float) -> None:
+def hard_swish(g: RewriteContext, x: str, a: float, b: float) -> None:
     """x * HardSigmoid(x, alpha=1/6, beta=1/2) -> HardSwish(x).
 
     With the pattern HardSigmoid, every way to write `x * Clip(x + 3, 0, 6) / 6`.
     """
     same = b == 0.5 and same_numbers(np.array(a, np.float32), 1 / 6)
     g.require(same, "the coefficients are not 1/6 and 1/2")
+    require_loaded(g, "HardSwish", x)

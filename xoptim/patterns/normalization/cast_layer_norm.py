@@ -8,6 +8,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import HALF_FLOATS
 
+from ...analysis.kernels import require_cpu_kernel
 from ...analysis.weights.norm_scales import moved_after
 from ...authoring import NewResult, RewriteContext
 from ...catalogue import rewrite
@@ -41,6 +42,8 @@ def cast_layer_normalization_cast(g: RewriteContext, node: NodeProto) -> dict[st
     other = "the casts do not come from and go back to a narrow type"
     narrow = g.type_of(up.input[0], other)
     g.require(narrow in HALF_FLOATS and g.type_or_none(down.output[0]) == narrow, other)
+    if narrow == TensorProto.BFLOAT16 and not node.domain:
+        require_cpu_kernel(g, node.op_type, narrow)
     wide = g.get_attribute_with_default(node, "stash_type", TensorProto.FLOAT)
     same = g.type_or_none(node.input[0]) == wide
     g.require(same, "the stash type is not the type of the computation")

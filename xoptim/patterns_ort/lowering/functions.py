@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
-from onnx import NodeProto
+from onnx import FunctionProto, NodeProto
 
-from xbuilder.nodes.loading import loads_written
-from xbuilder.nodes.schema_functions import schema_function
+from xbuilder.nodes.loading import runs_function
 from xbuilder.operators.domains import main_domain
 from xbuilder.runtimes.installed import kernel_table
 
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
+from .definitions import DEFINED, definitions
 from .missing import missing_types
 
 _SCHEMAS: list[Any] = list(onnx.defs.get_all_schemas())  # the stubs do not tell functions
 #: the operators whose definition has a function
 _FUNCTIONS = tuple(
     sorted(
-        schema.name
-        for schema in _SCHEMAS
-        if not schema.domain and (schema.has_function or schema.has_context_dependent_function)
+        DEFINED.union(
+            schema.name
+            for schema in _SCHEMAS
+            if not schema.domain and (schema.has_function or schema.has_context_dependent_function)
+        )
     )
 )
 
@@ -36,12 +39,15 @@ def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
        itself, but not those written before one of their operators changed (Swish from opset 25 on),
        nor those that call them (SwiGLU).
     2. It has kernels for the operators of the function, or for those of their functions.
+    3. Where it has none, or where the definition has no function, one of ours: Acosh, Hardmax,
+       InstanceNormalization in double.
     """
     types = missing_types(g, node)
     given = [g.type_or_none(name) or 0 for name in node.output]
-    written = loads_written(kernel_table("CPU"), node, g.main_opset, types, given)
-    g.require(written, "onnxruntime does not load the function either")
-    function = g.known(schema_function(node, g.main_opset, types), "the definition has no function")
+    known = definitions(node, g.main_opset, types)
+    g.require(known, "the definition has no function")
+    written = (f for f in known if _runs(g, f, types, given))
+    function = g.known(next(written, None), "onnxruntime does not load the function either")
     values: dict[str, Any] = dict(zip(function.input, node.input, strict=False))
     for inner in function.node:
         new = NewNode(
@@ -54,3 +60,10 @@ def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
         values.update((name, new[i]) for i, name in enumerate(inner.output))
     results = zip(node.output, function.output, strict=False)
     return {outer: values[name] for outer, name in results if outer}
+
+
+def _runs(
+    g: RewriteContext, function: FunctionProto, types: Sequence[int], given: Sequence[int]
+) -> bool:
+    table = kernel_table("CPU")
+    return runs_function(table, function, g.main_opset, types, given, definitions)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.loading import loads, refuses
+from xbuilder.operators.op_traits import HALF_FLOATS
 from xbuilder.runtimes.installed import kernel_table
 
-from ...authoring import RewriteContext
+from ...authoring import NewNode, RewriteContext
 
 
 def require_missing(g: RewriteContext, node: NodeProto, types: Sequence[int]) -> None:
@@ -42,3 +43,24 @@ def missing_types(g: RewriteContext, node: NodeProto) -> list[int]:
     types = [facts[name].type or g.type_of(name) if name else 0 for name in g.inputs(node)]
     require_missing(g, node, types)
     return types
+
+
+def in_float(g: RewriteContext, name: str, kind: int) -> str | NewNode:
+    """A result in float, which holds all numbers of float16 and bfloat16.
+
+    :param g: the rewrite
+    :param name: the result
+    :param kind: its element type
+    """
+    return g.op.Cast(name, to=TensorProto.FLOAT) if kind in HALF_FLOATS else name
+
+
+def from_float(g: RewriteContext, found: NewNode, kind: int) -> NewNode:
+    """A result computed in float, in the type it has to have.
+
+    :param g: the rewrite
+    :param found: the result
+    :param kind: float16, bfloat16, or another type that it already has
+    """
+    made: NewNode = g.op.Cast(found, to=kind) if kind in HALF_FLOATS else found
+    return made

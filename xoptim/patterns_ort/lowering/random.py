@@ -13,14 +13,15 @@ import numpy as np
 import onnx.numpy_helper as onh
 from onnx import NodeProto, TensorProto
 
+from xbuilder.operators.op_traits import FLOATS
+
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from .missing import missing_types
+from .missing import in_float, missing_types
 
 #: bits of a number between 0 and 1
 _BITS = 24
 _NORMAL = ("RandomNormal", "RandomNormalLike")
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 @rewrite(
@@ -33,8 +34,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 def missing_random_uniform(g: RewriteContext, node: NodeProto) -> NewNode:
     """RandomUniform(low, high) -> u * (high - low) + low, and RandomUniformLike; u is made of bits.
 
-    1. The type of the result is known, float, double or float16: the numbers have the 24 bits of
-       float.
+    1. The type of the result is known, it is a float: the numbers have the 24 bits of float.
     2. RandomNormal(mean, scale) -> sqrt(-2 * log(1 - u)) * cos(2 * pi * v) * scale + mean, and
        RandomNormalLike: the numbers are less than 6 deviations away from the mean.
 
@@ -78,17 +78,19 @@ def missing_multinomial(g: RewriteContext, node: NodeProto) -> NewNode:
     """Multinomial(logits) -> the number of cumulated probabilities that u is above; u is made of
     bits.
 
-    1. Logits are in float.
+    1. Logits are floats.
 
     A seed gives other classes than those of another runtime.
     """
     kind = missing_types(g, node)[0]
-    g.require(kind == TensorProto.FLOAT, "the type is not float")
-    logits = node.input[0]
+    g.require(kind in FLOATS, "the type is not a float")
+    logits = in_float(g, node.input[0], kind)
     size = np.array([g.get_attribute_with_default(node, "sample_size", 1)], dtype=np.int64)
     shape = g.op.Concat(g.op.Shape(logits, start=0, end=1), size, axis=0)
     (draws,) = _uniform(g, node, shape, 1)
     sums = g.op.CumSum(g.op.Softmax(logits, axis=1), np.array(1, dtype=np.int64))
+    if kind == TensorProto.DOUBLE:
+        sums = g.op.Cast(sums, to=TensorProto.FLOAT)
     # the last sum, which is 1, is left out: the last class is above all the others
     inner = g.op.Slice(sums, *(np.array([i], dtype=np.int64) for i in (0, -1, 1)))
     above = g.op.GreaterOrEqual(g.op.Unsqueeze(draws, axes=[2]), g.op.Unsqueeze(inner, axes=[1]))
@@ -102,7 +104,7 @@ def _result(g: RewriteContext, node: NodeProto) -> tuple[int, Any]:
     types = missing_types(g, node)
     default = types[0] if types else TensorProto.FLOAT
     kind = g.get_attribute_with_default(node, "dtype", default)
-    g.require(kind in _FLOATS, "the type is not float, double nor float16")
+    g.require(kind in FLOATS, "the type is not a float")
     if node.input:
         return kind, g.op.Shape(node.input[0])
     return kind, np.array(g.get_attribute_with_default(node, "shape", ()), dtype=np.int64)

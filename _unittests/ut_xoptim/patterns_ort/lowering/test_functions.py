@@ -45,8 +45,8 @@ REFUSED = {
         "expanded by onnxruntime": (SWISH.replace("Swish<alpha = 1.5>", "HardSwish"), "loads"),
         "CUDA": (SWISH, "another processor may", {"processor": "CUDA"}),
         "CPU and CUDA": (SWISH, "another processor may", {"processor": "CPU,CUDA"}),
-        "no kernel in double": (
-            SWISH.replace("Swish<alpha = 1.5>", "Gelu").replace("float[", "double["),
+        "no kernel in bfloat16": (
+            SWISH.replace("Swish<alpha = 1.5>", "Gelu").replace("float[", "bfloat16["),
             "does not load the function either",
         ),
         "random": (SWISH.replace("Swish<alpha = 1.5>", "Bernoulli"), "does not load the function"),

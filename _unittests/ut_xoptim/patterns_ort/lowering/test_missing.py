@@ -22,7 +22,7 @@ USUAL = {f"tensor({t})" for t in ("bool", "float", "int32", "int64", "int8", "st
 MISSING = {
     "Bernoulli": "MissingBernoulli",
     "CausalConvWithState": "onnxruntime expands it where the shapes are known",
-    "DequantizeLinear": "MissingQuantizeLinear",
+    "DequantizeLinear": "MissingDequantizeLinear",
     "GlobalLpPool": "MissingGlobalLpPool",
     "ImageDecoder": "it reads image files",
     "MaxRoiPool": "the window of a region depends on the region",

@@ -27,73 +27,128 @@ def by_runtime(text: str) -> str:
     )
 
 
-MODELS = {
-    "MissingQuantizeLinear": {
-        "one scale": (Q, by_runtime(Q)),
-        "back": (D, by_runtime(D)),
-        "an axis, no zero point": (
-            AXIS,
-            by_runtime(AXIS)
-            .replace("(x, s)", "(x, s, z)")
-            .replace("output_dtype = 3", "axis = 1")
-            .replace("0.4}", "0.4}, int8[4] z = {0, 0, 0, 0}"),
-            {"opset": 28},
-        ),
-        "another axis": (
-            AXIS.replace("[a, 4]", "[4, a]").replace("<output", "<axis = -2, output"),
-            by_runtime(AXIS)
-            .replace("[a, 4]", "[4, a]")
-            .replace("(x, s)", "(x, s, z)")
-            .replace("output_dtype = 3", "axis = -2")
-            .replace("0.4}", "0.4}, int8[4] z = {0, 0, 0, 0}"),
-            {"opset": 28},
-        ),
-        "uint8 by default": (
-            Q.replace("(x, s, z)", "(x, s)"),
-            by_runtime(Q).replace("{3}", "{0}"),
-        ),
-        "int32": (
-            D.replace("uint8", "int32").replace(", int32 z = {3}", "").replace("(x, s, z)", "(x, s)"),
-            by_runtime(D)
-            .replace("uint8", "int32")
-            .replace(", int32 z = {3}", "")
-            .replace("(x, s, z)", "(x, s)"),
-        ),
-    }
+BLOCKS = "g (float[a, 4] x, float[a, 2] s) => (int8[a, 4] y) { y = QuantizeLinear<block_size = 2, output_dtype = 3>(x, s) }"
+#: each scale for two indices of the second axis
+REPEATED = """d = Shape<start = 1, end = 2>(x) n = Squeeze(d) r = Range(zero, n, one) i = Div(r, two)
+    t = Gather<axis = 1>(s, i)"""
+INT64S = "int64 zero = {0}, int64 one = {1}, int64 two = {2}"
+QUANTIZE = {
+    "one scale": (Q, by_runtime(Q)),
+    "an axis, no zero point": (
+        AXIS,
+        by_runtime(AXIS)
+        .replace("(x, s)", "(x, s, z)")
+        .replace("output_dtype = 3", "axis = 1")
+        .replace("0.4}", "0.4}, int8[4] z = {0, 0, 0, 0}"),
+    ),
+    "another axis": (
+        AXIS.replace("[a, 4]", "[4, a]").replace("<output", "<axis = -2, output"),
+        by_runtime(AXIS)
+        .replace("[a, 4]", "[4, a]")
+        .replace("(x, s)", "(x, s, z)")
+        .replace("output_dtype = 3", "axis = -2")
+        .replace("0.4}", "0.4}, int8[4] z = {0, 0, 0, 0}"),
+    ),
+    "uint8 by default": (
+        Q.replace("(x, s, z)", "(x, s)"),
+        by_runtime(Q).replace("{3}", "{0}"),
+    ),
+    "blocks": (
+        BLOCKS,
+        f"""g (float[a, 4] x, float[a, 2] s) => (int8[a, 4] y)
+        <{INT64S}, float low = {{-128}}, float high = {{127}}> {{
+        {REPEATED} q = Div(x, t) w = Round(q) c = Clip(w, low, high) y = Cast<to = 3>(c) }}""",
+    ),
+    "float16": (
+        "g (float16[a, 4] x, float16[4] s, int8[4] z) => (int8[a, 4] y) { y = QuantizeLinear(x, s, z) }",
+        """g (float16[a, 4] x, float16[4] s, int8[4] z) => (int8[a, 4] y)
+        <int64[1] axes = {0}, float low = {-128}, float high = {127}> {
+        f = Cast<to = 1>(x) t = Cast<to = 1>(s) u = Unsqueeze(t, axes) q = Div(f, u)
+        n = Cast<to = 10>(q) w = Cast<to = 1>(n) r = Round(w)
+        k = Cast<to = 1>(z) l = Unsqueeze(k, axes) m = Add(r, l)
+        c = Clip(m, low, high) y = Cast<to = 3>(c) }""",
+    ),
+    "float16 with a scale in float": (
+        "g (float16[a] x, float s) => (uint8[a] y) { y = QuantizeLinear(x, s) }",
+        """g (float16[a] x, float s) => (uint8[a] y) <float low = {0}, float high = {255}> {
+        f = Cast<to = 1>(x) q = Div(f, s) r = Round(q)
+        c = Clip(r, low, high) y = Cast<to = 2>(c) }""",
+    ),
+    "two bits": (
+        "g (float[a] x, float s) => (int2[a] y) { y = QuantizeLinear<output_dtype = 26>(x, s) }",
+        """g (float[a] x, float s) => (int2[a] y) <float low = {-2}, float high = {1}> {
+        q = Div(x, s) r = Round(q) c = Clip(r, low, high) y = Cast<to = 26>(c) }""",
+    ),
+    "float8": (
+        "g (float[a] x, float s, float8e4m3fn z) => (float8e4m3fn[a] y) { y = QuantizeLinear<saturate = 0>(x, s, z) }",
+        """g (float[a] x, float s, float8e4m3fn z) => (float8e4m3fn[a] y) {
+        q = Div(x, s) y = Cast<to = 17, saturate = 0>(q) }""",
+    ),
 }  # fmt: skip
+DEQUANTIZE = {
+    "one scale": (D, by_runtime(D)),
+    "int32": (
+        D.replace("uint8", "int32").replace(", int32 z = {3}", "").replace("(x, s, z)", "(x, s)"),
+        by_runtime(D)
+        .replace("uint8", "int32")
+        .replace(", int32 z = {3}", "")
+        .replace("(x, s, z)", "(x, s)"),
+    ),
+    "bfloat16": (
+        "g (int8[a] x, bfloat16 s, int8 z) => (bfloat16[a] y) { y = DequantizeLinear(x, s, z) }",
+        """g (int8[a] x, bfloat16 s, int8 z) => (bfloat16[a] y) {
+        f = Cast<to = 1>(x) k = Cast<to = 1>(z) d = Sub(f, k) t = Cast<to = 1>(s)
+        p = Mul(d, t) y = Cast<to = 16>(p) }""",
+    ),
+    "another result": (
+        "g (int8[a] x, float s) => (float16[a] y) { y = DequantizeLinear<output_dtype = 10>(x, s) }",
+        """g (int8[a] x, float s) => (float16[a] y) {
+        f = Cast<to = 1>(x) p = Mul(f, s) y = Cast<to = 10>(p) }""",
+    ),
+    "blocks of float8": (
+        "g (float8e5m2[a, 4] x, float[a, 2] s) => (float[a, 4] y) { y = DequantizeLinear<block_size = 2>(x, s) }",
+        f"""g (float8e5m2[a, 4] x, float[a, 2] s) => (float[a, 4] y) <{INT64S}> {{
+        f = Cast<to = 1>(x) {REPEATED} y = Mul(f, t) }}""",
+    ),
+}  # fmt: skip
+MODELS = {"MissingQuantizeLinear": QUANTIZE, "MissingDequantizeLinear": DEQUANTIZE}
 REFUSED = {
     "MissingQuantizeLinear": {
         "a kernel": (Q, "onnxruntime loads", {"opset": 25}),
         "CUDA": (Q, "another processor", {"processor": "CUDA"}),
-        "blocks": (
-            AXIS.replace("float[4] s = {0.1, 0.2, 0.3, 0.4}", "float[1, 2] s = {0.1, 0.2}").replace(
-                "<output", "<block_size = 2, output"
-            ),
-            "for a block",
-        ),
         "scales of a block": (
             AXIS.replace("[4] s = {0.1, 0.2, 0.3, 0.4}", "[1, 2] s = {0.1, 0.2}"),
             "neither one nor those of an axis",
         ),
-        "float16": (
-            "g (float16[a] x, float16 s) => (uint8[a] y) { y = QuantizeLinear(x, s) }",
+        "blocks of another rank": (
+            BLOCKS.replace("float[a, 2] s", "float[2] s"),
+            "do not have the rank",
+        ),
+        "integers": (
+            "g (int32[a] x, float s) => (uint8[a] y) { y = QuantizeLinear(x, s) }",
             "not in float",
         ),
-        "to float16": ("g (int8[a] x, float16 s) => (float16[a] y) { y = DequantizeLinear(x, s) }", "not in float"),
-        "another result": (
-            "g (int8[a] x, float s) => (float16[a] y) { y = DequantizeLinear<output_dtype = 10>(x, s) }",
-            "another type",
-        ),
-        "another precision": (Q.replace("Linear(", "Linear<precision = 10>("), "another type"),
-        "float8": (
-            "g (float[a] x, float s, float8e4m3fn z) => (float8e4m3fn[a] y) { y = QuantizeLinear(x, s, z) }",
-            "no kernel for these integers",
+        "another precision": (Q.replace("Linear(", "Linear<precision = 10>("), "the type that divides"),
+        "float4": (
+            "g (float[a] x, float s) => (float4e2m1[a] y) { y = QuantizeLinear<output_dtype = 23>(x, s) }",
+            "does not cast to it",
         ),
         "scales that are not counted": (
             "g (float[a, b] x, float[b] s) => (uint8[a, b] y) { y = QuantizeLinear(x, s) }",
             "number of scales is not known",
         ),
-    }
+    },
+    "MissingDequantizeLinear": {
+        "a kernel": (D, "onnxruntime loads", {"opset": 25}),
+        "a scale that is a power": (
+            "g (int8[a] x, float8e8m0 s) => (float[a] y) { y = DequantizeLinear<output_dtype = 1>(x, s) }",
+            "not in float",
+        ),
+        "float4": (
+            "g (float4e2m1[a] x, float s) => (float[a] y) { y = DequantizeLinear(x, s) }",
+            "does not cast it",
+        ),
+    },
 }  # fmt: skip
 # the models before do not load
 test_rewrites = rewrite_tests(MODELS, opset=28, runtime=False)
@@ -101,13 +156,20 @@ test_refuses = refusal_tests(REFUSED, opset=28)
 
 
 OLDER = [Q.replace("uint8", kind) for kind in ("int8", "uint8", "int16", "uint16")]
-OLDER += [text for text, *_ in MODELS["MissingQuantizeLinear"].values()]
+OLDER += [QUANTIZE[k][0] for k in ("an axis, no zero point", "another axis", "uint8 by default")]
+OLDER += [text for text, _ in (DEQUANTIZE["one scale"], DEQUANTIZE["int32"])]
+OLDER += [
+    "g (float[2, 4] x) => (int8[2, 4] y) <float[2, 2] s = {1, 2, 0.1, 0.5}>"
+    "{ y = QuantizeLinear<block_size = 2, output_dtype = 3>(x, s) }",
+    "g (float[2, 4] x) => (float8e4m3fn[2, 4] y) <float s = {0.1}> { y = QuantizeLinear<output_dtype = 17>(x, s) }",
+    "g (float[2, 4] x) => (int4[2, 4] y) <float s = {0.1}> { y = QuantizeLinear<output_dtype = 22>(x, s) }",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", OLDER)
 def test_as_the_older_operator(text: str) -> None:
     """Half integers, values out of range, infinities: the same to the last bit."""
-    found, _, _ = optimize_with(model_from_text(text, 28), "MissingQuantizeLinear")
+    found, _, _ = optimize_with(model_from_text(text, 28), "fix")
     x = np.array([[0.05, 0.15, 0.25, -0.05], [1e9, -1e9, np.inf, -np.inf]], np.float32)
     if "= Dequantize" in text:
         kind = text[3 : text.index("[")]

@@ -1,0 +1,156 @@
+"""The one-node models of onnx's backend tests in the newest opset, with sizes that are not known, in
+other types: which of them onnxruntime loads, before and after it is optimized, and whether what loads
+is right beside the reference of onnx.
+
+``python -m ut_xoptim.patterns_ort.lowering.type_matrix`` prints the table, in some minutes, from the
+folder ``_unittests``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import onnx.numpy_helper as onh
+from onnx import ModelProto, TensorProto
+from ut_xbuilder.backend_cases import data_sets, node_cases, symbolic
+from ut_xoptim.whole_models.opset_matrix import at_opset
+
+from xbuilder.operators.op_traits import having
+from xbuilder.operators.opsets import newest_opset
+from xbuilder.runtimes.sessions import plain_session
+from xoptim.testing import assert_same_outputs, optimize_with, run_onnxruntime, run_reference
+
+#: types the floats of a model become, with the largest difference
+KINDS: dict[str, float] = {"FLOAT": 1e-4, "DOUBLE": 1e-9, "FLOAT16": 1e-2, "BFLOAT16": 8e-2}
+RANDOM = having("random") | {"Dropout"}
+LOADS, MENDED, WRONG, MISSING = "loads", "loads now", "wrong", "does not load"
+#: a model that loads now and has no reference to compare with
+UNCOMPARED = "loads now, not compared"
+KINDS_OF_CELLS = (LOADS, MENDED, UNCOMPARED, WRONG, MISSING)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model of one node whose floats have another type."""
+
+    name: str
+    op_type: str
+    kind: str
+    model: ModelProto
+    feeds: Mapping[str, Any]
+
+
+def variants(kinds: Mapping[str, float] = KINDS) -> Iterator[Variant]:
+    """Enumerates the models that the definitions allow.
+
+    :param kinds: the types
+    """
+    for name, case in sorted(node_cases().items()):
+        nodes = case.model.graph.node
+        if len(nodes) != 1 or nodes[0].domain or case.model.functions:
+            continue
+        feeds, _ = next(iter(data_sets(case)), ({}, {}))
+        seen = set()
+        for kind in kinds:
+            model = converted(case.model, feeds, TensorProto.DataType.Value(kind))
+            content = b"" if model is None else model.SerializeToString()
+            if model is not None and content not in seen:
+                seen.add(content)
+                values = {n: _converted_value(v, kind) for n, v in feeds.items()}
+                yield Variant(name, nodes[0].op_type, kind, model, values)
+
+
+def _converted_value(value: Any, kind: str) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype == np.float32:
+        with np.errstate(over="ignore"):
+            return value.astype(oh.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind)))
+    return value
+
+
+def converted(model: ModelProto, feeds: Mapping[str, Any], kind: int) -> ModelProto | None:
+    """A model with another type and names for sizes, None if the newest definition refuses it."""
+    copy, _ = symbolic(at_opset(model, newest_opset()), dict(feeds), "own")
+    for value in (*copy.graph.input, *copy.graph.output):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = kind
+    for attribute in copy.graph.node[0].attribute:
+        if attribute.t.data_type == TensorProto.FLOAT:
+            array = onh.to_array(attribute.t).astype(oh.tensor_dtype_to_np_dtype(kind))
+            attribute.t.CopyFrom(onh.from_array(array))
+    try:
+        onnx.checker.check_model(copy)
+        onnx.shape_inference.infer_shapes(copy, check_type=True, strict_mode=True)
+    except Exception:
+        return None
+    return copy
+
+
+def judge(variant: Variant, patterns: str = "default+onnxruntime") -> tuple[str, str]:
+    """The outcome for a model, and the message of a failure."""
+    if not _failure(variant.model):
+        return LOADS, ""
+    found, _, _ = optimize_with(variant.model, patterns)
+    failure = _failure(found)
+    if failure:
+        return MISSING, failure
+    if variant.op_type in RANDOM:
+        return UNCOMPARED, ""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            expected = run_reference(variant.model, variant.feeds)
+    except Exception as error:
+        return UNCOMPARED, str(error)
+    atol = KINDS[variant.kind]
+    try:
+        assert_same_outputs(expected, run_onnxruntime(found, variant.feeds), atol, atol, "")
+    except Exception as error:
+        return WRONG, str(error)
+    return MENDED, ""
+
+
+def _failure(model: ModelProto) -> str:
+    try:
+        plain_session(model.SerializeToString())
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def main() -> None:
+    """Judges the models, prints the table by type, and what does not load by operator."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS))
+    parser.add_argument("--step", type=int, default=1, help="one model in STEP")
+    parser.add_argument("--patterns", default="default+onnxruntime")
+    arguments = parser.parse_args()
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    rows: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    every = variants({kind: KINDS[kind] for kind in arguments.kinds})
+    for i, variant in enumerate(every):
+        if i % arguments.step == 0:
+            cell, message = judge(variant, arguments.patterns)
+            counts[variant.kind][cell] += 1
+            rows[cell, variant.kind][variant.op_type] += 1
+            if cell == WRONG:
+                print(f"{variant.name} in {variant.kind}: {message}"[:300], flush=True)
+    print("type", *KINDS_OF_CELLS, sep=" | ")
+    for kind, found in counts.items():
+        print(kind, *(found[cell] for cell in KINDS_OF_CELLS), sep=" | ")
+    for (cell, kind), operators in sorted(rows.items()):
+        if cell != LOADS:
+            names = " ".join(f"{op} {n}" for op, n in sorted(operators.items()))
+            print(f"{cell}, {kind}: {names}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
