@@ -14,6 +14,8 @@ SHARE = 100
 #: the metadata entry that records the bytes spent, when a fold was refused
 METADATA = "xoptim.folding_budget"
 
+#: the pass that folds, in the statistics
+FOLDING = "constant_folding"
 TOO_BIG = "the model would grow"
 SPENT = "the total budget is spent"
 

@@ -71,7 +71,8 @@ class ConstantTable:
 
     `computed` maps each result that depends on constants only to its node. `sources`,
     `external_names` and `parameter_names` hold the origins of initializers, those to store out of
-    the file, and the parameters of a torch model. `remade` maps a derived constant to the original,
+    the file, and the parameters of a torch model. `annotated` holds those that the quantization
+    annotations of the file point at. `remade` maps a derived constant to the original,
     whose name it may take.
     """
 
@@ -92,6 +93,7 @@ class ConstantTable:
         self.budget = budget or Budget()
         self.initializers: dict[str, Any] = {}
         self.overridable: set[str] = set()
+        self.annotated: set[str] = set()
         self.computed: dict[str, NodeRecord] = {}
         self._values: dict[str, np.ndarray] = {}
         self._uniform: dict[str, Any] = {}
@@ -220,6 +222,10 @@ class ConstantTable:
         return self._shared.find_equal(name)
 
     # -- constants
+
+    def stays(self, name: str) -> bool:
+        """Whether an input or an annotation needs an initializer, even if no node reads it."""
+        return name in self.overridable or name in self.annotated
 
     def is_constant(self, name: str) -> bool:
         """Whether the value of a result is the same whatever the inputs are. Cost: O(1)."""

@@ -214,7 +214,7 @@ class ModelContainer:
         if size > max_proto_bytes:
             raise InvalidModelError(
                 f"The tensors of the model take {size} bytes, one proto cannot exceed "
-                f"{max_proto_bytes}: save the container, external data has no limit."
+                f"{max_proto_bytes}: save() writes it with external data, which has no limit."
             )
         model = copy_model(self.proto)
         for site, copy in _pairs(self.proto, model):

@@ -44,17 +44,23 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
             continue
         children = children_of(graph, record)
         changed = any(child.notes[BodyNames].differ for child in children.values())
+        result = next(filter(None, record.outputs), "")
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
             child.notes[BodyPasses].have_run = True
             for row in optimize(child):
-                row["graph"] = f"{record.op_type}.{name}/{row.get('graph', '')}".rstrip("/")
+                row["graph"] = _path(f"{record.op_type} {result!r} {name}", row)
                 rows.append(row)
             changed |= before != (child.store.generation, set(child.constants.initializers))
         if changed:
             with refreshed(graph, record):
                 infer_and_note(graph, write_back(graph, record))
     return rows
+
+
+def _path(graph: str, row: Row) -> str:
+    """The path of the graph of a row, which another graph holds; no two bodies have the same."""
+    return f"{graph}/{row.get('graph', '')}".rstrip("/")
 
 
 def _is_new(record: NodeRecord) -> bool:
@@ -77,7 +83,7 @@ def optimize_functions(graph: Graph, optimize: Optimize) -> list[Row]:
         body = Graph(graph.scope.for_function(key))
         import_any(body, function)
         for row in optimize(body):
-            row["graph"] = f"function {key[0]}.{key[1]}"
+            row["graph"] = _path(f"function {key[0]}.{key[1]}", row)
             rows.append(row)
         options = FunctionOptions(True, name=function.name, domain=function.domain)
         graph.functions[key] = export_function(body, options)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ..constants.content import known_content
 from ..constants.deferred import DEFERRED_BYTES, deferred_tensor
 from ..constants.evaluation import predicted_bytes
+from ..constants.growth import FOLDING
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
 from ..facts.facts import ResultFacts
@@ -57,7 +58,7 @@ def constant_folding(graph: Graph) -> PassReport:
         refresh(graph, [n for n in folding.newly_known if graph.facts[n].value is not None])
     removed = folding.removed + merged
     row: Row = {
-        "pattern": "constant_folding",
+        "pattern": FOLDING,
         "time_in": time.perf_counter() - begin,
         "removed": removed,
         "added": 0,
@@ -69,7 +70,7 @@ def constant_folding(graph: Graph) -> PassReport:
 
 def _skipped(reason: str, count: int) -> Row:
     """A row that gives the reason some nodes were not folded."""
-    pattern = f"constant_folding: {reason}"
+    pattern = f"{FOLDING}: {reason}"
     return {"pattern": pattern, "time_in": 0.0, "skipped": count, "removed": 0, "added": 0}
 
 
@@ -208,7 +209,8 @@ def _inherited_name(graph: Graph, record: NodeRecord, weights: list[str]) -> str
     if len(record.outputs) != 1:
         return ""
     count = _count(graph.facts[record.outputs[0]].shape)
-    same = [n for n in weights if n in table.initializers and _count(graph.facts[n].shape) == count]
+    free = (n for n in weights if n in table.initializers and not table.stays(n))
+    same = [n for n in free if _count(graph.facts[n].shape) == count]
     alone = len(same) == 1 and store.can_redirect(record.outputs[0], same[0])
     return same[0] if alone else ""
 
@@ -227,7 +229,7 @@ def _remove_sources(graph: Graph, record: NodeRecord) -> int:
         if store.is_used(name):
             continue
         if name in table.initializers:
-            if name not in table.overridable:
+            if not table.stays(name):
                 table.remove_initializer(name)
             continue
         producer = store.producers.get(name)

@@ -19,7 +19,7 @@ def take_original_names(graph: Graph) -> int:
         return 0
     count = 0
     for new, old in list(table.remade.items()):
-        gone = old in table.initializers and old not in table.overridable
+        gone = old in table.initializers and not table.stays(old)
         if not gone or store.is_used(old) or not store.is_used(new):
             continue
         if not store.can_redirect(new, old):

@@ -28,11 +28,11 @@ def remove_duplicated_initializer(graph: Graph) -> int:
     """Keeps one of equal initializers.
 
     Only initializers of one type and shape are compared, a sample first, then a hash of
-    everything; those of another file are equal when they come from the same place. Outputs and
-    overridable initializers are not merged. Of two parameters of a torch model in the same memory,
-    or equal ones of a kilobyte at least, the first one is kept; smaller ones keep their names,
-    which are those of the model. Constant nodes that then read the same initializers are merged as
-    well, such as those that dequantize a weight, which are not folded.
+    everything; those of another file are equal when they come from the same place. Outputs,
+    overridable initializers and those of annotations are not merged. Of two parameters of a torch
+    model in the same memory, or equal ones of a kilobyte at least, the first one is kept; smaller
+    ones keep their names, which are those of the model. Constant nodes that then read the same
+    initializers are merged as well, such as those that dequantize a weight, which are not folded.
 
     :return: number of initializers and nodes removed
     """
@@ -41,7 +41,7 @@ def remove_duplicated_initializer(graph: Graph) -> int:
     groups: dict[tuple[int, tuple[int, ...]], list[str]] = {}
     table = graph.constants
     for name, value in table.initializers.items():
-        if name in table.overridable or name in graph.store.outputs:
+        if table.stays(name) or name in graph.store.outputs:
             continue
         groups.setdefault(initializer_type_shape(value), []).append(name)
     kept: list[str] = []

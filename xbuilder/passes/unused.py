@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import attrgetter
 
+from ..graph.annotations import annotations_of, parameters_of
 from ..graph.graph import Graph
 from ..nested.inlining import remove_unused_functions
 from .registry import register_count
@@ -59,12 +60,15 @@ def remove_dead_nodes(graph: Graph) -> int:
 
 
 def remove_dead_initializers(graph: Graph) -> int:
-    """Removes initializers nothing reads, except the default values of inputs."""
+    """Removes initializers nothing reads, except the default values of inputs and those that the
+    annotations of results point at."""
     table, store = graph.constants, graph.store
     if not table.initializers and not graph.sparse_initializers:
         return 0
     unread = table.initializers.keys() - store.consumers.keys() - store.outputs.keys()
     unread -= table.overridable
+    if table.annotated:
+        unread.difference_update(n for a in annotations_of(graph) for n in parameters_of(a))
     dead = [name for name in table.initializers if name in unread] if unread else []
     for name in dead:
         table.remove_initializer(name)

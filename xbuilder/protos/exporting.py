@@ -26,6 +26,7 @@ from ..constants.growth import METADATA
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import InvalidModelError, OptionError
 from ..files.model_container import ModelContainer
+from ..graph.annotations import annotations_of, origin_graph
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node
 from ..nodes.attributes import readable
@@ -187,7 +188,7 @@ def fill_graph(
 ) -> None:
     """Writes a graph into an empty proto, see :func:`export_graph`."""
     described = initializers or {}
-    origin = _origin_graph(graph)
+    origin = origin_graph(graph)
     proto.name = readable(origin.name if origin is not None else "") or "graph"
     proto.node.extend(graph.nodes)
     proto.input.extend([export_io(graph, s) for s in graph.input_specs])
@@ -200,7 +201,7 @@ def fill_graph(
     proto.sparse_initializer.extend(graph.sparse_initializers)
     proto.value_info.extend(_value_infos(graph))
     if origin is not None:
-        proto.quantization_annotation.extend(_annotations(graph, origin))
+        proto.quantization_annotation.extend(annotations_of(graph))
         _copy_others(proto, origin, _GRAPH_FIELDS)
 
 
@@ -217,17 +218,6 @@ def _fill_tensor(proto: TensorProto, name: str, value: Any) -> None:
         proto.raw_data = array.tobytes()
     else:
         proto.CopyFrom(named_tensor(array, name))
-
-
-def _origin_graph(graph: Graph) -> GraphProto | None:
-    if isinstance(graph.origin, ModelProto):
-        return graph.origin.graph
-    return graph.origin if isinstance(graph.origin, GraphProto) else None
-
-
-def _annotations(graph: Graph, origin: GraphProto) -> list[Any]:
-    """Quantization annotations of the results that still exist."""
-    return [a for a in origin.quantization_annotation if graph.has_name(a.tensor_name)]
 
 
 def _value_infos(graph: Graph) -> list[ValueInfoProto]:

@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from ..dims import Shape
 from ..errors import InvalidModelError, OptionError
 from ..facts.facts import DECLARED, ResultFacts
+from ..graph.annotations import note_annotations
 from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
@@ -74,6 +75,8 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     declarations.update((v.name, v) for v in proto.output)
     import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
+    if proto.quantization_annotation:
+        note_annotations(graph)
     if graph.parent is None and not graph.is_uninferred and not trusts_shapes(graph):
         note_formulas(graph, proto)
 

@@ -94,6 +94,11 @@ def element_type(data_type: int) -> ElementType:
     return element
 
 
+def is_known_type(elem_type: int) -> bool:
+    """Whether the installed onnx has an element type of this number."""
+    return elem_type in _TYPE_NAMES
+
+
 def pretty_type(elem_type: int) -> str:
     """Name of an element type, `?` if it is not known."""
     return _TYPE_NAMES.get(elem_type, f"unknown type {elem_type}") if elem_type else "?"

@@ -17,18 +17,21 @@ from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.runtimes.processors import processors_of
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.tensors.bits import is_known_type
 
 
 def _known_value(node: NodeProto, att: AttributeProto) -> Any:
     """Python value of an attribute.
 
-    :raises UnknownAttributeError: it refers to an attribute of the function holding the node; the
-        engine takes it as a refusal
+    :raises UnknownAttributeError: it refers to an attribute of the function holding the node, or is
+        a tensor of a type onnx does not know; the engine takes it as a refusal
     """
     if att.ref_attr_name:
         raise UnknownAttributeError(
             f"attribute {att.name!r} of {node.op_type} refers to {att.ref_attr_name!r}"
         )
+    if att.type == AttributeProto.TENSOR and not is_known_type(att.t.data_type):
+        raise UnknownAttributeError(f"attribute {att.name!r} of {node.op_type} has an unknown type")
     return attribute_value(att)
 
 

@@ -63,6 +63,7 @@ CODES = {
         Code("X004", "note", "an operator runs as its definition"),
         Code("X005", "note", "an operator runs in float between casts"),
         Code("X006", "error", "no kernel, a rewrite writes operators that have one", (LOWERING,)),
+        Code("X007", "error", "an unknown element type"),
         Code("X101", "warning", "a size is frozen"),
         Code("X102", "warning", "a weight is there twice", cleaned=True),
         Code("X103", "warning", "a chain of Cast", ("CastCast",)),

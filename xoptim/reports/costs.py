@@ -16,7 +16,7 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import attribute_value, find_attribute
 from xbuilder.nodes.subgraphs import node_captures, subgraphs_of
 from xbuilder.operators.domains import main_domain
-from xbuilder.tensors.bits import element_type
+from xbuilder.tensors.bits import element_type, is_known_type
 
 Shapes = Sequence[Shape | None]
 #: the multiplications of a node, None if a shape is missing
@@ -240,7 +240,7 @@ def _bytes_of(facts: ResultFacts) -> Dim | None:
     """The bytes of a tensor."""
     if facts.shape is None or not facts.type:
         return None
-    if facts.type == TensorProto.STRING:
+    if facts.type == TensorProto.STRING or not is_known_type(facts.type):
         return None
     return ceildiv(mul(prod(facts.shape), element_type(facts.type).bits), 8)
 

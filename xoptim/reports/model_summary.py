@@ -8,14 +8,13 @@ from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-from xbuilder.constants.growth import SPENT, TOO_BIG
+from xbuilder.constants.growth import FOLDING, SPENT, TOO_BIG
 from xbuilder.errors import InvalidModelError
 from xbuilder.files.external_data import tensor_nbytes
 from xbuilder.files.tensor_sites import iter_tensor_sites
 
-_FOLDING = "constant_folding"
 #: the rows of the nodes that constant folding leaves, because of the size of their results
-_TOO_LARGE = {f"{_FOLDING}: {reason}" for reason in (TOO_BIG, SPENT)}
+_TOO_LARGE = {f"{FOLDING}: {reason}" for reason in (TOO_BIG, SPENT)}
 
 
 def iterate_nodes(model: ModelProto | GraphProto) -> Iterator[NodeProto]:
@@ -78,7 +77,7 @@ def is_folding_limited(rows: Iterable[Mapping[str, Any]]) -> bool:
     last: dict[str, bool] = {}
     for row in rows:
         graph = row.get("graph", "")
-        if row["pattern"] == _FOLDING:
+        if row["pattern"] == FOLDING:
             last[graph] = False
         elif row["pattern"] in _TOO_LARGE:
             last[graph] = True

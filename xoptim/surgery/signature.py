@@ -259,6 +259,8 @@ def _rename(model: ModelProto, names: Mapping[str, str]) -> None:
         value.name = rename(value.name)
     for annotation in graph.quantization_annotation:
         annotation.tensor_name = rename(annotation.tensor_name)
+        for pair in annotation.quant_parameter_tensor_names:
+            pair.value = rename(pair.value)
     nodes = [_renamed(node, names, rename) for node in graph.node]
     del graph.node[:]
     graph.node.extend(nodes)

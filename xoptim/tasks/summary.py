@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import symbols
 from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.protos.pretty import pretty_value_info
+from xbuilder.tensors.bits import pretty_type
 
 from ..linting.where import Placement, placement
 from ..reports.costs import Costs, costs_of
@@ -187,7 +188,7 @@ def summarize(
     tensors = [site.tensor for site in iter_tensor_sites(proto)]
     weights: Counter[str] = Counter()
     for tensor in tensors:
-        weights[TensorProto.DataType.Name(tensor.data_type)] += tensor_bytes(tensor)
+        weights[pretty_type(tensor.data_type).upper()] += tensor_bytes(tensor)
     largest = sorted(
         (t for t in tensors if tensor_bytes(t) >= _SMALL), key=tensor_bytes, reverse=True
     )

@@ -253,7 +253,8 @@ def test_statistics_name_the_graph():
     builder = GraphBuilder(model, optimization_options=OptimizationOptions(patterns=None))
     rows = builder.optimize()
     graphs = {row.get("graph", "") for row in rows}
-    assert graphs == {"", "If.then_branch", "If.else_branch"}
+    (result,) = (n.output[0] for n in builder.to_onnx().graph.node if n.op_type == "If")
+    assert graphs == {"", f"If {result!r} then_branch", f"If {result!r} else_branch"}
 
 
 def test_names_made_inside_are_unique_everywhere():

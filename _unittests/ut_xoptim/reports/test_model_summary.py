@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import onnx.numpy_helper as onh
 import onnx.parser
+import pytest
 
-from xoptim.reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.reports.model_summary import (
+    compare_ops,
+    count_ops,
+    is_folding_limited,
+    pattern_totals,
+    weight_bytes,
+)
 
 WITH_IF = """
 <ir_version: 8, opset_import: ["" : 18, "f" : 1]>
@@ -64,3 +72,29 @@ def test_pattern_totals():
         {"pattern": "remove_unused", "instances": 1, "removed": 1, "added": 0, "time_in": 0.5},
         {"pattern": "C", "instances": 0, "removed": 0, "added": 0, "time_in": 1.0},
     ]
+
+
+def body(result: str, size: int) -> str:
+    """An If whose first branch holds a constant of some size."""
+    tensor = f"int64[1] {{{size}}}"
+    return f"""
+    {result} = If(c) <
+        then_branch = t () => (float[M] {result}1) {{
+            {result}s = Constant<value = {tensor}>()
+            {result}2 = ConstantOfShape<value = float[1] {{1}}>({result}s)
+            {result}3 = CumSum({result}2, axis)
+            {result}1 = Mul({result}3, x) }},
+        else_branch = e () => (float[N] {result}4) {{ {result}4 = Abs(x) }}
+    >"""
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (3, 100_000), (100_000, 3)])
+def test_a_limit_in_one_of_two_bodies(sizes):
+    """The bodies have different paths, whichever comes last."""
+    text = f"""
+    <ir_version: 8, opset_import: ["" : 18]> g (float[N] x, bool c) => (float[N] y, float[N] z)
+    <int64 axis = {{0}}> {{ {body("y", sizes[0])} {body("z", sizes[1])} }}
+    """
+    options = OptimizationOptions(patterns="default", constant_size=1024)
+    rows = GraphBuilder(onnx.parser.parse_model(text), optimization_options=options).optimize()
+    assert is_folding_limited(rows) == (max(sizes) > 3)

@@ -93,6 +93,15 @@ def test_names_of_results():
     assert back == parse()
 
 
+def test_names_in_annotations():
+    model = parse()
+    annotation = model.graph.quantization_annotation.add(tensor_name="t")
+    annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="two")
+    found = change_signature(model, SignatureChanges(names={"two": "factor", "t": "both"}))
+    (after,) = found.graph.quantization_annotation
+    assert (after.tensor_name, after.quant_parameter_tensor_names[0].value) == ("both", "factor")
+
+
 def test_outputs_in_another_order():
     assert [v.name for v in changed(outputs=["w", "y"]).graph.output] == ["w", "y"]
     done = xoptim.optimize(parse(), signature=SignatureChanges(outputs=["w"]), verify=True)

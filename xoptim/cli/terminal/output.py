@@ -73,7 +73,8 @@ class ErrorGroup(click.Group):
         :raises click.ClickException: for every failure
         """
         out = sys.stdout  # an interruption may leave it redirected
-        if "--json" in _arguments(ctx):  # known even if the options cannot be parsed
+        words = _arguments(ctx)
+        if "--json" in words:  # known even if the options cannot be parsed
             ctx.meta[_JSON] = True
         try:
             with _plain_warnings():
@@ -91,6 +92,8 @@ class ErrorGroup(click.Group):
             _print_traceback(ctx, e)
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             message = with_options(message_of(e), command)
+            if not isinstance(e, OptionError):
+                message += _unknown_types(words)
             self._tell(ctx, message, e, out)
             if _LOG in ctx.meta:
                 ctx.meta[_LOG].write(f"Error: {message}\n")
@@ -156,6 +159,23 @@ def message_of(error: Exception) -> str:
         return f"not enough memory: {error}" if str(error) else "not enough memory"
     text = (str(error).strip() or "no message").splitlines()[0]
     return f"unexpected {type(error).__name__}: {text} (--traceback shows where)"
+
+
+def _unknown_types(words: Iterable[str]) -> str:
+    """The element types onnx does not know in the models among some arguments, which explain most
+    failures."""
+    from google.protobuf.message import DecodeError
+    from onnx import load_model
+
+    from ...linting.unknown_types import unknown_type_message
+
+    lines = []
+    for path in filter(os.path.isfile, dict.fromkeys(words)):
+        with contextlib.suppress(DecodeError, OSError, ValueError):
+            found = unknown_type_message(load_model(path, load_external_data=False))
+            if found:
+                lines.append(f"\n{path}: {found}.")
+    return "".join(lines)
 
 
 def with_options(message: str, command: click.Command | None) -> str:

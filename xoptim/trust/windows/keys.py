@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from .window import Window, names_read
 _WEIGHT = 64
 #: what stands for a size or a number of groups above 1
 _SEVERAL = 2
+#: renamed expressions that are remembered
+_SUBSTITUTED = 1 << 12
 
 
 class WindowKeys:
@@ -159,12 +162,18 @@ class _Dims:
             return dim
         if dim.isidentifier():
             return self._symbols(dim)
-        try:
-            return substitute(dim, {name: self._symbols(name) for name in sorted(symbols(dim))})
-        except DimensionError:
-            return dim
+        return _substituted(dim, tuple((n, self._symbols(n)) for n in sorted(symbols(dim))))
 
     def loose(self, dim: Dim) -> Dim:
         """The rank of an expression among the different ones; integers above 1 are alike."""
         dim = self._constraints.canonical(dim)
         return min(dim, _SEVERAL) if isinstance(dim, int) else self._sizes(dim)
+
+
+@functools.lru_cache(_SUBSTITUTED)
+def _substituted(dim: Dim, names: tuple[tuple[str, str], ...]) -> Dim:
+    """An expression under other names, itself if it has no value with them."""
+    try:
+        return substitute(dim, dict(names))
+    except DimensionError:
+        return dim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ _ALONE = 3
 _SEARCHED = 12
 #: sizes above are not tried
 _MOST = 1 << 16
+#: values of expressions that are remembered
+_EVALUATED = 1 << 14
 #: ranks tried when a rank is not known
 RANKS = (2, 3, 4, 1, 0)
 
@@ -136,10 +139,26 @@ def size_of(dim: Dim, sizes: Mapping[str, int], constraints: Constraints) -> int
     dim = constraints.canonical(dim)
     if isinstance(dim, int):
         return dim
-    if dim not in sizes and not symbols(dim) <= sizes.keys():
-        return None
+    if dim in sizes:
+        return sizes[dim]
     try:
-        return evaluate(dim, sizes)
+        values = tuple(sizes[name] for name in _ordered_symbols(dim))
+    except KeyError:
+        return None
+    return _evaluated(dim, values)
+
+
+@functools.lru_cache(_EVALUATED)
+def _ordered_symbols(dim: Dim) -> tuple[str, ...]:
+    return tuple(sorted(symbols(dim)))
+
+
+@functools.lru_cache(_EVALUATED)
+def _evaluated(dim: Dim, values: tuple[int, ...]) -> int | None:
+    """The value of an expression, given those of its symbols: the same windows come again with the
+    same sizes."""
+    try:
+        return evaluate(dim, dict(zip(_ordered_symbols(dim), values, strict=True)))
     except (DimensionError, KeyError, ZeroDivisionError):
         return None
 
