@@ -15,6 +15,7 @@ from xbuilder import FunctionOptions
 from xbuilder.errors import OptionError
 
 from ..dispatch.dispatcher import candidate_names
+from ..dispatch.operator_names import checked_operators
 
 _COND = torch.ops.higher_order.cond
 _DEFAULT_OPTIONS = FunctionOptions(
@@ -184,14 +185,18 @@ def make_plan(
     :param export_modules_as_functions: True for all submodules, or a set of classes
     :param aten_as_function: True for every operator, or names of operators
     :param function_options: domain of the functions, what happens to the weights
-    :raises OptionError: the option is not a set of classes, or no submodule is an instance of one
+    :raises OptionError: the option is not a set of classes, no submodule is an instance of one, or
+        torch has no operator of this name
     """
     types: frozenset[str] | None = frozenset()
     if export_modules_as_functions is True:
         types = None
     elif export_modules_as_functions:
         types = _checked_types(mod, export_modules_as_functions)
-    names = None if aten_as_function is True else frozenset(aten_as_function or ())
+    names = None
+    if aten_as_function is not True:
+        checked = checked_operators(aten_as_function or (), _DEFAULT_OPERATORS, "aten_as_function")
+        names = frozenset(checked)
     if types == frozenset() and names == frozenset():
         return None
     options = _DEFAULT_OPTIONS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
 from .failure_message import argument_leaves, failure_message
+from .jit_traces import jit_trace
 from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
 from .selected_rows import loop_on_all_rows
@@ -108,8 +109,12 @@ class _Request(NamedTuple):
 
 
 def _export_once(request: _Request, options: ExportOptions) -> torch.export.ExportedProgram:
+    mod, args, kwargs, shapes, _ = request
+    if options.jit and shapes is not None:
+        raise ExportError("Strategy 'jit' produces static shapes, remove dynamic_shapes.")
     if options.jit:
-        return _export_jit(request)
+        request = request._replace(mod=jit_trace(mod, args, kwargs))
+        check_traced(request.mod, mod, args, kwargs)
     if options.tracing:
         request = request._replace(mod=_traced(request, options))
     if options.fake:
@@ -175,18 +180,6 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
         numbered = partial(keep_python_numbers, export, mod)
         decided = partial(decide_with_buffers, numbered, mod, (args, kwargs))
         return loop_on_all_rows(decided, mod, (args, kwargs))
-
-
-def _export_jit(request: _Request) -> torch.export.ExportedProgram:
-    """Traces with TorchScript: the result has static shapes."""
-    mod, args, kwargs, shapes, _ = request
-    if shapes is not None:
-        raise ExportError("Strategy 'jit' produces static shapes, remove dynamic_shapes.")
-    from torch._export.converter import TS2EPConverter
-
-    trace: Callable[..., torch.jit.ScriptModule] = torch.jit.trace
-    traced = trace(mod, args, example_kwarg_inputs=kwargs or None, strict=False)
-    return TS2EPConverter(traced, args, kwargs).convert()
 
 
 def _finish(

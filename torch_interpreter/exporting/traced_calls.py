@@ -117,7 +117,7 @@ def known_value(node: torch.fx.Node, arguments: Mapping[str, Any]) -> Any:
     if node.op != "call_function" or node.target not in (getattr, operator.getitem):
         return UNKNOWN
     base, key = node.args
-    if not isinstance(base, torch.fx.Node) or not isinstance(key, str | int):
+    if not isinstance(base, torch.fx.Node) or not isinstance(key, str | int | slice):
         return UNKNOWN
     value: Any = known_value(base, arguments)
     if node.target is getattr:
@@ -125,7 +125,7 @@ def known_value(node: torch.fx.Node, arguments: Mapping[str, Any]) -> Any:
     is_container = isinstance(value, _CONTAINERS)
     try:
         return value[key] if is_container else UNKNOWN
-    except LookupError:
+    except (LookupError, TypeError):  # a bound of the slice may be a placeholder
         return UNKNOWN
 
 

@@ -147,15 +147,37 @@ class CustomTracer(torch.fx.Tracer):
         :param concrete_args: arguments whose value is constant
         """
         if not isinstance(root, torch.nn.Module):
-            return super().trace(root, concrete_args)
+            return _in_order(super().trace(root, concrete_args), root)
         try:
             with recorded_calls(root, self.arguments):
-                return super().trace(root, concrete_args)
+                return _in_order(super().trace(root, concrete_args), root.forward)
         except TypeError as e:
             if "int()" not in str(e) and "float()" not in str(e):
                 raise
         with recorded_calls(root, self.arguments, numbers=True):
-            return super().trace(root, concrete_args)
+            return _in_order(super().trace(root, concrete_args), root.forward)
+
+
+def _in_order(graph: torch.fx.Graph, function: Callable[..., Any]) -> torch.fx.Graph:
+    """Moves the placeholders of keyword-only arguments after ``*args``, where torch.fx does not put
+    them: they would become positional."""
+    parameters = inspect.signature(function).parameters
+    places = {name: place for place, name in enumerate(parameters)}
+    found = [n for n in graph.nodes if n.op == "placeholder"]
+    known = {n: places.get(_parameter(n, parameters), len(places)) for n in found}
+    ordered = sorted(found, key=known.__getitem__)
+    for node in reversed(ordered) if ordered != found else ():
+        first = next(iter(graph.nodes))
+        if node is not first:
+            first.prepend(node)
+    return graph
+
+
+def _parameter(placeholder: torch.fx.Node, parameters: Collection[str]) -> str:
+    """The argument a placeholder stands for. torch gives a number to the arguments whose value is
+    known."""
+    name = str(placeholder.target).lstrip("*")
+    return name if name in parameters else name.rpartition("_")[0]
 
 
 def trace_module(
@@ -176,9 +198,12 @@ def trace_module(
     """
     given = combined_arguments(mod, args, kwargs)
     parameters = inspect.signature(mod.forward).parameters
+    hidden = {k: v for k, v in given.items() if k not in parameters}
     for name, parameter in parameters.items():
-        if parameter.default is not parameter.empty:
-            given.setdefault(name, parameter.default)
+        starred = {parameter.VAR_POSITIONAL: (), parameter.VAR_KEYWORD: hidden}
+        default = starred.get(parameter.kind, parameter.default)
+        if default is not parameter.empty:
+            given.setdefault(name, default)
     dynamic = {k for k, spec in (dynamic_shapes or {}).items() if spec is not None}
     known = {
         k: v for k, v in given.items() if k in parameters and k not in dynamic and _is_python(v)
@@ -193,8 +218,8 @@ def trace_module(
         ) from e
     for node in list(graph.nodes):
         if node.op == "placeholder" and node.target.lstrip("*") not in parameters:
-            # torch gives a number to the arguments whose value is known, and checks their value
-            node.target = node.target.rpartition("_")[0]
+            # torch checks the value of an argument when it is known
+            node.target = _parameter(node, parameters)
             _erase_checks(graph, node)
     return _Traced(mod, torch.fx.GraphModule(tracer.root, graph, type(mod).__name__))
 
@@ -243,6 +268,6 @@ def check_traced(
     problem = compare(found[0], found[1], 1e-4)
     if problem:
         raise ExportError(
-            f"The graph torch.fx traced and the model disagree, a condition of the model does not "
+            f"The graph that was traced and the model disagree, a condition of the model does not "
             f"see the same thing in both: {problem}. Use another strategy, 'nostrict' for example."
         )

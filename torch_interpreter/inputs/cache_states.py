@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -34,16 +33,14 @@ _COUNT = "get_seq_length"
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(NamedTuple):
     """The place of a tensor: the name of a part and a position in it."""
 
     part: str
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
+class _Size(NamedTuple):
     """A size of the tensors an attribute of the same object holds."""
 
     source: str
@@ -64,8 +61,13 @@ class _OnAnyDevice(int):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Window(NamedTuple):
+    """The size of a window, made a :class:`_OnAnyDevice`."""
+
+    size: int
+
+
+class _Stored(NamedTuple):
     """An object without its tensors: its class, its attributes.
 
     :param cls: the class
@@ -76,17 +78,16 @@ class _Stored:
     fields: dict[str, Any]
 
 
-@dataclass(slots=True)
-class CacheLayout:
-    """A cache without its tensors.
+class CacheLayout(NamedTuple):
+    """A cache without its tensors, a constant for dynamo because it is made of tuples.
 
     :param stored: the object
     :param places: for each part, where every tensor comes from: the position of the layer in the
         cache, then the key of the tensor if the layer holds several of this name
     """
 
-    stored: Any = None
-    places: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    stored: Any
+    places: dict[str, list[tuple[Any, ...]]]
 
 
 def cache_parts(cache: Any) -> tuple[dict[str, list[torch.Tensor]], CacheLayout]:
@@ -96,12 +97,13 @@ def cache_parts(cache: Any) -> tuple[dict[str, list[torch.Tensor]], CacheLayout]
     :return: the tensors of every part, in the order of the layers; keys come first, then values
     """
     found: dict[str, list[tuple[tuple[Any, ...], torch.Tensor]]] = {}
-    layout = CacheLayout(_stored(cache, (), found))
+    stored = _stored(cache, (), found)
     parts = [*EMPTY_PARTS, *(p for p in found if p not in EMPTY_PARTS)]
     if found:
         parts = [p for p in parts if p in found]
-    layout.places = {p: [place for place, _ in found.get(p, ())] for p in parts}
-    return {p: [tensor for _, tensor in found.get(p, ())] for p in parts}, layout
+    places = {p: [place for place, _ in found.get(p, ())] for p in parts}
+    tensors = {p: [tensor for _, tensor in found.get(p, ())] for p in parts}
+    return tensors, CacheLayout(stored, places)
 
 
 def filled_cache(layout: CacheLayout, parts: Sequence[Sequence[Any]]) -> Any:
@@ -139,7 +141,7 @@ def _stored(value: Any, place: tuple[Any, ...], found: dict[str, list[Any]]) -> 
         if name == _COUNT:
             continue
         if name in _CONSTANTS:
-            fields[name] = _OnAnyDevice(contents[_CONSTANTS[name]])
+            fields[name] = _Window(contents[_CONSTANTS[name]])
         elif name in _SIZES and not _holds_tensors(content):
             fields[name] = _Size(*_SIZES[name])
         else:
@@ -180,6 +182,8 @@ def _filled(template: Any, parts: Mapping[str, Sequence[Any]]) -> Any:
     """The value a template stands for."""
     if isinstance(template, _Slot):
         return parts[template.part][template.position]
+    if isinstance(template, _Window):
+        return _OnAnyDevice(template.size)
     if isinstance(template, dict):
         return {k: _filled(v, parts) for k, v in template.items()}
     if type(template) in (list, tuple):
@@ -235,6 +239,8 @@ def _dumped(value: Any) -> list[Any]:
         return ["slot", value.part, value.position]
     if isinstance(value, _Size):
         return ["size", value.source, value.axis]
+    if isinstance(value, _Window):
+        return ["window", value.size]
     if isinstance(value, _Stored):
         return ["object", *_dumped(value.cls)[1:], _dumped(value.fields)]
     if isinstance(value, type):
@@ -245,7 +251,7 @@ def _dumped(value: Any) -> list[Any]:
         return [type(value).__name__, [_dumped(v) for v in value]]
     if isinstance(value, torch.dtype | torch.device):
         return [type(value).__name__, str(value).removeprefix("torch.")]
-    return ["window" if isinstance(value, _OnAnyDevice) else "value", value]
+    return ["value", value]
 
 
 def _loaded(dumped: Sequence[Any]) -> Any:
@@ -261,7 +267,7 @@ def _loaded(dumped: Sequence[Any]) -> Any:
     makers: dict[str, Any] = {
         "slot": _Slot,
         "size": _Size,
-        "window": _OnAnyDevice,
+        "window": _Window,
         "device": torch.device,
     }
     if kind in makers:

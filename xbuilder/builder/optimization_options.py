@@ -88,10 +88,12 @@ class OptimizationOptions(PassOptions):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
-        values = {**vars(self), "order": getattr(self.order, "name", None), "patterns": names}
+        values = {**vars(self), "order": getattr(self.order, "name", None)}
+        texts = {name: repr(value) for name, value in values.items() if name != "patterns"}
+        patterns = None if self.patterns is None else ", ".join(map(_written, self.patterns))
+        texts["patterns"] = "None" if patterns is None else f"[{patterns}]"
         rows = [
-            f"{name}={values[name]!r}"
+            f"{name}={texts[name]}"
             for name, spec in self.__dataclass_fields__.items()
             if name == "patterns" or getattr(self, name) != spec.default
         ]
@@ -108,6 +110,13 @@ class OptimizationOptions(PassOptions):
             if name == "patterns" or getattr(self, name) != spec.default
         ]
         return html_table(type(self).__name__, ["option", "value"], rows)
+
+
+def _written(pattern: Any) -> str:
+    """A pattern in a list: its name, or the call that makes it when it is one of the user."""
+    if type(pattern).__module__.partition(".")[0] != "xoptim":
+        return repr(pattern)
+    return repr(repr(pattern).removesuffix("()"))
 
 
 def as_options(value: Any, name: str = "optimization_options") -> OptimizationOptions | None:

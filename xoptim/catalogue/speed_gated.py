@@ -28,6 +28,9 @@ class SpeedGatedRewrite(Rewrite):
         super().__init__(verbose)
         self.is_lifted = lifted
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({f'{self.lift}=True' if self.is_lifted else ''})"
+
     @property
     def gate_name(self) -> str:
         """Name of the pattern in the measures: its text in a selection, with the gate lifted."""

@@ -446,3 +446,18 @@ def test_everything_is_saved_out_of_the_model(tmp_path, threshold):
         session = onnxruntime.InferenceSession(name, providers=["CPUExecutionProvider"])
         got = session.run(None, {session.get_inputs()[0].name: X.numpy()})
         assert_same(expected, got, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["torch.cond", torch.cond, "cond"])
+def test_branches_by_every_name(name):
+    class Branches(torch.nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+    onx = export(Branches(), (X,), export_options=ExportOptions(aten_as_function={name}))
+    assert sorted(f.name for f in onx.functions) == ["false_graph_0", "true_graph_0"]
+
+
+def test_unknown_operators():
+    with pytest.raises(OptionError, match="aten_as_function: torch has no operator 'torch.add'"):
+        export(torch.nn.ReLU(), (X,), export_options=ExportOptions(aten_as_function={"torch.add"}))

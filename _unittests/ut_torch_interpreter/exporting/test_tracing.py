@@ -115,7 +115,7 @@ def test_a_condition_that_sees_a_placeholder():
     def hidden(x):
         return x * 2 if isinstance(x, torch.Tensor) else x
 
-    with pytest.raises(ExportError, match="torch.fx traced and the model disagree"):
+    with pytest.raises(ExportError, match="traced and the model disagree"):
         to_onnx(Fct1(hidden), (X,), export_options="tracing")
 
 
@@ -276,3 +276,30 @@ def test_parts_of_an_attribute_are_assigned():
         return x
 
     check_export(fct, (X,), ({0: "a"},), [(torch.randn(6, 4),)], export_options="tracing")
+
+
+class Starred(torch.nn.Module):
+    """Keyword-only arguments, which torch.fx puts before ``*xs``."""
+
+    def forward(self, x, *xs, twice: bool = False, bias, **others):
+        for other in xs[:1]:
+            x = x * other
+        for other in xs[1:]:
+            x = x + other
+        x = x * 2 if twice else x
+        for name, value in others.items():
+            x = x - value if name == "minus" else x
+        return x / bias
+
+
+@pytest.mark.parametrize("args", [(X,), (X, X + 1), (X, X + 2, X + 3)])
+@pytest.mark.parametrize("kwargs", [{}, {"twice": True, "minus": torch.randn(4)}])
+def test_keyword_only_arguments(args, kwargs):
+    kwargs = {"bias": torch.full((4,), 3.0), **kwargs}
+    shapes = {"x": {0: "n"}, "xs": tuple({0: "n"} for _ in args[1:]), "bias": None}
+    onx = to_onnx(Starred(), args, kwargs, dynamic_shapes=shapes, export_options="tracing")
+    tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
+    assert_same(Starred()(*args, **kwargs), run_ort(onx, tensors), 1e-6)
+    graph = CustomTracer(arguments={"xs": args[1:], "others": {}}).trace(Starred(), {"twice": True})
+    names = [n.target for n in graph.nodes if n.op == "placeholder"]
+    assert [n.rpartition("_")[0] or n for n in names] == ["x", "*xs", "twice", "bias", "**others"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import onnx
 import pytest
@@ -336,3 +337,50 @@ def test_states_of_a_hybrid_cache(name):
     with torch.no_grad():
         expected = model(input_ids=ids[:, 8:], cache=second)
     assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+
+
+class MadeInside(torch.nn.Module):
+    def __init__(self, config, cache):
+        super().__init__()
+        self.model = transformers.LlamaForCausalLM(config)
+        self.cache = cache
+
+    def forward(self, input_ids):
+        found = self.model(input_ids, past_key_values=self.cache(), use_cache=True)
+        return found.logits, found.past_key_values
+
+
+def llama_config():
+    heads = {"num_hidden_layers": 2, "num_key_value_heads": 2, "max_position_embeddings": 64}
+    return transformers.LlamaConfig(**SIZES, **heads)
+
+
+@pytest.mark.parametrize("strategy", ["strict", "nostrict"])
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+def test_a_cache_made_by_the_model(static, strategy):
+    config = llama_config()
+    static_cache = functools.partial(transformers.StaticCache, config=config, max_cache_len=8)
+    model = MadeInside(config, static_cache if static else transformers.DynamicCache).eval()
+    shapes = {"input_ids": {0: "batch", 1: "seq"}}
+    ids = torch.randint(0, 99, (2, 5))
+    onx = to_onnx(model, (ids,), dynamic_shapes=shapes, export_options=strategy)
+    assert "present.1.key" in {o.name for o in onx.graph.output}
+    ids = torch.randint(0, 99, (3, 4))
+    logits, cache = model(ids)
+    keys = [layer.keys for layer in cache.layers]
+    assert_same([logits, *keys], run_ort(onx, [ids])[:3], 1e-4)
+
+
+def test_a_cache_given_to_strict():
+    model = transformers.LlamaForCausalLM(llama_config()).eval()
+    cache = transformers.DynamicCache()
+    for i in range(2):
+        cache.update(torch.randn(2, 2, 3, 8), torch.randn(2, 2, 3, 8), i)
+    feeds = [torch.randint(0, 99, (2, 5)), *(x.keys for x in cache.layers)]
+    feeds += [x.values for x in cache.layers]
+    kwargs = {"input_ids": feeds[0], "past_key_values": cache}
+    past = [{0: "batch", 2: "past"}] * 2
+    shapes = {"input_ids": {0: "batch", 1: "seq"}, "past_key_values": [past, past]}
+    onx = to_onnx(model, kwargs=kwargs, dynamic_shapes=shapes, export_options="strict")
+    expected = model(**copy.deepcopy(kwargs)).logits
+    assert_same(expected, run_ort(onx, feeds)[:1], 1e-4)

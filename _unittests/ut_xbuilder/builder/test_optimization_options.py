@@ -9,6 +9,7 @@ import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.builder.optimization_options import as_options
+from xoptim import EasyPatternOptimization
 
 
 def test_repr():
@@ -25,17 +26,31 @@ def test_notebook():
     assert "<td>patterns</td><td>none</td>" in OptimizationOptions(patterns=None)._repr_html_()
 
 
+class Mine(EasyPatternOptimization):
+    """Neg(Neg(x)) -> x."""
+
+    def match_pattern(self, g, x):
+        """Neg(Neg(x))."""
+        return g.op.Neg(g.op.Neg(x))
+
+    def apply_pattern(self, g, x):
+        """x."""
+        return g.op.Identity(x)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"patterns": "default+onnxruntime"},
         {"patterns": None, "order": None, "processor": "CUDA"},
         {"positive_dims": ["n"], "order": "RANDOM", "passes": ("patterns", "control_flow")},
+        {"patterns": "CastCast,MultiHeadAttention3D(with_mask=True)"},
+        {"patterns": ["CastCast", Mine()]},
     ],
 )
 def test_repr_is_pasted(options) -> None:
     made = OptimizationOptions(**options)
-    again = eval(repr(made), {"OptimizationOptions": OptimizationOptions})
+    again = eval(repr(made), {"OptimizationOptions": OptimizationOptions, "Mine": Mine})
     assert repr(again) == repr(made) and again.order is made.order
     assert [type(p) for p in again.patterns or ()] == [type(p) for p in made.patterns or ()]
 
