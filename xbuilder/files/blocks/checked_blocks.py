@@ -8,11 +8,11 @@ import numpy as np
 
 from ...errors import LateCheckError
 from ...tensors.amplitude import largest_along, loses_digits
-from .block_sources import Bounds, FileBlocks, part_of, separate_memory
+from .block_sources import Blocks, Bounds, part_of, separate_memory
 from .scaled_blocks import ScaledBlocks
 
 
-class CheckedProduct:
+class CheckedProduct(Blocks):
     """A tensor of floats multiplied by factors. Reading it raises an error if an element is not
     finite, or if the elements multiplied by one factor, in a block, become too small for the type.
 
@@ -23,22 +23,13 @@ class CheckedProduct:
     """
 
     def __init__(self, product: ScaledBlocks, name: str):
-        self.data_type = product.data_type
-        self.dims = product.dims
+        super().__init__(product.data_type, product.dims, product)
         self.product = product
         self.name = name
 
     def key(self) -> Hashable:
         """See :class:`.block_sources.Blocks`. The content is the same."""
         return self.product.key()
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`.block_sources.Blocks`."""
-        return self.product.files()
-
-    def grain(self) -> int:
-        """See :class:`.block_sources.Blocks`."""
-        return self.product.grain()
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`.block_sources.Blocks`.
