@@ -194,15 +194,10 @@ def shown(value: np.ndarray) -> str:
 class _Products(dict[NodeRecord, Factors]):
     """Cache of the products read since the graph changed; several rules read the same ones."""
 
-    generation = -1
-
 
 def read_product(g: GraphQueries, record: NodeRecord) -> Factors:
     """The factors of a Mul or a Div. Cost: O(1) if it was read since the graph changed."""
-    known: _Products | None = g.shared.get(_Products)
-    if known is None or known.generation != g.store.generation:
-        known = g.shared[_Products] = _Products()
-        known.generation = g.store.generation
+    known = g.until_change(_Products)
     found = known.get(record)
     if found is None:
         found = known[record] = product(g, g.store.proto(record))

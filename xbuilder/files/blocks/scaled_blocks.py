@@ -46,7 +46,7 @@ class ScaledBlocks(Blocks):
             factors.update((f.shape, f) for f in operand.factors)
             operand = operand.operand
         super().__init__(operand.data_type, operand.dims, operand)
-        self.operand = operand
+        self.operand: Blocks = operand
         known = factors.get(factor.shape)
         # two numbers give a scalar, which is no array
         factors[factor.shape] = factor if known is None else np.asarray(known * factor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from ...analysis.weights.mergeable_convs import (
@@ -13,9 +12,8 @@ from ...analysis.weights.mergeable_convs import (
     summed_weight,
     term_of,
 )
-from ...analysis.weights.scaled_convs import NOT_STATIC
-from ...analysis.weights.weights import rounded
-from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
+from ...analysis.weights.scaled_convs import NOT_STATIC, new_bias
+from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 
@@ -63,11 +61,8 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     signs = signs[::-1] if big else signs
     weight = summed_weight(g, main.input[1], (first, second), offset, signs)
     bias = first.bias * signs[0] + second.bias * signs[1]
-    if not bias.any():
-        return g.like(main, x, weight)
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(main.input[1]))
-    value = rounded(g, np.broadcast_to(bias, first.weight.dims[:1]), dtype)
-    return g.like(main, x, weight, DerivedConstant(value, first.named or second.named))
+    named, size = first.named or second.named, first.weight.dims[0]
+    return g.like(main, x, weight, *new_bias(g, main, bias, named, size))
 
 
 def _kernel_size(g: RewriteContext, conv: NodeProto) -> int:
