@@ -38,7 +38,7 @@ class CheckedProduct(Blocks):
         """
         value = self.product.block(bounds)
         for factor in self.product.factors:
-            after = largest_along(value, axes_of(factor, value.ndim))
+            after = largest_along(value, axes_of_factor(factor, value.ndim))
             if not np.isfinite(after).all():
                 raise self._error("is not finite")
             small = loses_digits(after, part_of(factor, bounds), value.dtype)
@@ -52,7 +52,7 @@ class CheckedProduct(Blocks):
         """Whether the small elements were larger before the multiplication."""
         with separate_memory():
             operand = self.product.operand.block(bounds)
-        before = largest_along(operand, axes_of(factor, operand.ndim))
+        before = largest_along(operand, axes_of_factor(factor, operand.ndim))
         return bool((small & (after < before)).any())
 
     def _error(self, reason: str) -> LateCheckError:
@@ -62,13 +62,13 @@ class CheckedProduct(Blocks):
         )
 
 
-def axes_of(factor: np.ndarray, rank: int) -> tuple[int, ...]:
+def axes_of_factor(factor: np.ndarray, rank: int) -> tuple[int, ...]:
     """The axes along which a factor multiplies all elements by one number.
 
     :param factor: it has as many dimensions as the tensor it multiplies, or none
     :param rank: number of dimensions of that tensor
 
-    >>> axes_of(np.ones((1, 5)), 2)
+    >>> axes_of_factor(np.ones((1, 5)), 2)
     (0,)
     """
     return tuple(i for i in range(rank) if factor.ndim == 0 or factor.shape[i] == 1)

@@ -22,7 +22,7 @@ from xbuilder.files.blocks.block_sources import (
     part_of,
 )
 from xbuilder.files.blocks.block_tensors import BlockTensor, each_value
-from xbuilder.files.blocks.checked_blocks import CheckedProduct, axes_of
+from xbuilder.files.blocks.checked_blocks import CheckedProduct, axes_of_factor
 from xbuilder.files.blocks.scaled_blocks import ScaledBlocks
 from xbuilder.operators.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
@@ -191,7 +191,7 @@ def multiplied_weight(
     if late:
         g.require(np.isfinite(factor).all(), "the new weight is not finite")
     else:
-        before = _amplitude(blocks, axes_of(factor, len(blocks.dims)))
+        before = _amplitude(blocks, axes_of_factor(factor, len(blocks.dims)))
         _require_precision(g, before, factor, dtype)
     g.graph.scope.totals.growth.spend(growth)
     moved = _stays_moved(g, name, blocks)

@@ -6,11 +6,11 @@ import numpy as np
 from onnx import NodeProto
 
 from ...analysis.weights.mergeable_convs import (
+    conv_place,
+    mergeable_conv,
     offset_in,
-    place_of,
     pointwise_conv,
     summed_weight,
-    term_of,
 )
 from ...analysis.weights.scaled_convs import NOT_STATIC, new_bias
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -48,14 +48,14 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     main, other = (right, left) if big else (left, right)
     if main is None:
         return g.no("no Conv before")
-    x, place = main.input[0], place_of(g, main)
-    same = other is not None and other.input[0] == x and place_of(g, other) == place
+    x, place = main.input[0], conv_place(g, main)
+    same = other is not None and other.input[0] == x and conv_place(g, other) == place
     read = [name for name in names if name != x]
     alone = all(g.is_used_only_by(name, node) for name in read)
     g.require(alone, "what is added is used elsewhere")
-    first = term_of(g, main)
+    first = mergeable_conv(g, main)
     name = names[1 - big]
-    second = term_of(g, other) if same and other else pointwise_conv(g, name, main, place)
+    second = mergeable_conv(g, other) if same and other else pointwise_conv(g, name, main, place)
     offset = offset_in(g, second, first, place.dilations)
     signs = (1, -1 if node.op_type == "Sub" else 1)
     signs = signs[::-1] if big else signs
