@@ -24,7 +24,7 @@ from ...analysis.attention.attention import (
     written,
 )
 from ...analysis.attention.attention_guards import with_nan_guard
-from ...analysis.attention.heads import KEYS, repeated, transposed
+from ...analysis.attention.heads import KEYS, each_repeated, transposed
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import any_operator_mask, attention_operator_mask
@@ -132,9 +132,7 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
     straight = options.pop("straight", 0)
     moved = keys if straight else transposed(g, keys, KEYS)
     moved = g.known(moved, "the keys are not transposed")
-    sources = [g.known(repeated(g, n), "a head is not repeated") for n in (moved, values)]
-    heads = [g.shape_of(name)[1] for name in sources]
-    g.require(heads[0] == heads[1], "keys and values do not have as many heads")
+    sources = each_repeated(g, moved, values)
     masks = call.input[3 : 3 + options["masked"]]
     g.look_at(call)
     return g.outline(GROUPED, [queries, *sources, *masks], [call.output[0]], **options)
