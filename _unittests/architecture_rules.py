@@ -102,6 +102,8 @@ EXTRA_DEPENDENCIES = {
 }
 #: a word that looks like an operator, unlike a set of letters: "OUS"
 OP_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
+#: modules whose functions have the names of those they do the work of
+_SAME_NAMES = {"xbuilder/dims/build.py"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -326,13 +328,17 @@ def check_docstring_words(tree: ast.Module) -> list[Violation]:
 
 
 def check_homonyms(trees: Mapping[str, ast.Module]) -> list[str]:
-    """A public class has a name of its own in the packages: one word has one meaning."""
-    places: dict[str, list[str]] = {}
+    """A public class has a name of its own in the packages, a public function in its package: one
+    word has one meaning. A decorated function is known by the name it is registered with."""
+    places: dict[tuple[str, str], list[str]] = {}
     for path, tree in trees.items():
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(path)
-    return [f"{name}: {', '.join(where)}" for name, where in places.items() if len(where) > 1]
+            is_class = isinstance(node, ast.ClassDef)
+            plain = isinstance(node, FUNCTIONS) and not node.decorator_list
+            if (is_class or plain) and not node.name.startswith("_") and path not in _SAME_NAMES:
+                scope = "" if is_class else path.split("/")[0]
+                places.setdefault((scope, node.name), []).append(path)
+    return [f"{name}: {', '.join(where)}" for (_, name), where in places.items() if len(where) > 1]
 
 
 def is_overload(node: ast.AST) -> bool:

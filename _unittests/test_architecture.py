@@ -94,7 +94,7 @@ def test_no_circle_between_folders():
     assert rules.find_circles(rules.folder_graph(trees)) == []
 
 
-def test_class_names_have_one_meaning():
+def test_names_have_one_meaning():
     fail_if(rules.check_homonyms({path: tree for path, _, tree in modules()}))
 
 
@@ -362,6 +362,12 @@ def test_detects_homonyms():
     assert rules.check_homonyms({"one.py": one, "two.py": parse("class A: pass")}) == [
         "A: one.py, two.py"
     ]
+    first, other = (
+        parse("def f(): pass\ndef _g(): pass"),
+        parse("@rule\ndef f(): pass\ndef _g(): pass"),
+    )
+    assert rules.check_homonyms({"p/one.py": first, "p/two.py": other, "q/one.py": first}) == []
+    assert rules.check_homonyms({"p/one.py": first, "p/two.py": first}) == ["f: p/one.py, p/two.py"]
 
 
 def test_detects_parameters():

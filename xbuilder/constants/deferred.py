@@ -25,7 +25,7 @@ from ..nodes.record import NodeRecord
 from ..operators.op_traits import FLOATS
 from ..tensors.bits import data_type_of, is_packed
 from .evaluation import evaluate_node, predicted_bytes
-from .initializers import is_external
+from .initializers import is_external_proto
 from .table import ConstantTable
 
 #: results below this size (bytes) are computed at once
@@ -103,7 +103,7 @@ def _initializer_blocks(table: ConstantTable, name: str) -> Blocks | None:
     value = table.initializers[name]
     if isinstance(value, BlockTensor):
         return value.blocks
-    if not is_external(value):
+    if not is_external_proto(value):
         found = table.value(name)
         return None if found is None else _in_memory(found)
     folder = table.folder

@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ..files.blocks.block_tensors import BlockTensor
 
 
-def is_external(value: Any) -> bool:
+def is_external_proto(value: Any) -> bool:
     """Whether an initializer is a TensorProto whose content is in another file."""
     return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
 
@@ -21,7 +21,9 @@ def is_external(value: Any) -> bool:
 def reads_a_file(value: Any) -> bool:
     """Whether the content of an initializer is in another file, or is computed from one by blocks.
     An initializer computed by blocks from weights of the model is in the model."""
-    return bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external(value)
+    return (
+        bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external_proto(value)
+    )
 
 
 def _torch_to_numpy(tensor: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from .initializers import initializer_type_shape, is_external
+from .initializers import initializer_type_shape, is_external_proto
 
 #: constants of more bytes are compared by the pass that merges initializers
 SHARED_BYTES = 128
@@ -114,7 +114,11 @@ class SharedInitializers:
     def _content(self, value: Any) -> Content | None:
         """The key equal constants have in common, None for one that is never shared."""
         elem_type, shape = initializer_type_shape(value)
-        if math.prod(shape) > SHARED_BYTES or elem_type == TensorProto.STRING or is_external(value):
+        if (
+            math.prod(shape) > SHARED_BYTES
+            or elem_type == TensorProto.STRING
+            or is_external_proto(value)
+        ):
             return None
         if isinstance(value, TensorProto) and value.HasField("raw_data"):
             raw = value.raw_data

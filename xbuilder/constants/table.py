@@ -25,7 +25,7 @@ from .budget import Budget, operations
 from .content import known_content, tensor_facts, uniform_item
 from .evaluation import evaluate_node, predicted_bytes
 from .exact_casts import why_not_exact
-from .initializers import is_external, reads_a_file
+from .initializers import is_external_proto, reads_a_file
 from .sharing import SharedInitializers
 
 #: values below this size (bytes) are kept once read or computed
@@ -325,7 +325,7 @@ class ConstantTable:
         """
         if not is_known_type(tensor.data_type) and tensor.data_type:
             return None
-        if not is_external(tensor):
+        if not is_external_proto(tensor):
             return tensor_array(tensor)
         folder = self.folder
         if folder.base_dir is None:

@@ -191,7 +191,7 @@ def nonneg(poly: Poly) -> bool:
         return False
 
 
-def content(poly: Poly) -> int:
+def common_divisor(poly: Poly) -> int:
     """Returns the greatest common divisor of the coefficients, the constant term left out."""
     return gcd(*(coef for mono, coef in poly.terms if mono))
 
@@ -202,7 +202,7 @@ def primitive(poly: Poly) -> Poly:
 
     Example: ``4-2*a`` gives ``a-2``; ``2*a+1``, whose content does not divide it, is left as is.
     """
-    common = content(poly) or 1
+    common = common_divisor(poly) or 1
     if poly.terms and poly.terms[0][1] < 0:
         common = -common
     exact = poly.exact_div(Poly.integer(common))
@@ -215,7 +215,7 @@ def never_zero(poly: Poly) -> bool:
 
     Example: ``a+1`` and ``2*a-3`` (odd) are, ``a`` and ``a-b`` are not.
     """
-    common = content(poly)
+    common = common_divisor(poly)
     if not common:
         return poly.constant != 0
     if poly.offset % common:

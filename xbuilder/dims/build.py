@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import gcd
 
-from .bounds import content, interval, never_zero, nonneg, replace_atom
+from .bounds import common_divisor, interval, never_zero, nonneg, replace_atom
 from .errors import DimensionError, TooLargeError
 from .expr import Atom, Mono, Poly, divide_mono
 
@@ -84,7 +84,7 @@ def _floordiv_int(poly: Poly, divisor: int) -> Poly:
     if low is not None and high is not None and low // divisor == high // divisor:
         return quotient.add(Poly.integer(low // divisor))
     # floor((g*r + c) / (g*d)) == floor((r + c//g) / d)
-    common = gcd(content(rest), divisor)
+    common = gcd(common_divisor(rest), divisor)
     if common > 1:
         rest, divisor = _split(rest, Poly.integer(common))[0], divisor // common
         return quotient.add(_floordiv_int(rest, divisor))
@@ -161,7 +161,7 @@ def _mod_int(poly: Poly, divisor: int) -> Poly:
     if low is not None and high is not None and low // divisor == high // divisor:
         return rest.sub(Poly.integer(low // divisor * divisor))
     # (g*r + c) % (g*d) == g*((r + c//g) % d) + c%g
-    common = gcd(content(rest), divisor)
+    common = gcd(common_divisor(rest), divisor)
     if common > 1:
         inner = _mod_int(_split(rest, Poly.integer(common))[0], divisor // common)
         return inner.scale(common).add(Poly.integer(rest.offset % common))

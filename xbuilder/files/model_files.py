@@ -22,7 +22,7 @@ from ..errors import InvalidModelError
 from ..support.argument_types import PATH, check_type
 from ..tensors.checks import check_content
 from .external_data import check_external_data
-from .model_formats import format_of, parse
+from .model_formats import format_of, parse_text
 from .name_checks import wrong_names
 from .tensor_sites import iter_tensor_sites
 from .writing.temporary_files import TemporaryFiles, own, temporary_name
@@ -111,7 +111,7 @@ def load_model(
     if format_of(path) == "binary":
         proto = _parse_binary(content, path)
     else:
-        proto = parse(content, path)
+        proto = parse_text(content, path)
         check_plausible(proto, path)
     base_dir = os.path.dirname(path)
     del content  # a check that reads a tensor does not add to the peak of memory

@@ -96,7 +96,7 @@ def serialize(model: ModelProto, path: str | os.PathLike[str] = "") -> bytes:
         ) from e
 
 
-def parse(content: bytes, path: str) -> ModelProto:
+def parse_text(content: bytes, path: str) -> ModelProto:
     """Parses a model from the content of a text file.
 
     :param content: the content of the file

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..dims import Constraints, Shape
+from ..facts.facts import Value
 from ..graph.graph import Graph
 from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
@@ -18,7 +20,7 @@ def note_required_sizes(graph: Graph) -> bool:
     Only the nodes of the outermost graph that its outputs depend on require something: the others
     may not run. What is noted is true of the model, whatever replaces these nodes afterwards.
 
-    1. A Reshape fails, see `_required_by`.
+    1. A Reshape fails on a null one, see `_required_by`.
     2. A dimension is broadcast with an integer that is not 0 or 1: it is this integer, or 1.
 
     Cost: O(Reshape nodes + constraints), O(edges) if one of them requires something.
@@ -31,8 +33,8 @@ def note_required_sizes(graph: Graph) -> bool:
     constraints = graph.facts.constraints
     found = [
         (record, dim)
-        for record in graph.store.bucket("", "Reshape")
-        for dim in _required_by(graph, record)
+        for record, dims in _requirements(graph)
+        for dim in dims
         if not constraints.prove_ge(dim, 1)
     ]
     pairs = [dim for dim in _broadcast(graph) if not constraints.prove_ge(dim, 1)]
@@ -65,21 +67,34 @@ def _is_doubtful(graph: Graph, record: NodeRecord) -> bool:
     return shape is not None and any(isinstance(d, str) and generated(d) for d in shape)
 
 
-def _required_by(graph: Graph, record: NodeRecord) -> Iterator[str]:
+def _requirements(graph: Graph) -> Iterator[tuple[NodeRecord, list[str]]]:
+    """The Reshape nodes that require something, and the dimensions that cannot be 0. Those with the
+    same target, of data of the same shape, are looked at once: few are different."""
+    facts = graph.facts
+    alike: dict[tuple[Value, Shape | None, int | None], list[NodeRecord]] = {}
+    for record in graph.store.bucket("", "Reshape"):
+        inputs = record.inputs
+        if len(inputs) == 2:
+            data = facts[inputs[0]]
+            alike.setdefault((facts[inputs[1]].value, data.shape, data.rank), []).append(record)
+    for (target, shape, rank), records in alike.items():
+        if isinstance(target, tuple):
+            known = len(shape) if shape is not None else rank
+            dims = _required_by(target, shape, known, facts.constraints)
+            yield from ((r, dims) for r in records if dims and _refuses_zeros(graph, r))
+
+
+def _required_by(
+    target: Shape, shape: Shape | None, rank: int | None, constraints: Constraints
+) -> list[str]:
     """The symbolic dimensions that cannot be 0 if a Reshape does not fail.
 
     An element 0 of the target copies the dimension of the input at its position. It fails if there
-    is no such dimension, or if this dimension is null and an element is -1. With `allowzero`,
-    onnxruntime accepts 0 beside -1, although the specification does not: nothing is required.
+    is no such dimension, or if this dimension is null and an element is -1.
     """
-    facts = graph.facts
-    target = facts[record.inputs[1]].value if len(record.inputs) == 2 else None
-    if not isinstance(target, tuple):
-        return
-    rank, shape = facts[record.inputs[0]].known_rank(), facts[record.inputs[0]].shape
     if rank is None:
-        return
-    constraints, found = facts.constraints, list(target[rank:])
+        return []
+    found = list(target[rank:])
     if shape is not None and -1 in target:
         found[:0] = [
             copied
@@ -88,7 +103,11 @@ def _required_by(graph: Graph, record: NodeRecord) -> Iterator[str]:
             and dim != -1
             and (dim == 0 or constraints.prove_equal(dim, copied) is True)
         ]
-    named = [dim for dim in found if isinstance(dim, str) and constraints.prove_ge(dim, 0)]
-    zeros = find_attribute(graph.store.proto(record), "allowzero") if named else None
-    if zeros is None or not (zeros.i or zeros.ref_attr_name):
-        yield from named
+    return [dim for dim in found if isinstance(dim, str) and constraints.prove_ge(dim, 0)]
+
+
+def _refuses_zeros(graph: Graph, reshape: NodeRecord) -> bool:
+    """Whether a Reshape has no `allowzero`. With it, onnxruntime accepts 0 beside -1, although the
+    specification does not: nothing is required."""
+    zeros = find_attribute(graph.store.proto(reshape), "allowzero")
+    return zeros is None or not (zeros.i or zeros.ref_attr_name)

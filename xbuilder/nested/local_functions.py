@@ -9,6 +9,7 @@ from onnx import FunctionProto
 
 from ..errors import OptionError
 from ..graph.graph import Graph
+from ..nodes.copies import function_with
 from ..nodes.functions import FunctionKey, all_nodes, function_key
 from ..nodes.value_infos import IOSpec
 from ..operators.domains import main_domain
@@ -17,7 +18,7 @@ from ..protos.exporting import export_function
 from ..protos.inline_external import leave_folder
 from ..tensors.sizes import initializer_bytes
 from .inlining import inline_functions
-from .splicing import function_with, rename_calls
+from .splicing import rename_calls
 
 
 def make_local_function(

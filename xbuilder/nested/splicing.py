@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx.helper as oh
-from onnx import FunctionProto, GraphProto, NodeProto
+from onnx import GraphProto, NodeProto
 
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node, infer_and_note
@@ -145,12 +145,3 @@ def rename_calls(
             node = copy
         rows.append(node)
     return rows
-
-
-def function_with(function: FunctionProto, nodes: Sequence[NodeProto]) -> FunctionProto:
-    """A copy of a function with other nodes."""
-    copy = FunctionProto()
-    copy.CopyFrom(function)
-    del copy.node[:]
-    copy.node.extend(nodes)
-    return copy

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from onnx import GraphProto, NodeProto
+from onnx import FunctionProto, GraphProto, NodeProto
 
 from ..operators.domains import main_domain
 from .subgraphs import may_own_graph, subgraphs_of
@@ -15,6 +15,15 @@ def copy_node(node: NodeProto) -> NodeProto:
     """Copies a node, because the nodes of a model or of a store are never changed."""
     copy = NodeProto()
     copy.CopyFrom(node)
+    return copy
+
+
+def function_with(function: FunctionProto, nodes: Iterable[NodeProto]) -> FunctionProto:
+    """Copies a local function with other nodes."""
+    copy = FunctionProto()
+    copy.CopyFrom(function)
+    del copy.node[:]
+    copy.node.extend(nodes)
     return copy
 
 

@@ -68,9 +68,9 @@ def loads(
     :param shapes: shape of each input, None if it is not known: some functions depend on it
 
     >>> from onnx.helper import make_node
-    >>> from xbuilder.runtimes.kernel_table import shipped_table
+    >>> from xbuilder.runtimes.kernel_table import shipped_kernels
     >>> swish = make_node("Swish", ["x"], ["y"])
-    >>> [loads(shipped_table("CPU"), swish, opset, [TensorProto.FLOAT]) for opset in (24, 25)]
+    >>> [loads(shipped_kernels("CPU"), swish, opset, [TensorProto.FLOAT]) for opset in (24, 25)]
     [True, False]
     """
     if refuses(node):
@@ -145,9 +145,9 @@ def loads_written(
     :param definitions: gives the functions that may define a node, the one of ONNX by default
 
     >>> from onnx.helper import make_node
-    >>> from xbuilder.runtimes.kernel_table import shipped_table
+    >>> from xbuilder.runtimes.kernel_table import shipped_kernels
     >>> swish = make_node("Swish", ["x"], ["y"])
-    >>> [f(shipped_table("CPU"), swish, 25, [TensorProto.FLOAT]) for f in (loads, loads_written)]
+    >>> [f(shipped_kernels("CPU"), swish, 25, [TensorProto.FLOAT]) for f in (loads, loads_written)]
     [False, True]
     """
     if loads(table, node, opset, input_types, output_types):
@@ -201,8 +201,8 @@ def types_without_kernel(
     :param domain: domain
     :param opset: version of the domain
 
-    >>> from xbuilder.runtimes.kernel_table import shipped_table
-    >>> types_without_kernel(shipped_table("CPU"), "Swish", "", 24)
+    >>> from xbuilder.runtimes.kernel_table import shipped_kernels
+    >>> types_without_kernel(shipped_kernels("CPU"), "Swish", "", 24)
     ('T', ['double', 'float', 'float16'])
     """
     schema = schema_of(op_type, domain, opset)

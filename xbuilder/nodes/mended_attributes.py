@@ -12,7 +12,7 @@ from ..operators.domains import main_domain
 from ..operators.opsets import opsets_of
 from ..support.user_warnings import warn_user
 from .attribute_types import attribute_types
-from .copies import copy_node
+from .copies import copy_node, function_with
 from .functions import all_nodes
 
 #: type of an attribute -> field that holds its value
@@ -137,8 +137,4 @@ def mended_function(function: FunctionProto) -> FunctionProto:
     nodes = [mended(node, opsets) for node in given]
     if all(a is b for a, b in zip(nodes, given, strict=True)):
         return function
-    copy = FunctionProto()
-    copy.CopyFrom(function)
-    del copy.node[:]
-    copy.node.extend(nodes)
-    return copy
+    return function_with(function, nodes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..constants.initializers import initializer_type_shape, is_external
+from ..constants.initializers import initializer_type_shape, is_external_proto
 from ..files.blocks.block_tensors import BlockTensor
 from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
@@ -126,7 +126,7 @@ def _raw(graph: Graph, name: str) -> bytes | memoryview:
 
 def _sample(graph: Graph, name: str) -> Any:
     value = graph.constants.initializers[name]
-    if is_external(value):
+    if is_external_proto(value):
         return tuple(sorted((e.key, e.value) for e in value.external_data))
     if isinstance(value, BlockTensor):
         return value.key()
@@ -138,7 +138,7 @@ def _sample(graph: Graph, name: str) -> Any:
 
 def _digest(graph: Graph, name: str) -> Any:
     value = graph.constants.initializers[name]
-    if is_external(value) or isinstance(value, BlockTensor):
+    if is_external_proto(value) or isinstance(value, BlockTensor):
         return _sample(graph, name)
     import hashlib  # loads a library that few models need
 

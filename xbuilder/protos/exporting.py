@@ -23,7 +23,7 @@ from onnx import (
 from onnx.numpy_helper import from_array
 
 from ..constants.growth import METADATA
-from ..constants.initializers import initializer_type_shape, is_external
+from ..constants.initializers import initializer_type_shape, is_external_proto
 from ..errors import InvalidModelError, OptionError
 from ..files.model_container import ModelContainer
 from ..graph.annotations import annotations_of, origin_graph
@@ -109,7 +109,7 @@ def _own_options(graph: Graph) -> FunctionOptions:
 
 def tensor_proto(graph: Graph, name: str, value: Any) -> TensorProto:
     """An initializer as a TensorProto with its content and its name."""
-    array = graph.constants.read_tensor(value) if is_external(value) else None
+    array = graph.constants.read_tensor(value) if is_external_proto(value) else None
     return named_tensor(array, name) if array is not None else reference_proto(name, value)
 
 
@@ -287,7 +287,7 @@ def export_container(graph: Graph, external_threshold: int) -> Any:
     sources: dict[str, Any] = {}
     described: dict[str, TensorProto] = {}
     for name, value in graph.constants.initializers.items():
-        if is_external(value):
+        if is_external_proto(value):
             described[name] = reference_proto(name, value)
             continue
         numeric = not isinstance(value, TensorProto) or value.data_type != TensorProto.STRING

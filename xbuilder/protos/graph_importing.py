@@ -196,11 +196,11 @@ def import_nodes(
     graph.infer_nodes = bool(options)
     graph.is_uninferred = not options
     only_new = options == InferShapesOptions.NEW
-    trusted = trusts_shapes(graph)
+    trusted, given = trusts_shapes(graph), {*declared, *inferred}
     for record in list(records):
-        infer = not only_new or any(n not in declared and n not in inferred for n in record.outputs)
+        infer = not only_new or not given.issuperset(record.outputs)
         infer_and_note(graph, record, infer)
-        for name in record.outputs:
+        for name in () if given.isdisjoint(record.outputs) else record.outputs:
             if name in inferred:
                 _refine_with_declared(graph, name, inferred[name], True)
             if name in declared:
@@ -245,7 +245,7 @@ def _clean_nodes(graph: Graph, nodes: list[NodeProto]) -> list[NodeProto]:
     """Replaces the nodes whose name is taken (onnxruntime refuses two nodes of one name), or that
     spell the main domain `ai.onnx`, by corrected copies."""
     names = [node.name for node in nodes]
-    named = [name for name in names if name]
+    named = [*filter(None, names)]
     graph.scope.node_names.reserve_all(named)
     if len(set(named)) == len(named) and not graph.scope.spells_main_domain:
         return nodes

@@ -6,7 +6,7 @@ import os
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from ..constants.initializers import is_external
+from ..constants.initializers import is_external_proto
 from ..errors import OptionError
 from ..files.data_folder import DataFolder
 from ..files.external_data import ExternalFolder, tensor_nbytes
@@ -67,7 +67,7 @@ def leave_folder(source: Graph, target: Graph) -> None:
     if here is None or (base_dir is not None and os.path.samefile(here, base_dir)):
         return
     for name, value in list(constants.initializers.items()):
-        if is_external(value):
+        if is_external_proto(value):
             constants.initializers[name] = constants.read_tensor(value)
     sparse = GraphProto(sparse_initializer=source.sparse_initializers)
     inline_external(sparse, folder)

@@ -18,7 +18,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from ..constants.initializers import initializer_type_shape, is_external
+from ..constants.initializers import initializer_type_shape, is_external_proto
 from ..errors import OptionError
 from ..graph.graph import Graph
 from ..nodes.attributes import attribute_value
@@ -61,7 +61,7 @@ def pretty_initializer(name: str, value: Any) -> str:
     """`name: float[3] = [0, 1, 2]`"""
     elem_type, shape = initializer_type_shape(value)
     text = f"{name}: {pretty_type(elem_type)}[{', '.join(map(str, shape))}]"
-    if is_external(value):
+    if is_external_proto(value):
         return f"{text} = external"
     if isinstance(value, TensorProto):
         count = int(np.prod(shape)) if shape else 1

@@ -11,7 +11,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoPr
 from onnx.helper import get_attribute_value
 from onnx.numpy_helper import to_array
 
-from ..constants.initializers import is_external
+from ..constants.initializers import is_external_proto
 from ..errors import OptionError
 from ..operators.opsets import opsets_of
 from ..support.argument_types import check_type
@@ -136,7 +136,7 @@ def tensor_code(tensor: TensorProto, max_elements: int) -> str | None:
     :param tensor: the tensor
     :param max_elements: the most elements that are written
     """
-    if is_external(tensor) or int(np.prod(tensor.dims)) > max_elements:
+    if is_external_proto(tensor) or int(np.prod(tensor.dims)) > max_elements:
         return None
     array = to_array(tensor)
     if array.dtype.name not in _PLAIN:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import onnx
 
-from .kernel_table import KernelTable, key_of, shipped_table
+from .kernel_table import KernelTable, key_of, shipped_kernels
 from .processors import PROVIDERS
 
 #: last version onnxruntime gives for a kernel that still exists
@@ -61,7 +61,7 @@ def kernel_table(processor: str) -> KernelTable:
     :param processor: `"CPU"` or `"CUDA"`
     :raises OptionError: the kernels of this processor are not known
     """
-    shipped = shipped_table(processor)
+    shipped = shipped_kernels(processor)
     installed = installed_version()
     if not installed or shipped.runtime == f"onnxruntime {installed}":
         return shipped

@@ -169,7 +169,7 @@ def _definition(
 
 
 @cache
-def shipped_table(processor: str) -> KernelTable:
+def shipped_kernels(processor: str) -> KernelTable:
     """The table shipped with the package.
 
     :param processor: `"CPU"` or `"CUDA"`

@@ -7,7 +7,7 @@ from functools import cache
 from onnx import TensorProto
 
 from ..operators.op_schemas import schema_of
-from .kernel_table import shipped_table
+from .kernel_table import shipped_kernels
 
 #: kernels of CUDA that rewrites rely on, since its table only has the operators of onnxruntime
 _ON_CUDA = frozenset({("Relu", TensorProto.BFLOAT16)})
@@ -33,5 +33,5 @@ def has_kernel(op_type: str, elem_type: int, opset: int) -> bool:
     if f"tensor({TensorProto.DataType.Name(elem_type).lower()})" not in schema.inputs[0].types:
         return False
     computed = TensorProto.FLOAT if elem_type == TensorProto.FLOAT16 else elem_type
-    runs = shipped_table("CPU").runs(op_type, "", opset, [computed])
+    runs = shipped_kernels("CPU").runs(op_type, "", opset, [computed])
     return runs or (op_type, elem_type) in _ON_CUDA

@@ -105,7 +105,7 @@ def length(ctx: ShapeContext, i: int) -> int | None:
     return shape[0] if isinstance(shape[0], int) and shape[0] <= MAX_RANK else None
 
 
-def broadcast(ctx: ShapeContext, *shapes: Shape) -> Shape | None:
+def broadcast_shape(ctx: ShapeContext, *shapes: Shape) -> Shape | None:
     """Numpy's broadcasting, None if the shapes are proven incompatible."""
     try:
         return broadcast_shapes(*shapes, constraints=ctx.constraints)

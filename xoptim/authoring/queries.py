@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
@@ -18,6 +18,8 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.runtimes.processors import processors_of
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.tensors.bits import is_known_type
+
+T = TypeVar("T")
 
 
 def _known_value(node: NodeProto, att: AttributeProto) -> Any:
@@ -57,6 +59,17 @@ class GraphQueries:
     processor: str
     #: analyses of this graph that patterns share, by class
     shared: dict[type, Any]
+
+    def until_change(self, kind: type[T]) -> T:
+        """The analysis of a class that patterns share until the graph changes.
+
+        :param kind: the class, called without argument for the graph as it is now
+        """
+        state = self.store, self.store.generation
+        known = self.shared.get(kind)
+        if known is None or known[0] != state:
+            known = self.shared[kind] = state, kind()
+        return cast(T, known[1])
 
     # -- neighbours
 

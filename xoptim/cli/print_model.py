@@ -61,7 +61,7 @@ def print_model(
     results = inferred_results(proto, model.parent) if shapes and syntax == "pretty" else {}
     if as_json:
         text = None
-        print_json({**summary(proto), "results": results})
+        print_json({**model_summary(proto), "results": results})
     else:
         text = model_text(proto, syntax, results)
         if output is None:
@@ -121,7 +121,7 @@ def model_text(
     return pretty_onnx(model, results=results)
 
 
-def summary(model: ModelProto) -> dict[str, Any]:
+def model_summary(model: ModelProto) -> dict[str, Any]:
     """Summarizes a model: opsets, inputs, outputs, operators, weights.
 
     :param model: any model

@@ -64,10 +64,10 @@ def reduce(
     attached to a bug report. Exits with 1 if MODEL shows no difference.
     """
     from ..reports.tables import counted
-    from ..trust.tools import command_of, difference_of, optimizer_of
+    from ..trust.tools import command_of, difference_of, our_optimizer
 
     check_selection(patterns)
-    chosen = command_of(tool) if tool else optimizer_of(patterns)
+    chosen = command_of(tool) if tool else our_optimizer(patterns)
     shows = difference_of(chosen, how.rtol, how.atol)
     with progress() as on_step:
 

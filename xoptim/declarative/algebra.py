@@ -181,7 +181,7 @@ def number_of(node: ast.expr) -> float | None:
     return None
 
 
-def operator_of(node: ast.Call) -> tuple[str, str]:
+def called_operator(node: ast.Call) -> tuple[str, str]:
     """Domain and type of the operator that a call names, an empty type if it is not an operator."""
     function = node.func
     names: list[str] = []
@@ -318,12 +318,12 @@ class _LeftReader:
             return Operation(OPERATORS[type(node.ops[0])], [self.operand(o) for o in operands])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return Operation("Neg", [self.operand(node.operand)])
-        if isinstance(node, ast.Call) and operator_of(node)[1]:
+        if isinstance(node, ast.Call) and called_operator(node)[1]:
             return self._call(node)
         self._fail(f"{ast.unparse(node)!r} is neither an operator, a variable nor a number")
 
     def _call(self, node: ast.Call) -> Operation:
-        domain, op_type = operator_of(node)
+        domain, op_type = called_operator(node)
         operation = Operation(op_type, domain=domain)
         arguments = list(node.args)
         last = arguments[-1] if arguments else None

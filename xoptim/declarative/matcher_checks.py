@@ -47,7 +47,7 @@ def producer_text(record: NodeRecord | None, name: str) -> str:
     return f"{record.domain}::{record.op_type}" if record.domain else record.op_type
 
 
-def in_order(readers: Readers) -> Iterable[NodeRecord]:
+def readers_in_order(readers: Readers) -> Iterable[NodeRecord]:
     """The readers of a result, in graph order."""
     return readers if len(readers) < 2 else sorted(readers, key=by_order)
 
@@ -137,7 +137,7 @@ def is_shape_neutral(g: GraphQueries, name: str, others: Names) -> bool:
     return not shape or any(keeps_shape(g, other, shape) for other in others)
 
 
-def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
+def constant_number(g: GraphQueries, name: str, others: Names) -> float | None:
     """Value of a finite constant of one element that keeps the shape of the other operands."""
     found = g.graph.constants.uniform_value(name)  # cached
     shape = g.shape_or_none(name)
@@ -150,7 +150,7 @@ def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
 
 
 def scalar_refusal(g: GraphQueries, name: str, others: Names, variable: str) -> str:
-    """The reason why :func:`scalar_value` returned None."""
+    """The reason why :func:`constant_number` returned None."""
     shape = g.get_constant_shape(name)
     if shape is None or any(d != 1 for d in shape) or not is_shape_neutral(g, name, others):
         return f"{variable} is not a scalar constant or may change the shape"
@@ -183,7 +183,7 @@ def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ())
     return same_numbers(found, value)
 
 
-def shown(value: np.ndarray) -> str:
+def array_text(value: np.ndarray) -> str:
     """A constant as text."""
     return f"{value.dtype}{list(value.shape)} {value.ravel()[:4].tolist()}"
 
@@ -194,15 +194,10 @@ def shown(value: np.ndarray) -> str:
 class _Products(dict[NodeRecord, Factors]):
     """Cache of the products read since the graph changed; several rules read the same ones."""
 
-    generation = -1
-
 
 def read_product(g: GraphQueries, record: NodeRecord) -> Factors:
     """The factors of a Mul or a Div. Cost: O(1) if it was read since the graph changed."""
-    known: _Products | None = g.shared.get(_Products)
-    if known is None or known.generation != g.store.generation:
-        known = g.shared[_Products] = _Products()
-        known.generation = g.store.generation
+    known = g.until_change(_Products)
     found = known.get(record)
     if found is None:
         found = known[record] = product(g, g.store.proto(record))
@@ -212,7 +207,7 @@ def read_product(g: GraphQueries, record: NodeRecord) -> Factors:
 def products_above(store: GraphStore, name: str) -> list[NodeRecord]:
     """The nodes that may be the last one of a product with a given factor."""
     found = []
-    for record in in_order(store.readers(name)):
+    for record in readers_in_order(store.readers(name)):
         for _ in range(_MAX_ABOVE):
             if record.domain or record.op_type not in ("Mul", "Div"):
                 break
@@ -268,7 +263,7 @@ def keeps_shape_of_factor(g: GraphQueries, tree: Factors) -> bool:
     return any(tree.keeps_shape(rank) for rank in ranks)
 
 
-def scalar_factor(tree: Factors) -> float | None:
+def constant_factor(tree: Factors) -> float | None:
     """The value of the only constant factor, None if there is none, several or a division by 0."""
     return None if factor_refusal(tree) else _factor(tree)
 
@@ -279,7 +274,7 @@ def _factor(tree: Factors) -> float:
 
 
 def factor_refusal(tree: Factors) -> str:
-    """The reason why :func:`scalar_factor` returned None."""
+    """The reason why :func:`constant_factor` returned None."""
     if len(tree.scalars) != 1 or tree.divisors:
         return "the product does not have one scalar factor"
     value, divides = tree.scalars[0]
@@ -287,8 +282,10 @@ def factor_refusal(tree: Factors) -> str:
 
 
 __all__ = [
+    "array_text",
+    "constant_factor",
+    "constant_number",
     "factor_refusal",
-    "in_order",
     "is_convex",
     "is_tensor",
     "keeps_shape_of_factor",
@@ -296,11 +293,9 @@ __all__ = [
     "producer_text",
     "products_above",
     "read_product",
+    "readers_in_order",
     "resized",
-    "scalar_factor",
     "scalar_refusal",
-    "scalar_value",
-    "shown",
     "tree_records",
     "without_power",
 ]

@@ -266,7 +266,7 @@ class MatcherWriter(FunctionText):
             self._refuse_if(
                 f"not is_tensor(g, {name}, {value}, {beside})",
                 "{!r} cannot be {!r}, the constant {}",
-                *(name, repr(operand.name), f"shown({value})"),
+                *(name, repr(operand.name), f"array_text({value})"),
             )
 
     def _variable(self, variable: Variable, name: str, others: list[str]) -> None:
@@ -283,7 +283,7 @@ class MatcherWriter(FunctionText):
         self._bound[variable.name] = local
         if variable.scalar:
             beside = f"({''.join(f'{o}, ' for o in others)})"
-            value = self._assign(self._new("s"), f"scalar_value(g, {local}, {beside})")
+            value = self._assign(self._new("s"), f"constant_number(g, {local}, {beside})")
             self._bound[variable.name] = value
             self._refuse_if(
                 f"{value} is None",
@@ -337,7 +337,7 @@ class MatcherWriter(FunctionText):
             missing = f"the factor {numbers[0]:.8g} is missing{where}"
             self._refuse_if(f"not {number}.multiplies({tree})", missing)
         elif scalars:
-            local = self._assign(self._new("s"), f"scalar_factor({tree})")
+            local = self._assign(self._new("s"), f"constant_factor({tree})")
             self._bound[scalars[0].name] = local
             self._refuse_if(f"{local} is None", "{}", f"factor_refusal({tree})")
         else:
@@ -370,7 +370,7 @@ class MatcherWriter(FunctionText):
         name = source.op_type if isinstance(source, Operation) else "Mul"
         self._refuse_if(f"not {rows}", "nothing reads {!r}, {} was expected", anchor, repr(name))
         record = self._new("n")
-        self._loop([record], f"in_order({rows})" if direct and not is_sole_use else rows)
+        self._loop([record], f"readers_in_order({rows})" if direct and not is_sole_use else rows)
         self._refuse_if(
             _is_not(record, source),
             "{} was expected, {} was found",

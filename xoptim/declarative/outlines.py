@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xbuilder.nodes.record import Key
 
-from .algebra import OPERATORS, left_statements, number_of, operator_of, targets_of
+from .algebra import OPERATORS, called_operator, left_statements, number_of, targets_of
 
 _NOTHING: frozenset[Key] = frozenset()
 
@@ -96,7 +96,7 @@ def _operator(node: ast.expr) -> Key | None:
     elif isinstance(node, ast.UnaryOp):
         op_type = "Neg"
     else:
-        domain, op_type = operator_of(node) if isinstance(node, ast.Call) else ("", "")
+        domain, op_type = called_operator(node) if isinstance(node, ast.Call) else ("", "")
         return (domain, op_type) if op_type else None
     return ("", op_type) if op_type else None
 

@@ -11,7 +11,7 @@ from xbuilder.errors import OptionError
 
 from ..authoring.context import RewriteContext
 from ..authoring.right_side import Replacement
-from .algebra import OPERATORS, number_of, operator_of
+from .algebra import OPERATORS, called_operator, number_of
 
 #: makes the replacement from the bound names, one value for each result
 Template: TypeAlias = Callable[[RewriteContext, Mapping[str, Any]], Sequence[Replacement]]
@@ -96,8 +96,8 @@ class TemplateWriter:
             return self._call("", OPERATORS[type(node.ops[0])], operands, [], outputs)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self._call("", "Neg", [node.operand], [], outputs)
-        if isinstance(node, ast.Call) and operator_of(node)[1]:
-            return self._call(*operator_of(node), node.args, node.keywords, outputs)
+        if isinstance(node, ast.Call) and called_operator(node)[1]:
+            return self._call(*called_operator(node), node.args, node.keywords, outputs)
         self._fail(ast.unparse(node), "cannot be written")
 
     def _call(

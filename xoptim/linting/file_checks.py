@@ -16,7 +16,7 @@ from xbuilder.nodes.subgraphs import captured_names, subgraphs_of
 from ..reports.model_summary import iterate_nodes
 from ..reports.node_matching import Token
 from ..reports.weight_contents import Weights
-from .findings import CheckedModel, Finding, check, name_of, weight_name
+from .findings import CheckedModel, Finding, check, node_title, weight_name
 
 #: a weight of fewer elements is not worth a remark
 _SMALL = 1024
@@ -91,7 +91,7 @@ def unused(model: CheckedModel) -> Iterator[Finding]:
             yield Finding("X106", weight_name(tensor), "nothing reads it")
     for node in graph.node:
         if not read.intersection(node.output):
-            yield Finding("X106", name_of(node), "nothing reads its results")
+            yield Finding("X106", node_title(node), "nothing reads its results")
     called = {function_key(node) for node in iterate_nodes(proto)}
     for function in proto.functions:
         if _key(function) not in called:

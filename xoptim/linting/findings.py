@@ -156,7 +156,7 @@ def check(function: Check) -> Check:
     return function
 
 
-def name_of(node: NodeProto) -> str:
+def node_title(node: NodeProto) -> str:
     """A node as a reader finds it in the file: operator and name, or first result."""
     result = next((name for name in node.output if name), "")
     return f"{operator_of(node)} {node.name or result!r}"

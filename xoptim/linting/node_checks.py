@@ -22,7 +22,7 @@ from xbuilder.tensors.bits import pretty_type
 
 from ..reports.node_matching import operator_of
 from ..reports.tables import counted
-from .findings import LOWERING, CheckedModel, Finding, check, name_of
+from .findings import LOWERING, CheckedModel, Finding, check, node_title
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -74,7 +74,7 @@ def kernel_findings(
         return
     if not refused and table.runs(op_type, domain, opset, types, given):
         return
-    where, runtime = name_of(node), f"{table.runtime} ({table.provider})"
+    where, runtime = node_title(node), f"{table.runtime} ({table.provider})"
     if loads(table, node, opset, types, given, [f.shape for f in facts]):
         casts = schema_function(node, opset, types) is None
         if casts:
@@ -133,7 +133,7 @@ def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:
     else:
         message = f"nothing is known of the operators of {domain!r}"
         advice = "the runtime needs the library that has its kernel"
-    return Finding("X003", name_of(node), message, advice)
+    return Finding("X003", node_title(node), message, advice)
 
 
 def _of_types(types: list[int], given: list[int]) -> str:
@@ -170,7 +170,7 @@ def frozen_sizes(model: CheckedModel) -> Iterator[Finding]:
         sizes = [int(d) for d in target.reshape(-1)]
         if min(sizes, default=0) > 0:
             message = f"{list(shape)} has to have the elements of {sizes}"
-            yield Finding("X101", name_of(node), message, "export it with dynamic shapes again")
+            yield Finding("X101", node_title(node), message, "export it with dynamic shapes again")
 
 
 @check
@@ -180,8 +180,8 @@ def casts(model: CheckedModel) -> Iterator[Finding]:
         if record.op_type == "Cast" and not record.domain:
             before = graph.store.producers.get(record.inputs[0])
             if before is not None and before.op_type == "Cast" and not before.domain:
-                first = name_of(graph.store.proto(before))
-                yield Finding("X103", name_of(node), f"it casts what {first} casts")
+                first = node_title(graph.store.proto(before))
+                yield Finding("X103", node_title(node), f"it casts what {first} casts")
 
 
 @check

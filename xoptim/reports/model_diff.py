@@ -24,7 +24,7 @@ from .node_matching import (
     plain_attributes,
     token_of,
 )
-from .weight_contents import Weights, constant_of, described, weights_of
+from .weight_contents import Weights, constant_tensor, described, weights_of
 
 #: the kinds of differences, in the order of a report
 KINDS = ("input", "output", "opset", "function", "node", "weight")
@@ -158,7 +158,7 @@ class _Scope:
 
 def _computing(graph: GraphProto | FunctionProto) -> list[NodeProto]:
     """The nodes of a graph that are not weights."""
-    return [node for node in graph.node if constant_of(node) is None]
+    return [node for node in graph.node if constant_tensor(node) is None]
 
 
 def positional_tokens(names: Iterable[str]) -> dict[str, Token]:

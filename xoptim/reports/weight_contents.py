@@ -71,13 +71,13 @@ def weights_of(graph: GraphProto | FunctionProto) -> dict[str, TensorProto]:
         found.update((w.name, w) for w in graph.initializer)
         found.update((s.values.name, s.values) for s in graph.sparse_initializer)
     for node in graph.node:
-        tensor = constant_of(node)
+        tensor = constant_tensor(node)
         if tensor is not None:
             found[node.output[0]] = tensor
     return found
 
 
-def constant_of(node: NodeProto) -> TensorProto | None:
+def constant_tensor(node: NodeProto) -> TensorProto | None:
     """The tensor of a Constant node, None for another operator."""
     if operator_of(node) != "Constant":
         return None

@@ -94,17 +94,17 @@ class SequenceDatabase(RewriterDatabase):
     ) -> Entry:
         """Adds a rewrite, see :meth:`RewriteDatabase.register`."""
         if position is None:
-            position = max((place_of(e) for e in self.entries()), default=-1.0) + 1
+            position = max((position_of(e) for e in self.entries()), default=-1.0) + 1
         return super().add(name, rewrite, tags, position, aliases)
 
     def build(self, query: RewriteDatabaseQuery) -> SequentialGraphRewriter:
         """Makes a :class:`SequentialGraphRewriter`, in the order of the positions."""
-        found = sorted(self.found_here(query), key=lambda e: (place_of(e), e.serial))
+        found = sorted(self.found_here(query), key=lambda e: (position_of(e), e.serial))
         rewrites = [e.rewrite for e in found]
         return SequentialGraphRewriter(*rewrites, name=self.name, on_failure=self.on_failure)
 
 
-def place_of(entry: Entry) -> float:
+def position_of(entry: Entry) -> float:
     """Position of an entry, after all the others if it has none."""
     return float("inf") if entry.position is None else entry.position
 

@@ -17,7 +17,7 @@ from xbuilder.nodes.copies import copy_node
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.opsets import opsets_of
-from xbuilder.runtimes.kernel_table import shipped_table
+from xbuilder.runtimes.kernel_table import shipped_kernels
 
 from .sessions.node_runner import NodeRunner, reads
 from .sessions.ort_values import OrtResult, to_python, to_result, type_name
@@ -143,7 +143,7 @@ class DoubleRunner(NodeRunner):
         if any(subgraphs_of(node)):
             return False
         domain = main_domain(node.domain)
-        return shipped_table("CPU").runs(
+        return shipped_kernels("CPU").runs(
             node.op_type, domain, self._opsets.get(domain, 1), [TensorProto.DOUBLE]
         )
 

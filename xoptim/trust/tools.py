@@ -47,7 +47,7 @@ class ToolError(XoptimError):
         self.kind = kind
 
 
-def optimizer_of(patterns: Any) -> Tool:
+def our_optimizer(patterns: Any) -> Tool:
     """Our optimizer.
 
     :param patterns: a selection of patterns
@@ -122,7 +122,7 @@ def difference_of(
 
     ::
 
-        small = reduce_model("model.onnx", feeds, difference_of(optimizer_of("default")))
+        small = reduce_model("model.onnx", feeds, difference_of(our_optimizer("default")))
     """
 
     def shows(model: ModelProto, inputs: Mapping[str, Any]) -> str:

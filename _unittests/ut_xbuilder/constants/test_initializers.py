@@ -7,7 +7,11 @@ import pytest
 from onnx import TensorProto
 from onnx.numpy_helper import from_array
 
-from xbuilder.constants.initializers import as_initializer, initializer_type_shape, is_external
+from xbuilder.constants.initializers import (
+    as_initializer,
+    initializer_type_shape,
+    is_external_proto,
+)
 from xbuilder.errors import OptionError
 
 
@@ -43,6 +47,6 @@ def test_what_cannot_be_an_initializer(value):
 
 def test_external():
     tensor = from_array(np.zeros(3, dtype=np.float32))
-    assert not is_external(tensor) and not is_external(np.zeros(3))
+    assert not is_external_proto(tensor) and not is_external_proto(np.zeros(3))
     tensor.data_location = TensorProto.EXTERNAL
-    assert is_external(tensor)
+    assert is_external_proto(tensor)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from xbuilder.dims.bounds import content, interval, never_zero, nonneg
+from xbuilder.dims.bounds import common_divisor, interval, never_zero, nonneg
 from xbuilder.dims.parse import parse
 
 
@@ -49,4 +49,4 @@ def test_nonneg_and_never_zero():
     assert not never_zero(parse("a"))
     assert not never_zero(parse("a-b"))
     assert not never_zero(parse("0"))
-    assert content(parse("4*a+6*b+1")) == 2
+    assert common_divisor(parse("4*a+6*b+1")) == 2

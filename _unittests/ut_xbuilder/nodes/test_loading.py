@@ -19,9 +19,9 @@ from ut_xbuilder.nodes.one_node_models import (
 from xbuilder.nodes.loading import loads, loads_written, types_without_kernel
 from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.kernel_table import shipped_table
+from xbuilder.runtimes.kernel_table import shipped_kernels
 
-TABLE = shipped_table("CPU")
+TABLE = shipped_kernels("CPU")
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 #: operators no session is compared for: bodies and tensors that the schema does not give, values
 #: that the operator refuses

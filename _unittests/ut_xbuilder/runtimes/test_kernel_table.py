@@ -13,7 +13,7 @@ from onnx import TensorProto
 from xbuilder.errors import OptionError
 from xbuilder.runtimes import installed
 from xbuilder.runtimes.installed import installed_version, kernel_table, read_installed
-from xbuilder.runtimes.kernel_table import KernelTable, shipped_table
+from xbuilder.runtimes.kernel_table import KernelTable, shipped_kernels
 
 FLOAT, HALF, INT8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8
 INT64 = TensorProto.INT64
@@ -86,7 +86,7 @@ def test_operators():
 
 def test_shipped_table_is_the_one_of_onnxruntime():
     """The file is what this version of onnxruntime tells."""
-    table, read = shipped_table("CPU"), read_installed("CPU")
+    table, read = shipped_kernels("CPU"), read_installed("CPU")
     if table.runtime != f"onnxruntime {installed_version()}":
         pytest.skip("another version of onnxruntime is installed than the one of the file")
     assert read is not None
@@ -110,7 +110,7 @@ def test_another_version(monkeypatch, version):
     try:
         table = kernel_table("CPU")
         assert table.knows("Relu")
-        assert (table is shipped_table("CPU")) is (version == "")
+        assert (table is shipped_kernels("CPU")) is (version == "")
     finally:
         kernel_table.cache_clear()
 
@@ -121,7 +121,7 @@ def test_unknown_processor():
 
 
 def test_onnx_operators_have_their_own_parameters():
-    table = shipped_table("CPU")
+    table = shipped_kernels("CPU")
     known = [
         op
         for op in table.data["parameters"]

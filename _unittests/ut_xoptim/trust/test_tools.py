@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim.trust.tools import ToolError, command_of, difference_of, optimizer_of
+from xoptim.trust.tools import ToolError, command_of, difference_of, our_optimizer
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[n, 4] x) => (float[n, 4] y) { t = Identity(x)  y = Floor(t) }"""
@@ -39,7 +39,7 @@ def path(tmp_path):
 
 
 def test_optimizer(path, tmp_path):
-    optimizer_of("default")(path, tmp_path / "out.onnx")
+    our_optimizer("default")(path, tmp_path / "out.onnx")
     assert [n.op_type for n in onnx.load(tmp_path / "out.onnx").graph.node] == ["Floor"]
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -49,21 +49,32 @@ def separate_memory() -> Iterator[None]:
         _reading.apart = before
 
 
-class Blocks(Protocol):
-    """Interface of a tensor any block of which can be computed without the rest."""
+class Blocks(ABC):
+    """A tensor any block of which can be computed without the rest.
 
-    data_type: int
-    dims: tuple[int, ...]
+    :param data_type: its type
+    :param dims: its dimensions
+    :param operands: the tensors it is computed from
+    """
 
+    def __init__(self, data_type: int, dims: tuple[int, ...], *operands: Blocks):
+        self.data_type = data_type
+        self.dims = dims
+        self.operands = operands
+
+    @abstractmethod
     def key(self) -> Hashable:
         """Key of the content, two tensors with the same key have the same content."""
 
     def files(self) -> list[FileBlocks]:
         """The tensors of data files the content comes from."""
+        return [file for operand in self.operands for file in operand.files()]
 
     def grain(self) -> int:
         """Bytes of the blocks to read one after the other. Smaller ones would cost more."""
+        return max((operand.grain() for operand in self.operands), default=SMALL_BLOCK)
 
+    @abstractmethod
     def block(self, bounds: Bounds) -> np.ndarray:
         """Computes a block, which may be a view and should not be modified."""
 
@@ -108,12 +119,11 @@ def split(bounds: Bounds, itemsize: int, limit: int = BLOCK) -> Iterator[Bounds]
             yield from split(part, itemsize, limit)
 
 
-class ArrayBlocks:
+class ArrayBlocks(Blocks):
     """An array in memory."""
 
     def __init__(self, value: np.ndarray, data_type: int):
-        self.data_type = data_type
-        self.dims = value.shape
+        super().__init__(data_type, value.shape)
         self.value = value
 
     def key(self) -> Hashable:
@@ -121,20 +131,12 @@ class ArrayBlocks:
         small = self.value.nbytes <= _PIECE
         return ("array", self.value.tobytes() if small else id(self.value), self.dims)
 
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return []
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return SMALL_BLOCK
-
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         return self.value[slices(bounds)]
 
 
-class FileBlocks:
+class FileBlocks(Blocks):
     """A tensor of a data file, read by pieces, because a memory map would keep all that was read.
 
     :param source: where it is
@@ -142,8 +144,7 @@ class FileBlocks:
     """
 
     def __init__(self, source: FileSource, dims: tuple[int, ...] | None = None):
-        self.data_type = source.data_type
-        self.dims = source.dims if dims is None else dims
+        super().__init__(source.data_type, source.dims if dims is None else dims)
         self.source = source
         self._open: OpenFile | None = None
         self._memory: Callable[[], np.ndarray] | None = None
@@ -155,10 +156,6 @@ class FileBlocks:
     def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
         return [self]
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return SMALL_BLOCK
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -229,7 +226,7 @@ class FileBlocks:
         file.read_each(offsets, (stop - start) * inner, view)
 
 
-class TransposedBlocks:
+class TransposedBlocks(Blocks):
     """A tensor with its axes in another order.
 
     :param operand: the tensor
@@ -237,18 +234,13 @@ class TransposedBlocks:
     """
 
     def __init__(self, operand: Blocks, perm: tuple[int, ...]):
-        self.data_type = operand.data_type
-        self.dims = tuple(operand.dims[i] for i in perm)
+        super().__init__(operand.data_type, tuple(operand.dims[i] for i in perm), operand)
         self.operand = operand
         self.perm = perm
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return ("transposed", self.perm, self.operand.key())
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return self.operand.files()
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -271,7 +263,7 @@ class TransposedBlocks:
         return result
 
 
-class ElementwiseBlocks:
+class ElementwiseBlocks(Blocks):
     """A function of the elements of tensors that are broadcast.
 
     :param function: computes the block of the result from blocks of the operands
@@ -289,23 +281,17 @@ class ElementwiseBlocks:
         dims: tuple[int, ...],
         name: Hashable,
     ):
+        super().__init__(data_type, dims, *operands)
         self.function = function
-        self.operands = operands
-        self.data_type = data_type
-        self.dims = dims
         self.name = name
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return (self.name, self.dims, *(operand.key() for operand in self.operands))
 
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return [file for operand in self.operands for file in operand.files()]
-
     def grain(self) -> int:
         """See :class:`Blocks`."""
-        return max(_EVALUATED, *(operand.grain() for operand in self.operands))
+        return max(_EVALUATED, super().grain())
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -317,7 +303,7 @@ class ElementwiseBlocks:
         return operand.block(tuple((0, 1) if d == 1 else bound for bound, d in pairs))
 
 
-class JoinedBlocks:
+class JoinedBlocks(Blocks):
     """Tensors concatenated along an axis.
 
     :param operands: the tensors, of one type, with the same other dimensions
@@ -327,22 +313,13 @@ class JoinedBlocks:
     def __init__(self, operands: Sequence[Blocks], axis: int):
         first = operands[0]
         total = sum(operand.dims[axis] for operand in operands)
-        self.data_type = first.data_type
-        self.dims = (*first.dims[:axis], total, *first.dims[axis + 1 :])
-        self.operands = operands
+        dims = (*first.dims[:axis], total, *first.dims[axis + 1 :])
+        super().__init__(first.data_type, dims, *operands)
         self.axis = axis
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return ("joined", self.axis, *(operand.key() for operand in self.operands))
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return [file for operand in self.operands for file in operand.files()]
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return max(operand.grain() for operand in self.operands)
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -358,7 +335,7 @@ class JoinedBlocks:
         return np.concatenate(parts, axis=self.axis) if parts else self.operands[0].block(bounds)
 
 
-class SlicedBlocks:
+class SlicedBlocks(Blocks):
     """Part of a tensor.
 
     :param operand: the tensor
@@ -366,8 +343,7 @@ class SlicedBlocks:
     """
 
     def __init__(self, operand: Blocks, inside: Bounds):
-        self.data_type = operand.data_type
-        self.dims = _extents(inside)
+        super().__init__(operand.data_type, _extents(inside), operand)
         self.operand = operand
         self.inside = inside
 
@@ -375,21 +351,13 @@ class SlicedBlocks:
         """See :class:`Blocks`."""
         return ("sliced", self.inside, self.operand.key())
 
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return self.operand.files()
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return self.operand.grain()
-
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         pairs = zip(self.inside, bounds, strict=True)
         return self.operand.block(tuple((i + begin, i + end) for (i, _), (begin, end) in pairs))
 
 
-class OrderedBlocks:
+class OrderedBlocks(Blocks):
     """A tensor with its slices along an axis in another order.
 
     :param operand: the tensor
@@ -398,8 +366,7 @@ class OrderedBlocks:
     """
 
     def __init__(self, operand: Blocks, axis: int, order: np.ndarray):
-        self.data_type = operand.data_type
-        self.dims = operand.dims
+        super().__init__(operand.data_type, operand.dims, operand)
         self.operand = operand
         self.axis = axis
         self.order = order
@@ -407,14 +374,6 @@ class OrderedBlocks:
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return ("ordered", self.axis, self.order.tobytes(), self.operand.key())
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return self.operand.files()
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return self.operand.grain()
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from ...errors import LateCheckError
 from ...tensors.amplitude import largest_along, loses_digits
-from .block_sources import Bounds, FileBlocks, part_of, separate_memory
+from .block_sources import Blocks, Bounds, part_of, separate_memory
 from .scaled_blocks import ScaledBlocks
 
 
-class CheckedProduct:
+class CheckedProduct(Blocks):
     """A tensor of floats multiplied by factors. Reading it raises an error if an element is not
     finite, or if the elements multiplied by one factor, in a block, become too small for the type.
 
@@ -23,22 +23,13 @@ class CheckedProduct:
     """
 
     def __init__(self, product: ScaledBlocks, name: str):
-        self.data_type = product.data_type
-        self.dims = product.dims
+        super().__init__(product.data_type, product.dims, product)
         self.product = product
         self.name = name
 
     def key(self) -> Hashable:
         """See :class:`.block_sources.Blocks`. The content is the same."""
         return self.product.key()
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`.block_sources.Blocks`."""
-        return self.product.files()
-
-    def grain(self) -> int:
-        """See :class:`.block_sources.Blocks`."""
-        return self.product.grain()
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`.block_sources.Blocks`.
@@ -47,7 +38,7 @@ class CheckedProduct:
         """
         value = self.product.block(bounds)
         for factor in self.product.factors:
-            after = largest_along(value, axes_of(factor, value.ndim))
+            after = largest_along(value, axes_of_factor(factor, value.ndim))
             if not np.isfinite(after).all():
                 raise self._error("is not finite")
             small = loses_digits(after, part_of(factor, bounds), value.dtype)
@@ -61,7 +52,7 @@ class CheckedProduct:
         """Whether the small elements were larger before the multiplication."""
         with separate_memory():
             operand = self.product.operand.block(bounds)
-        before = largest_along(operand, axes_of(factor, operand.ndim))
+        before = largest_along(operand, axes_of_factor(factor, operand.ndim))
         return bool((small & (after < before)).any())
 
     def _error(self, reason: str) -> LateCheckError:
@@ -71,13 +62,13 @@ class CheckedProduct:
         )
 
 
-def axes_of(factor: np.ndarray, rank: int) -> tuple[int, ...]:
+def axes_of_factor(factor: np.ndarray, rank: int) -> tuple[int, ...]:
     """The axes along which a factor multiplies all elements by one number.
 
     :param factor: it has as many dimensions as the tensor it multiplies, or none
     :param rank: number of dimensions of that tensor
 
-    >>> axes_of(np.ones((1, 5)), 2)
+    >>> axes_of_factor(np.ones((1, 5)), 2)
     (0,)
     """
     return tuple(i for i in range(rank) if factor.ndim == 0 or factor.shape[i] == 1)

@@ -29,7 +29,7 @@ _FLOAT = np.dtype(np.float32)
 _scratch = Scratch()
 
 
-class ScaledBlocks:
+class ScaledBlocks(Blocks):
     """A tensor of floats multiplied by factors it is broadcast with, rounded once.
 
     The factors of a chain of products are multiplied together first, in the longer type. Those of
@@ -41,13 +41,12 @@ class ScaledBlocks:
     """
 
     def __init__(self, operand: Blocks, factor: np.ndarray):
-        self.data_type = operand.data_type
-        self.dims = operand.dims
-        self.operand: Blocks = operand
         factors: dict[tuple[int, ...], np.ndarray] = {}
         if isinstance(operand, ScaledBlocks):
-            self.operand = operand.operand
             factors.update((f.shape, f) for f in operand.factors)
+            operand = operand.operand
+        super().__init__(operand.data_type, operand.dims, operand)
+        self.operand: Blocks = operand
         known = factors.get(factor.shape)
         # two numbers give a scalar, which is no array
         factors[factor.shape] = factor if known is None else np.asarray(known * factor)
@@ -62,14 +61,6 @@ class ScaledBlocks:
         """See :class:`Blocks`."""
         factors = tuple((f.shape, f.dtype.name, f.tobytes()) for f in self.factors)
         return ("scaled", factors, self.operand.key())
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return self.operand.files()
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return self.operand.grain()
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...tensors.bits import element_type
-from .block_sources import SMALL_BLOCK, Blocks, Bounds, FileBlocks
+from .block_sources import Blocks, Bounds
 
 
-class DiagonalBlocks:
+class DiagonalBlocks(Blocks):
     """The weight of a convolution that multiplies each channel by a number. It has as many channels
     in as out, and one element in the other dimensions.
 
@@ -22,21 +22,13 @@ class DiagonalBlocks:
     """
 
     def __init__(self, values: np.ndarray, group: int, rank: int, data_type: int):
-        self.data_type = data_type
-        self.dims: tuple[int, ...] = (len(values), len(values) // group, *(1,) * (rank - 2))
+        dims = (len(values), len(values) // group, *(1,) * (rank - 2))
+        super().__init__(data_type, dims)
         self.values = values
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return ("diagonal", self.dims, self.values.tobytes())
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return []
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return SMALL_BLOCK
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -64,7 +56,7 @@ class SumTerm(NamedTuple):
     sign: int
 
 
-class SummedBlocks:
+class SummedBlocks(Blocks):
     """A sum of tensors of floats, rounded once; each one may be smaller than the result.
 
     :param terms: the terms, each one is inside of the result
@@ -73,21 +65,12 @@ class SummedBlocks:
     """
 
     def __init__(self, terms: Sequence[SumTerm], data_type: int, dims: tuple[int, ...]):
-        self.data_type = data_type
-        self.dims = dims
+        super().__init__(data_type, dims, *(term.operand for term in terms))
         self.terms = terms
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return ("sum", self.dims, *((t.operand.key(), t.offset, t.sign) for t in self.terms))
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return [file for term in self.terms for file in term.operand.files()]
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return max(term.operand.grain() for term in self.terms)
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""

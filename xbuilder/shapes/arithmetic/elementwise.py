@@ -8,7 +8,7 @@ from ...dims import Dim, add, dim_max, dim_min, neg
 from ...facts.facts import ResultFacts, Value
 from ...operators.op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
 from .. import values as V
-from ..common import BOOL, broadcast, facts_like, first_type, is_one, same_as_first, several
+from ..common import BOOL, broadcast_shape, facts_like, first_type, is_one, same_as_first, several
 from ..context import ShapeContext
 from ..shipped import shipped_function, shipped_table
 
@@ -66,7 +66,7 @@ def broadcast_facts(
         if sa == sb or sb == ():
             return ResultFacts(elem_type, sa)
         if sb is not None:
-            return ResultFacts(elem_type, broadcast(ctx, sa, sb) if sa else sb)
+            return ResultFacts(elem_type, broadcast_shape(ctx, sa, sb) if sa else sb)
     ra, rb = a.known_rank(), b.known_rank()
     if ra is None or rb is None:
         return ResultFacts(elem_type)

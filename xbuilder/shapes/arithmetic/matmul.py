@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dims import Dim, DimensionError, Shape, broadcast_dim, prove_ge
 from ...facts.facts import ResultFacts
-from ..common import INT32, broadcast, first_type, merge_dim
+from ..common import INT32, broadcast_shape, first_type, merge_dim
 from ..context import ShapeContext
 from ..shipped import shipped_function
 
@@ -25,7 +25,7 @@ def matmul_shape(ctx: ShapeContext, a: Shape, b: Shape) -> Shape | None:
     if batch_a == batch_b or not batch_b:
         batch: Shape | None = batch_a
     else:
-        batch = broadcast(ctx, batch_a, batch_b) if batch_a else batch_b
+        batch = broadcast_shape(ctx, batch_a, batch_b) if batch_a else batch_b
     if batch is None:
         return None
     rows = a[-2:-1] if len(a) > 1 else ()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from ...dims import Dim, Shape, exact_div, floordiv, mul, normalize_axes, prod
 from ...facts.facts import MAX_TRACKED, ResultFacts, Value
 from .. import values as V
-from ..common import argument, broadcast, content, length, merge_dim, new_shape, refuses_negative
+from ..common import (
+    argument,
+    broadcast_shape,
+    content,
+    length,
+    merge_dim,
+    new_shape,
+    refuses_negative,
+)
 from ..context import ShapeContext
 from ..shipped import shipped_function
 
@@ -126,7 +134,7 @@ def expand(ctx: ShapeContext) -> ResultFacts | None:
         return _expand_unknown(ctx, facts, target)
     if any(isinstance(d, int) and d < 0 for d in target):
         return None
-    new = broadcast(ctx, shape, target)
+    new = broadcast_shape(ctx, shape, target)
     if new is None:
         return None
     result = ResultFacts(facts.type, new)

@@ -10,7 +10,6 @@ result instead of the weights, which are bigger for long sequences.
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 
 from xbuilder.runtimes.processors import processors_of
 
@@ -66,7 +65,7 @@ def zero_product(
     :param source: (batch, number of keys, length), or (batch, heads, number of keys, length)
     :param flat: *source* has three dimensions
     """
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(found.result))
+    dtype = g.dtype_of(found.result)
     if processors_of(g.processor) == ("CUDA",):
         zeros = g.op.Mul(source, np.zeros((), dtype=dtype))
         return g.op.ReduceSum(zeros, axes=[1 if flat else 2], keepdims=1)

@@ -75,6 +75,15 @@ def repeated(g: RewriteContext, name: str) -> str | None:
     return str(source)
 
 
+def each_repeated(g: RewriteContext, *names: str) -> list[str]:
+    """The heads of keys and of values, before each is repeated, see :func:`repeated`; refuses other
+    results, or if there are not as many of both."""
+    sources = [g.known(repeated(g, name), "a head is not repeated") for name in names]
+    counts = {g.shape_of(name)[1] for name in sources}
+    g.require(len(counts) == 1, "keys and values do not have as many heads")
+    return sources
+
+
 def _gathered(g: RewriteContext, node: NodeProto) -> str | None:
     """The heads a Gather reads as many times, one after the other."""
     shape, rows = g.shape_or_none(node.input[0]), int_values(g, node.input[1])

@@ -23,7 +23,7 @@ from ..constants import cheap_value, is_cheap
 from ..gemm import is_plain
 from ..permutations import perm_of
 from ..shapes import proven_equal
-from ..weights.weights import largest, weight_blocks
+from ..weights.weights import largest_in
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 from .rotary_tables import COS_SIN_CACHE
 
@@ -89,7 +89,7 @@ class Magnitudes:
         if kind != TensorProto.FLOAT:
             return None
         if g.is_constant(name):
-            return _largest_constant(g, name)
+            return largest_in(g, name)  # nan bounds nothing
         record = g.store.producers.get(name)
         rule = None if record is None else _RULES.get(record.key)
         if record is None or rule is None:
@@ -228,15 +228,6 @@ class Magnitudes:
             return None
         product = _computable(length * found[0] * found[1])
         return None if product is None else _computable(product * abs(given["alpha"]))
-
-
-def _largest_constant(g: RewriteContext, name: str) -> float:
-    """The largest absolute value of a constant of floats; nan, which bounds nothing, if it holds
-    one."""
-    value = cheap_value(g, name)
-    if value is None:
-        return largest(weight_blocks(g, name))
-    return float(np.abs(value).max(initial=0.0))
 
 
 def _rank(g: RewriteContext, node: NodeProto) -> int | None:

@@ -199,11 +199,8 @@ def _times(g: RewriteContext, names: Sequence[str], factor: float) -> list[Opera
     """Small constants multiplied by a number."""
     cheap = all(is_cheap(g, n) for n in names)
     g.require(cheap, "the scale or the bias is not a small constant")
-    values = [g.constant_of(name) for name in names]
-    return [
-        DerivedConstant(rounded(g, wide(v) * factor, v.dtype), n)
-        for v, n in zip(values, names, strict=True)
-    ]
+    values = [(g.constant_of(name), name) for name in names]
+    return [DerivedConstant(rounded(g, wide(v) * factor, v.dtype), n) for v, n in values]
 
 
 def _scales(g: RewriteContext, split: NodeProto, parts: set[str], factor: float) -> np.ndarray:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from xbuilder.constants.evaluation import evaluate_node
@@ -177,12 +176,9 @@ class _Evaluation:
 
     def __init__(self, g: RewriteContext, function: IntegerFunction):
         self._g, self._function = g, function
-        self.dtype = self._dtype_of(function.source)
+        self.dtype = g.dtype_of(function.source)
         names = {n for node in function.nodes for n in node.input if g.is_constant(n)}
         self._constants = {n: g.constant_of(n).reshape(()) for n in names}
-
-    def _dtype_of(self, name: str) -> np.dtype:
-        return np.dtype(oh.tensor_dtype_to_np_dtype(self._g.type_of(name)))
 
     def points(
         self, integers: np.ndarray, log: Callable[[np.ndarray], np.ndarray] | None
@@ -207,7 +203,7 @@ class _Evaluation:
     ) -> tuple[np.ndarray, np.ndarray]:
         values = [value for value, _ in operands]
         is_exact = np.logical_and.reduce([k for _, k in operands])
-        dtype = self._dtype_of(node.output[0])
+        dtype = self._g.dtype_of(node.output[0])
         if node.op_type == "Where":
             (chosen, sure), (_, a), (_, b) = operands
             return np.where(*values).astype(dtype), sure & np.where(chosen, a, b)
@@ -261,7 +257,7 @@ class _Evaluation:
         known = [o for o in operands if o is not None]
         if len(known) < len(operands):
             return None
-        dtype = self._dtype_of(node.output[0])
+        dtype = self._g.dtype_of(node.output[0])
         corners = [self._corner(node, c, dtype) for c in itertools.product(*known)]
         if node.op_type == "Abs" and known[0][0] <= 0 <= known[0][1]:
             corners.append(0)

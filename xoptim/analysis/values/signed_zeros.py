@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from onnx import NodeProto
 
@@ -32,12 +30,8 @@ _KNOWN = frozenset({"", "ai.onnx.ml", MICROSOFT, INTERMEDIATE})
 _ANYTHING = frozenset({"If", "Loop", "Scan", "SequenceMap", "BitCast", "Det", "Inverse"})
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(dict[str, bool]):
     """Results whose sign of zero is seen, or not, in one state of the graph."""
-
-    generation: int = -1
-    known: dict[str, bool] = field(default_factory=dict)
 
 
 def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
@@ -55,10 +49,7 @@ def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
     kind = g.type_or_none(name)
     if kind and kind not in FLOATS:
         return False
-    note = g.graph.notes[_Seen]
-    if note.generation != g.store.generation:
-        note.generation, note.known = g.store.generation, {}
-    return _walk(g, name, note.known)
+    return _walk(g, name, g.until_change(_Seen))
 
 
 def _walk(g: GraphQueries, name: str, known: dict[str, bool]) -> bool:

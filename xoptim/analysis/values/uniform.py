@@ -4,14 +4,12 @@ nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import prove_ge
 from xbuilder.operators.op_traits import CARRIERS
-from xbuilder.store.graph_store import GraphStore
 
 from ...authoring.context import RewriteContext
 from ..constants import is_filled_with, scalar_value
@@ -23,12 +21,8 @@ _MOVES = CARRIERS | {"Cast"}
 _LIMIT = 100
 
 
-class _Answers(NamedTuple):
-    """The answers of :func:`is_always` in one generation of a graph."""
-
-    store: GraphStore
-    generation: int
-    known: dict[tuple[str, int], bool]
+class _Answers(dict[tuple[str, int], bool]):
+    """The answers of :func:`is_always`."""
 
 
 def is_always(g: RewriteContext, name: str, value: int) -> bool:
@@ -47,13 +41,10 @@ def is_always(g: RewriteContext, name: str, value: int) -> bool:
     :param name: the result
     :param value: 0 or 1, False or True
     """
-    store, key = g.store, (name, value)
-    answers: _Answers | None = g.shared.get(_Answers)
-    if answers is None or answers.store is not store or answers.generation != store.generation:
-        answers = g.shared[_Answers] = _Answers(store, store.generation, {})
-    if key not in answers.known:
-        answers.known[key] = _is_always(g, name, value)
-    return answers.known[key]
+    answers, key = g.until_change(_Answers), (name, value)
+    if key not in answers:
+        answers[key] = _is_always(g, name, value)
+    return answers[key]
 
 
 def _is_always(g: RewriteContext, name: str, value: int) -> bool:

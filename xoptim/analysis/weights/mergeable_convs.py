@@ -51,7 +51,7 @@ class ConvPlace(NamedTuple):
     group: int
 
 
-def place_of(g: RewriteContext, conv: NodeProto) -> ConvPlace:
+def conv_place(g: RewriteContext, conv: NodeProto) -> ConvPlace:
     """Strides, dilations and groups of a convolution; refuses if its padding is not explicit."""
     rank = len(g.static_shape(conv.input[1], NOT_STATIC)) - 2
     mode = g.get_attribute_with_default(conv, "auto_pad", "NOTSET")
@@ -62,7 +62,7 @@ def place_of(g: RewriteContext, conv: NodeProto) -> ConvPlace:
     return ConvPlace(strides, dilations, g.get_attribute_with_default(conv, "group", 1))
 
 
-def term_of(g: RewriteContext, conv: NodeProto) -> MergeableConv:
+def mergeable_conv(g: RewriteContext, conv: NodeProto) -> MergeableConv:
     """A convolution whose weight can be replaced; refuses if it cannot."""
     require_weight(g, conv.input[1])
     weight = weight_blocks(g, conv.input[1])

@@ -13,9 +13,9 @@ from xbuilder.operators.op_traits import CARRIERS, FLOATS
 from xbuilder.tensors.amplitude import is_normal
 
 from ...authoring.context import RewriteContext
-from ..constants import cheap_value, is_cheap
+from ..constants import is_cheap
 from .affine import wide
-from .weights import largest, weight_blocks
+from .weights import largest_in
 
 #: reasons of a refusal
 OVERFLOWS = "an intermediate result may overflow where none did"
@@ -52,10 +52,7 @@ def bound_of(g: RewriteContext, name: str) -> float | None:
     """
     for _ in range(_DEPTH):
         if g.is_constant(name):
-            value = cheap_value(g, name)
-            if value is not None:
-                return float(np.abs(value.astype(np.float64)).max(initial=0.0))
-            return largest(weight_blocks(g, name))
+            return largest_in(g, name)
         node = g.producer_or_none(name, *_MOVES, *_UNIT, "Cast")
         if node is None:
             return None

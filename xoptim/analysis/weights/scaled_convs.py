@@ -4,20 +4,18 @@ one."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
 
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.graph_store import GraphStore
 
-from ...authoring import RewriteContext
+from ...authoring import DerivedConstant, RewriteContext
 from ...authoring.deduction import Refusal
 from ..arguments import optional_input
 from .affine import AFFINE, Channels, affine_of, shift_name
-from .weights import bias_of
+from .weights import bias_of, new_constant
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 NOT_STATIC = "the shape of the weight is not static"
@@ -47,9 +45,36 @@ class ScaledConv(NamedTuple):
         return bool((self.factor != 1).any())
 
 
-def with_rank(factor: np.ndarray, rank: int) -> np.ndarray:
-    """Appends dimensions 1 to the shape of a factor that is not a scalar."""
-    return factor.reshape((*factor.shape, *(1,) * (rank - factor.ndim))) if factor.ndim else factor
+def factor_along(factor: np.ndarray, shape: tuple[int, ...], group: int, axis: int) -> np.ndarray:
+    """Numbers for the channels along an axis of the weight of a convolution, as its factor.
+
+    :param factor: one number, or one for each channel
+    :param shape: shape of the weight
+    :param group: number of groups, each one has its own channels along the second axis
+    :param axis: 0 or 1
+    """
+    if factor.ndim == 0:
+        return factor
+    columns = factor.reshape((-1, 1))
+    if axis == 1:
+        columns = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
+    return columns.reshape((*columns.shape, *(1,) * (len(shape) - 2)))
+
+
+def new_bias(
+    g: RewriteContext, conv: NodeProto, value: np.ndarray, name: str, size: int
+) -> list[DerivedConstant]:
+    """The bias of a convolution among its inputs; a null one is not written.
+
+    :param g: the rewrite
+    :param conv: the convolution, whose weight has the type of the bias
+    :param value: one number, or one for each channel, in a wider type
+    :param name: the constant it is derived from
+    :param size: number of channels of the result
+    """
+    if not value.any():
+        return []
+    return [new_constant(g, np.broadcast_to(value, (size,)), name, conv.input[1])]
 
 
 def scaled_conv(g: RewriteContext, conv: NodeProto, node: NodeProto) -> ScaledConv:
@@ -62,13 +87,10 @@ def scaled_conv(g: RewriteContext, conv: NodeProto, node: NodeProto) -> ScaledCo
     size = shape[1] * group if turned else shape[0]
     affine = affine_of(g, node, result, Channels(len(shape), 1, size))
     bias = np.asarray(bias_of(g, conv, 2) * affine.scale + affine.shift)
-    factor = affine.scale
-    if factor.ndim and turned:  # the weight is (inputs, outputs of a group, ...)
-        factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
-    elif factor.ndim:
-        factor = factor.reshape((-1, 1))
+    # the weight of a ConvTranspose is (inputs, outputs of a group, ...)
+    factor = factor_along(affine.scale, shape, group, int(turned))
     named = optional_input(conv, 2) or shift_name(node, result)
-    return ScaledConv(conv, node, with_rank(factor, len(shape)), bias, named, size)
+    return ScaledConv(conv, node, factor, bias, named, size)
 
 
 def convs_sharing_weight(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]:
@@ -82,12 +104,10 @@ def convs_sharing_weight(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]
     weight = row.conv.input[1]
     if not g.is_used_more_than_once(weight):
         return [row]
-    known = g.shared.get(_Known)
-    if known is None or known.store is not g.store or known.generation != g.store.generation:
-        known = g.shared[_Known] = _Known(g.store, g.store.generation)
-    if weight not in known.groups:
-        known.groups[weight] = _groups(g, weight)
-    rows: list[ScaledConv] = known.groups[weight].get(_key(row), [row])
+    known = g.until_change(_Groups)
+    if weight not in known:
+        known[weight] = _groups(g, weight)
+    rows = known[weight].get(_key(row), [row])
     first = rows[0].node.output[0] == row.node.output[0]
     g.require(first, "it is folded with another convolution that shares the weight")
     for other in rows[1:]:
@@ -95,13 +115,8 @@ def convs_sharing_weight(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]
     return rows
 
 
-@dataclass(slots=True)
-class _Known:
-    """The convolutions reading each weight in one generation of a graph, by factor."""
-
-    store: GraphStore
-    generation: int
-    groups: dict[str, dict[Hashable, list[ScaledConv]]] = field(default_factory=dict)
+class _Groups(dict[str, dict[Hashable, list[ScaledConv]]]):
+    """The convolutions reading each weight, by factor."""
 
 
 def _key(row: ScaledConv) -> Hashable:

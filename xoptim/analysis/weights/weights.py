@@ -22,7 +22,7 @@ from xbuilder.files.blocks.block_sources import (
     part_of,
 )
 from xbuilder.files.blocks.block_tensors import BlockTensor, each_value
-from xbuilder.files.blocks.checked_blocks import CheckedProduct, axes_of
+from xbuilder.files.blocks.checked_blocks import CheckedProduct, axes_of_factor
 from xbuilder.files.blocks.scaled_blocks import ScaledBlocks
 from xbuilder.operators.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
@@ -32,6 +32,7 @@ from xbuilder.tensors.bits import element_type
 
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ..arguments import optional_input
+from ..constants import cheap_value
 from .affine import wide
 
 #: operators whose result has as many bytes as their first input
@@ -190,7 +191,7 @@ def multiplied_weight(
     if late:
         g.require(np.isfinite(factor).all(), "the new weight is not finite")
     else:
-        before = _amplitude(blocks, axes_of(factor, len(blocks.dims)))
+        before = _amplitude(blocks, axes_of_factor(factor, len(blocks.dims)))
         _require_precision(g, before, factor, dtype)
     g.graph.scope.totals.growth.spend(growth)
     moved = _stays_moved(g, name, blocks)
@@ -341,6 +342,15 @@ def largest(blocks: Blocks) -> float:
     return float(_amplitude(blocks, tuple(range(len(blocks.dims)))).max(initial=0.0))
 
 
+def largest_in(g: RewriteContext, name: str) -> float:
+    """Largest absolute value of a constant, nan if it holds one. Cost: a big one is read once, a
+    block at a time."""
+    value = cheap_value(g, name)
+    if value is None:
+        return largest(weight_blocks(g, name))
+    return float(np.abs(value.astype(np.float64)).max(initial=0.0))
+
+
 def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
     """`sum(weight * shift)` over every axis but one, in a wider type.
 
@@ -366,6 +376,19 @@ def rounded(g: RewriteContext, value: np.ndarray, dtype: np.dtype) -> np.ndarray
         result: np.ndarray = value.astype(dtype)
     g.require(np.isfinite(result.astype(np.float64)).all(), "the new bias is not finite")
     return result
+
+
+def new_constant(
+    g: RewriteContext, value: np.ndarray, name: str, like: str = ""
+) -> DerivedConstant:
+    """A constant derived from another one; refuses numbers that are not finite.
+
+    :param g: the optimizer
+    :param value: its value, in a wider type
+    :param name: the other one
+    :param like: a result of its type, that of the other one by default
+    """
+    return DerivedConstant(rounded(g, value, g.dtype_of(like or name)), name)
 
 
 def bias_of(g: RewriteContext, node: NodeProto, index: int) -> np.ndarray:

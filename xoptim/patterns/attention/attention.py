@@ -24,7 +24,7 @@ from ...analysis.attention.attention import (
     written,
 )
 from ...analysis.attention.attention_guards import with_nan_guard
-from ...analysis.attention.heads import KEYS, repeated, transposed
+from ...analysis.attention.heads import KEYS, each_repeated, transposed
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import any_operator_mask, attention_operator_mask
@@ -59,7 +59,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     g.require(len(shape) == 4, "the scores do not have four dimensions")
     axis = g.get_attribute_with_default(softmax, "axis", -1)
     g.require(axis in (-1, 3), "the axis is not the last one")
-    product, scale, mask = scaled_scores(g, scores)
+    product, scale, mask = read_scores(g, scores)
     fused = g.get_attributes_with_default(product, **_PLAIN)
     straight = fused.pop("transB")
     g.require(not any(fused.values()), "another operand than the keys is transposed")
@@ -82,7 +82,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     return g.outline(LOCAL, inputs, [weighted.output[0]], **options)
 
 
-def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str]:
+def read_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str]:
     """`scale * product + mask`: the product, the scale (1 if there is none), the mask if any."""
     add = g.producer_or_none(scores, "Add")
     if add is None:
@@ -132,9 +132,7 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
     straight = options.pop("straight", 0)
     moved = keys if straight else transposed(g, keys, KEYS)
     moved = g.known(moved, "the keys are not transposed")
-    sources = [g.known(repeated(g, n), "a head is not repeated") for n in (moved, values)]
-    heads = [g.shape_of(name)[1] for name in sources]
-    g.require(heads[0] == heads[1], "keys and values do not have as many heads")
+    sources = each_repeated(g, moved, values)
     masks = call.input[3 : 3 + options["masked"]]
     g.look_at(call)
     return g.outline(GROUPED, [queries, *sources, *masks], [call.output[0]], **options)
@@ -167,7 +165,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     mask: Operand = None
     if attention.mask:
         mask = attention_operator_mask(g, attention.mask, attention.guarded)
-    return operator_of(g, attention, mask)
+    return attention_operator(g, attention, mask)
 
 
 @rewrite(
@@ -191,7 +189,7 @@ def attention_any_mask(g: RewriteContext, call: NodeProto) -> dict[str, Replacem
     g.require(attention.mask, "there is no mask")
     g.require(not attention.guarded, "zeros replace NaN in the weights")
     g.require(attention.steps != 1, "the mask of one query costs as much as the operator saves")
-    return operator_of(g, attention, any_operator_mask(g, attention.mask))
+    return attention_operator(g, attention, any_operator_mask(g, attention.mask))
 
 
 def read_for_operator(g: RewriteContext, call: NodeProto) -> Attention:
@@ -207,7 +205,9 @@ def read_for_operator(g: RewriteContext, call: NodeProto) -> Attention:
     return attention
 
 
-def operator_of(g: RewriteContext, attention: Attention, mask: Operand) -> dict[str, Replacement]:
+def attention_operator(
+    g: RewriteContext, attention: Attention, mask: Operand
+) -> dict[str, Replacement]:
     """Writes Attention.
 
     :param g: the rewrite

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from ...analysis.arguments import optional_input
 from ...analysis.attention.attention import Attention, cache_of, is_sequence, written
-from ...analysis.attention.heads import heads_of, repeated
+from ...analysis.attention.heads import each_repeated, heads_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
@@ -60,7 +60,4 @@ def attention_shared_heads(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(not any(node.input[4:6]), "keys and values of the steps before are read")
     g.require(not any(node.output[1:3]), "keys and values are given")
     queries, *pair = node.input[:3]
-    sources = [g.known(repeated(g, name), "a head is not repeated") for name in pair]
-    heads = [g.shape_of(name)[1] for name in sources]
-    g.require(heads[0] == heads[1], "keys and values do not have as many heads")
-    return g.like(node, queries, *sources, *node.input[3:])
+    return g.like(node, queries, *each_repeated(g, *pair), *node.input[3:])

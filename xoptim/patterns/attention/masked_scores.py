@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from ...analysis.attention.attention import weighted_product
@@ -62,10 +61,8 @@ def finite_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     It is MaskedScores where nothing says how large the scores are.
     """
     masked = _read(g, where, (TensorProto.FLOAT, TensorProto.FLOAT16))
-    softmax = g.reader_or_none(where.output[0], "Softmax")
-    rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3
-    g.require(rows, "it is not a Softmax of rows")
-    lowest = float(np.finfo(masked.dtype(g)).min) / 2
+    _softmax_of_rows(g, where.output[0])
+    lowest = float(np.finfo(g.dtype_of(masked.scores)).min) / 2
     return masked.added(g, masked.low if np.isneginf(masked.low) else lowest)
 
 
@@ -83,13 +80,9 @@ class _Masked(NamedTuple):
     low: float
     hides: bool
 
-    def dtype(self, g: RewriteContext) -> np.dtype:
-        """The type of the scores."""
-        return oh.tensor_dtype_to_np_dtype(g.type_of(self.scores))
-
     def added(self, g: RewriteContext, low: float) -> NewNode:
         """The scores, plus a number where they are hidden."""
-        zero, lowest = (np.array(v, dtype=self.dtype(g)) for v in (0, low))
+        zero, lowest = (np.array(v, dtype=g.dtype_of(self.scores)) for v in (0, low))
         numbers = (lowest, zero) if self.hides else (zero, lowest)
         return g.op.Add(self.scores, g.op.Where(self.condition, *numbers))
 
@@ -121,6 +114,13 @@ def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
     return g.refuse("no score is hidden")
 
 
+def _softmax_of_rows(g: RewriteContext, scores: str) -> NodeProto:
+    """The Softmax that alone reads scores; refuses another axis than the last one."""
+    softmax = g.reader_of(scores, "Softmax", reason="it is not a Softmax of rows")
+    g.require(axis_of(g, softmax, 4, -1) == 3, "it is not a Softmax of rows")
+    return softmax
+
+
 def projected_sequence_of(g: RewriteContext, scores: str) -> str:
     """The sequence from which the values of an attention are projected; refuses otherwise.
 
@@ -128,9 +128,6 @@ def projected_sequence_of(g: RewriteContext, scores: str) -> str:
     :param scores: what Softmax reads, or a term of it
     """
     add = g.reader_or_none(scores, "Add")
-    softmax = g.reader_or_none(scores if add is None else add.output[0], "Softmax")
-    rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3
-    if softmax is None or not rows:
-        g.refuse("it is not a Softmax of rows")
+    softmax = _softmax_of_rows(g, scores if add is None else add.output[0])
     _, weighted = weighted_product(g, softmax.output[0])
     return projected_sequence(g, weighted.input[1])

@@ -117,7 +117,7 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     return x if source == target else g.like(outer, x)
 
 
-#: operators :class:`CastOpCast` accepts, besides those of arithmetic
+#: operators that :func:`cast_op_cast` accepts besides those of arithmetic
 _ONE_OPERAND = ("Neg", "Sigmoid", "Softmax", f"{CUDA_DOMAIN}::MulSigmoid")
 _GRADIENTS = ("com.microsoft::SoftmaxGrad", "com.microsoft::SoftmaxGrad_13")
 

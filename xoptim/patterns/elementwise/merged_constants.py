@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
@@ -110,7 +109,7 @@ def _product(g: RewriteContext, first: _Term, last: _Term) -> NewNode:
 
 def _rounded(g: RewriteContext, value: np.ndarray, like: str) -> np.ndarray:
     with np.errstate(over="ignore", under="ignore"):
-        return value.astype(oh.tensor_dtype_to_np_dtype(g.type_of(like)))
+        return value.astype(g.dtype_of(like))
 
 
 def _has(g: RewriteContext, value: np.ndarray, like: str) -> bool:

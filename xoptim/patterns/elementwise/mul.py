@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import FLOATS
@@ -43,7 +42,7 @@ def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
     :param factor: the factor
     :param like: the result it multiplies
     """
-    info = np.finfo(oh.tensor_dtype_to_np_dtype(g.type_of(like)))
+    info = np.finfo(g.dtype_of(like))
     normal = float(info.tiny) <= abs(factor) <= float(info.max)
     g.require(normal, "the factor is not a normal number")
     return g.scalar(factor, like)

@@ -25,7 +25,6 @@ def residual_factor(g: RewriteContext, x: str, m: str, b: str | None, y: str) ->
     1. x, in float, has the shape of the result; m is broadcast along a dimension, it has fewer
        elements, or it is constant and nothing else reads it: m + 1 is folded.
     2. b is a constant; nothing else reads the product, nor the sum.
-
     3. b is not added in float16, where x * (m + 1) may overflow before it is. Nothing after may see
        the sign of a zero: x * -1 + x is 0.0, x * 0 may be -0.0.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from xbuilder.dims import prove_ge
@@ -42,7 +41,7 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(crossing is not None or not g.is_constant(x), _CONSTANT)
     readers = {reader.op_type for reader in g.next_nodes(indices)}
     g.require(readers == {"Gather"} and not g.is_output(indices), "something else reads the Range")
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(indices))
+    dtype = g.dtype_of(indices)
     if crossing is not None:
         return _sliced(g, x, axis, crossing, dtype)
     start, limit, delta = g.inputs(run)

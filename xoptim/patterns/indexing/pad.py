@@ -17,7 +17,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 
-def padded(g: RewriteContext, pad: NodeProto, x: str, pads: np.ndarray) -> NewNode:
+def same_pad(g: RewriteContext, pad: NodeProto, x: str, pads: np.ndarray) -> NewNode:
     """The same Pad of another result, on all its axes."""
     value = optional_input(pad, 2)
     return g.like(pad, x, pads.ravel(), *([value] if value else []))
@@ -47,7 +47,7 @@ def pad_between_reshapes(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(moved.sum() == moved[:, places[1]].sum(), "a dimension 1 is padded")
     pads = np.zeros((2, len(before)), dtype=np.int64)
     pads[:, places[0]] = moved[:, places[1]]
-    new = padded(g, pad, x, pads)
+    new = same_pad(g, pad, x, pads)
     after = tuple(add(d, int(p)) for d, p in zip(before, pads.sum(axis=0), strict=True))
     if proven_equal(g, after, g.known(moved_shape(g, node.output[0]), unknown)):
         return new

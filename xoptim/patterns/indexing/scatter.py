@@ -6,6 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Dim, Shape
+from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import scalar_value
@@ -172,10 +173,11 @@ class GatherGradPattern(Rewrite):
         data, updates = node.input[0], node.input[2]
         g.require(is_always(g, data, 0), "the data is not made of zeros")
         zeros = g.before_or_none(node, "ConstantOfShape")
-        known = zeros is None and list(g.static_shape(data, "the shape is not known"))
-        shape = np.array(known, np.int64) if zeros is None else zeros.input[0]
+        shape: Operand = None if zeros is None else zeros.input[0]
+        if shape is None:
+            shape = np.array(g.static_shape(data, "the shape is not known"), np.int64)
         indices = self._indices(g, node.input[1])
-        return g.op.GatherGrad(shape, indices, updates, axis=0, domain="com.microsoft")
+        return g.op.GatherGrad(shape, indices, updates, axis=0, domain=MICROSOFT)
 
     def _indices(self, g: RewriteContext, name: str) -> Operand:
         """The rows of indices of one coordinate."""

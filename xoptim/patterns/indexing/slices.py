@@ -125,16 +125,16 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
 Place = tuple[int, int]
 
 
-def place_of(position: int, lengths: Sequence[Dim]) -> Place | None:
+def piece_place(position: int, lengths: Sequence[Dim]) -> Place | None:
     """The place of a bound of a Slice among the pieces of a Concat.
 
     :param position: the bound, counted from the end if it is negative
     :param lengths: lengths of the pieces, a string if one is not known
     :return: None if it depends on a length that is not known
 
-    >>> place_of(5, (2, 4, "n")), place_of(6, (2, 4, "n")), place_of(7, (2, 4, "n"))
+    >>> piece_place(5, (2, 4, "n")), piece_place(6, (2, 4, "n")), piece_place(7, (2, 4, "n"))
     ((1, 3), (2, 0), None)
-    >>> place_of(-3, ("n", 2, 4)), place_of(-8, (2, 4)), place_of(LAST, ("n", 2))
+    >>> piece_place(-3, ("n", 2, 4)), piece_place(-8, (2, 4)), piece_place(LAST, ("n", 2))
     ((2, 1), (0, 0), (2, 0))
     """
     if position >= LAST:
@@ -172,7 +172,7 @@ def slice_concat(g: RewriteContext, node: NodeProto) -> str | NewNode:
     start, end, step = intervals_of(g, node, rank)[axis]
     g.require(step == 1, "the step is not 1")
     lengths = [g.shape_of(name)[axis] for name in pieces]
-    first, last = place_of(start, lengths), place_of(end, lengths)
+    first, last = piece_place(start, lengths), piece_place(end, lengths)
     if first is None or last is None:
         g.refuse("a bound depends on a length that is not known")
     g.require(first < last, "nothing is kept")

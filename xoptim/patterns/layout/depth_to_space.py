@@ -19,7 +19,7 @@ from ...analysis.reshapes import moved_shape
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from .space_to_depth import in_order
+from .space_to_depth import reordered_channels
 
 #: permutation -> mode of DepthToSpace, the order of the channels
 _MODES: dict[Ints, str] = {(0, 3, 4, 1, 5, 2): "DCR", (0, 1, 4, 2, 5, 3): "CRD"}
@@ -68,7 +68,7 @@ def reshape_depth_to_space(g: RewriteContext, node: NodeProto) -> NewNode:
     if not isinstance(channels, int):
         g.refuse("the number of channels is not known")
     order = transposed_places((block, block, channels), [(3, 5, 1).index(p) for p in perm[1:4]])
-    return in_order(g, new, order.ravel(), 1)
+    return reordered_channels(g, new, order.ravel(), 1)
 
 
 @rewrite("default", root="Reshape", after="Transpose", min_opset=5, sole_use=True)

@@ -39,10 +39,10 @@ def space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(known, "the operator has no kernel for this type")
     channels = g.shape_of(x)[1]
     order = [i * block + j for i, j in steps]
-    return in_order(g, g.op.SpaceToDepth(x, blocksize=block), np.array(order), channels)
+    return reordered_channels(g, g.op.SpaceToDepth(x, blocksize=block), np.array(order), channels)
 
 
-def in_order(g: RewriteContext, x: NewNode, order: np.ndarray, channels: Dim) -> NewNode:
+def reordered_channels(g: RewriteContext, x: NewNode, order: np.ndarray, channels: Dim) -> NewNode:
     """Channels of pieces, reordered.
 
     :param g: the optimizer

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from ...analysis.permutations import inverse, perm_of
 from ...analysis.weights.affine import Channels, normalization_of
-from ...analysis.weights.weights import rounded, source_of
-from ...authoring import DerivedConstant, RewriteContext
+from ...analysis.weights.weights import new_constant, source_of
+from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 from .transpose_binary import CHANNELS, channels_of
@@ -47,10 +46,9 @@ def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Rep
         g.require(fits, "the channels are not those of what takes the normalization")
         g.require_sole_use("an inner result is used elsewhere", x)
     affine = normalization_of(g, norm, moved, Channels(len(perm), 1, size))
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(x))
     shape = [-1, *[1] * (len(perm) - 1 - perm[1])]
     scale, shift = (
-        DerivedConstant(rounded(g, np.asarray(value).reshape(shape), dtype), name)
+        new_constant(g, np.asarray(value).reshape(shape), name, x)
         for value, name in zip(affine, norm.input[1:3], strict=True)
     )
     new = g.op.Add(g.op.Mul(x, scale), shift)

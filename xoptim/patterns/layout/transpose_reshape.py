@@ -18,6 +18,7 @@ from ...analysis.shapes import dims_are_equal, inner_dims, positive, proven_equa
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
+_MIXED = "the Reshape mixes dimensions both Transpose move"
 Groups = list[tuple[Ints, Ints]]
 #: elementwise operators
 _UNARY = (
@@ -80,35 +81,37 @@ def _is_less(a: Dim, b: Dim) -> bool | None:
     return None if exact_div(a, b) is None else False
 
 
-def moved_groups(perm: Ints, groups: Groups, side: int) -> list[int] | None:
-    """The order a permutation gives to groups of axes, None if it breaks one.
+def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None:
+    """The axes of the other side, in the order a permutation gives to their groups; None without
+    groups, or if it breaks one.
 
-    :param perm: the permutation
     :param groups: see :func:`common_groups`
+    :param perm: the permutation
     :param side: 0 if the permutation works on the axes before the Reshape, 1 after
     """
-    owner = {axis: k for k, pair in enumerate(groups) for axis in pair[side]}
-    order: list[int] = []
+    if groups is None:
+        return None
+    owner = {axis: pair for pair in groups for axis in pair[side]}
+    found: list[int] = []
     position = 0
     while position < len(perm):
-        k = owner[perm[position]]
-        axes = groups[k][side]
-        if perm[position : position + len(axes)] != axes:
+        pair = owner[perm[position]]
+        end = position + len(pair[side])
+        if perm[position:end] != pair[side]:
             return None
-        order.append(k)
-        position += len(axes)
-    return order
+        found.extend(pair[1 - side])
+        position = end
+    return found
 
 
-def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, Ints]:
+def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups | None) -> tuple[bool, Ints]:
     """Whether the Transpose goes before the Reshape, and its permutation."""
-    order = moved_groups(q, groups, 1)
-    if order is not None:
-        return True, compose(p, tuple(axis for k in order for axis in groups[k][0]))
+    axes = _regrouped(groups, q, 1)
+    if axes is not None:
+        return True, compose(p, axes)
     # x has the groups: the Reshape is done on x, then its groups take their places
-    order = moved_groups(inverse(p), groups, 0)
-    order = g.known(order, "the Reshape mixes dimensions both Transpose move")
-    return False, compose(inverse([axis for k in order for axis in groups[k][1]]), q)
+    axes = g.known(_regrouped(groups, inverse(p), 0), _MIXED)
+    return False, compose(inverse(axes), q)
 
 
 @rewrite("default", root="Transpose", after="Reshape", priority="first", min_opset=5, sole_use=True,
@@ -130,13 +133,12 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     if reshape is None or first is None:
         return g.no("no Transpose, Reshape before")
     x = first.input[0]
-    mixed = "the Reshape mixes dimensions both Transpose move"
-    p, q = g.known(perm_of(g, first), mixed), g.known(perm_of(g, second), mixed)
+    p, q = g.known(perm_of(g, first), _MIXED), g.known(perm_of(g, second), _MIXED)
     source, before = g.shape_of(x), g.shape_of(reshape.input[0])
     after = g.known(reshaped(g, reshape), "a shape is not known for every size")
     last = tuple(after[i] for i in q)
     groups = common_groups(before, after, dims_are_equal(g))
-    transpose_first, perm = _plan(g, p, q, g.known(groups, mixed))
+    transpose_first, perm = _plan(g, p, q, groups)
     if is_identity(perm):
         return g.op.Reshape(x, _target(g, source, last))
     if transpose_first:
@@ -217,13 +219,6 @@ def reshape_around_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Ne
     moved = g.op.Reshape(x, [-1, *(result[axis] for axis in axes)])
     moved = g.op.Transpose(moved, perm=[0, *(axis + 1 for axis in inverse(axes))])
     return {last.output[0]: moved if unary is None else g.like(unary, moved)}
-
-
-def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None:
-    """The axes of the other side, in the order a permutation gives to their groups; None if it
-    breaks one."""
-    order = moved_groups(perm, groups, side) if groups else None
-    return None if order is None else [a for k in order for a in (groups or [])[k][1 - side]]
 
 
 def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:

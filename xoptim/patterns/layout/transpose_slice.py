@@ -13,7 +13,7 @@ from ...analysis.pads import pads_of
 from ...analysis.permutations import compose, inverse, is_identity
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
-from ..indexing.pad import padded
+from ..indexing.pad import same_pad
 from ..indexing.slices import INDEX_TYPES
 from .transpose import perms_of
 
@@ -48,4 +48,4 @@ def _moved_slice(g: RewriteContext, cut: NodeProto, x: str, perm: Ints) -> NewNo
 def _moved_pad(g: RewriteContext, pad: NodeProto, x: str, perm: Ints) -> NewNode:
     """A Pad before a Transpose instead of after it."""
     pads = pads_of(g, pad, len(perm))
-    return padded(g, pad, x, pads[:, inverse(perm)])
+    return same_pad(g, pad, x, pads[:, inverse(perm)])

@@ -30,8 +30,7 @@ def training_axes(g: RewriteContext, node: NodeProto) -> list[int]:
 def batch_normalization_training(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """BatchNormalization(x, s, b, training_mode=1) -> (x - m) * s / sqrt(v + e) + b.
 
-    1. m and v are the mean and the variance, of x over every axis but the second
-       one.
+    1. m and v are the mean and the variance of x, over every axis but the second one.
     2. Nothing reads the running mean and variance.
 
     x, s and b are float, or double: float16 would overflow.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape, normalize_axes
@@ -70,7 +69,7 @@ def ones_like(g: RewriteContext, x: str, dims: Sequence[object]) -> np.ndarray:
     """A scale of ones in the type of a result; refuses dimensions that are not known."""
     known = [d for d in dims if isinstance(d, int) and d > 0]
     g.require(len(known) == len(dims), "the normalized dimensions are not known integers")
-    return np.ones(known, dtype=oh.tensor_dtype_to_np_dtype(g.type_of(x)))
+    return np.ones(known, dtype=g.dtype_of(x))
 
 
 def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
+from xbuilder.operators.op_traits import WIDE_FLOATS
 from xbuilder.runtimes.processors import processors_of
 
 from ...authoring import NewNode, RewriteContext
@@ -40,6 +41,6 @@ def sum_layer_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
     add = g.before(node, "Add")
     rank = len(g.shape_of(add.output[0]))
     g.require(rank == 3 and g.same_shape(*add.input), "onnxruntime does not fuse this addition")
-    in_float = g.type_or_none(add.input[0]) in (TensorProto.FLOAT, TensorProto.DOUBLE)
-    g.require(in_float, "runtimes may have no Sum for this type")
+    known = g.type_or_none(add.input[0]) in WIDE_FLOATS
+    g.require(known, "runtimes may have no Sum for this type")
     return g.rewired(node, {add.output[0]: g.op.Sum(*add.input)})

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from ...analysis.weights.mergeable_convs import (
+    conv_place,
+    mergeable_conv,
     offset_in,
-    place_of,
     pointwise_conv,
     summed_weight,
-    term_of,
 )
-from ...analysis.weights.scaled_convs import NOT_STATIC
-from ...analysis.weights.weights import rounded
-from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
+from ...analysis.weights.scaled_convs import NOT_STATIC, new_bias
+from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 
@@ -50,24 +48,21 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     main, other = (right, left) if big else (left, right)
     if main is None:
         return g.no("no Conv before")
-    x, place = main.input[0], place_of(g, main)
-    same = other is not None and other.input[0] == x and place_of(g, other) == place
+    x, place = main.input[0], conv_place(g, main)
+    same = other is not None and other.input[0] == x and conv_place(g, other) == place
     read = [name for name in names if name != x]
     alone = all(g.is_used_only_by(name, node) for name in read)
     g.require(alone, "what is added is used elsewhere")
-    first = term_of(g, main)
+    first = mergeable_conv(g, main)
     name = names[1 - big]
-    second = term_of(g, other) if same and other else pointwise_conv(g, name, main, place)
+    second = mergeable_conv(g, other) if same and other else pointwise_conv(g, name, main, place)
     offset = offset_in(g, second, first, place.dilations)
     signs = (1, -1 if node.op_type == "Sub" else 1)
     signs = signs[::-1] if big else signs
     weight = summed_weight(g, main.input[1], (first, second), offset, signs)
     bias = first.bias * signs[0] + second.bias * signs[1]
-    if not bias.any():
-        return g.like(main, x, weight)
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(main.input[1]))
-    value = rounded(g, np.broadcast_to(bias, first.weight.dims[:1]), dtype)
-    return g.like(main, x, weight, DerivedConstant(value, first.named or second.named))
+    named, size = first.named or second.named, first.weight.dims[0]
+    return g.like(main, x, weight, *new_bias(g, main, bias, named, size))
 
 
 def _kernel_size(g: RewriteContext, conv: NodeProto) -> int:

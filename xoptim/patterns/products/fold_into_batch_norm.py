@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from xbuilder.operators.op_traits import ARITHMETIC
@@ -22,9 +18,8 @@ from ...analysis.weights.affine import (
     parameter,
     require_inference,
 )
-from ...analysis.weights.weights import rounded
-from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
-from ...authoring.right_side import Operand
+from ...analysis.weights.weights import new_constant
+from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 _NORM = "BatchNormalization"
@@ -115,13 +110,6 @@ def _channels(g: RewriteContext, norm: NodeProto) -> Channels:
 
 def _normalization(g: RewriteContext, norm: NodeProto, x: str, affine: Affine) -> NewNode:
     """The same normalization with another scale and another bias."""
-    dtypes = [oh.tensor_dtype_to_np_dtype(g.type_of(name)) for name in norm.input[1:3]]
-    pairs: Sequence[tuple[np.ndarray, np.dtype]] = list(
-        zip((affine.scale, affine.shift), dtypes, strict=True)
-    )
-    names = norm.input[1:3]
-    parameters: list[Operand] = [
-        DerivedConstant(rounded(g, value, dtype), name)
-        for (value, dtype), name in zip(pairs, names, strict=True)
-    ]
-    return g.like(norm, x, *parameters, *norm.input[3:])
+    parameters = zip((affine.scale, affine.shift), norm.input[1:3], strict=True)
+    new = [new_constant(g, value, name) for value, name in parameters]
+    return g.like(norm, x, *new, *norm.input[3:])

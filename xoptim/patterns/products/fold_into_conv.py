@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from ...analysis.arguments import optional_input
@@ -23,18 +20,18 @@ from ...analysis.weights.scaled_convs import (
     NOT_STATIC,
     ScaledConv,
     convs_sharing_weight,
+    factor_along,
+    new_bias,
     scaled_conv,
-    with_rank,
 )
 from ...analysis.weights.weights import (
     bias_of,
     multiplied_weight,
     require_scalable,
-    rounded,
     sum_over,
     weight_blocks,
 )
-from ...authoring import DerivedConstant, NewNode, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
@@ -101,35 +98,26 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
     affine = affine_before(g, node, x, channels)
     require_scalable(g, weight)
-    bias: str | _Bias = optional_input(conv, 2)
+    name = optional_input(conv, 2)
+    bias: list[Operand] = [name] if name else []
     if affine.shifts:
         g.require(not turned and _is_valid(g, conv), "the padding is not what is added")
-        rows = np.broadcast_to(affine.shift, (channels.size,)).reshape((group, -1))
-        rows = with_rank(np.repeat(rows, shape[0] // group, axis=0), len(shape))
-        added = sum_over(weight_blocks(g, weight), rows, 0)
-        bias = _Bias(bias_of(g, conv, 2) + added, optional_input(conv, 2) or shift_name(node, x))
+        shift = np.broadcast_to(affine.shift, (channels.size,))
+        added = sum_over(weight_blocks(g, weight), factor_along(shift, shape, group, 1), 0)
+        value = bias_of(g, conv, 2) + added
+        bias = [*new_bias(g, conv, value, name or shift_name(node, x), shape[0])]
     new: Operand = weight
     if affine.scales:
-        factor = affine.scale
-        if factor.ndim and turned:
-            factor = factor.reshape((-1, 1))
-        elif factor.ndim:  # the weight is (outputs, inputs of a group, ...)
-            factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
-        new = multiplied_weight(g, weight, with_rank(factor, len(shape)))
-    return _convolution(g, conv, x, new, bias, shape[0])
-
-
-class _Bias(NamedTuple):
-    """A bias to write, and the constant it is derived from."""
-
-    value: np.ndarray
-    name: str
+        # the weight of a Conv is (outputs, inputs of a group, ...)
+        factor = factor_along(affine.scale, shape, group, int(not turned))
+        new = multiplied_weight(g, weight, factor)
+    return g.like(conv, x, new, *bias)
 
 
 def _folded(g: RewriteContext, row: ScaledConv, weight: Operand) -> NewNode:
     """A convolution and the node after it, merged into a convolution with another weight."""
-    bias = _Bias(row.bias, row.named)
-    return _convolution(g, row.conv, row.conv.input[0], weight, bias, row.size)
+    bias = new_bias(g, row.conv, row.bias, row.named, row.size)
+    return g.like(row.conv, row.conv.input[0], weight, *bias)
 
 
 def _is_valid(g: RewriteContext, conv: NodeProto) -> bool:
@@ -137,21 +125,3 @@ def _is_valid(g: RewriteContext, conv: NodeProto) -> bool:
     mode = g.get_attribute_with_default(conv, "auto_pad", "NOTSET")
     pads = g.get_attribute_with_default(conv, "pads", ())
     return mode == "VALID" or (mode == "NOTSET" and not any(pads))
-
-
-def _convolution(
-    g: RewriteContext,
-    conv: NodeProto,
-    x: str,
-    weight: Operand,
-    bias: str | _Bias,
-    size: int,
-) -> NewNode:
-    """The same convolution with another weight and another bias, if it is not null."""
-    if isinstance(bias, str):
-        return g.like(conv, x, weight, *([bias] if bias else []))
-    if not bias.value.any():
-        return g.like(conv, x, weight)
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(conv.input[1]))
-    value = rounded(g, np.broadcast_to(bias.value, (size,)), dtype)
-    return g.like(conv, x, weight, DerivedConstant(value, bias.name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
@@ -18,11 +17,11 @@ from ...analysis.weights.affine import (
     shift_name,
 )
 from ...analysis.weights.overflows import OVERFLOWS, is_half
-from ...analysis.weights.weights import require_scalable, sum_over, weight_blocks
+from ...analysis.weights.weights import require_scalable
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
-from .weighted_product import GATHERS_ROWS, PRODUCTS, along, product_of, side_of
+from .weighted_product import GATHERS_ROWS, PRODUCTS, product_of, side_of
 
 
 @rewrite("default", root=PRODUCTS, reads=AFFINE, priority="late", min_opset=7, precision="rounding")
@@ -58,10 +57,8 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     attributes = product.attributes
     if affine.shifts:
         product.require_bias(g)
-        size = product.shape[product.inner]
-        shift = along(np.broadcast_to(affine.shift, (size,)), product.inner, len(product.shape))
-        added = sum_over(weight_blocks(g, product.weight), shift, product.outer)
-        value = product.row(g) * attributes["beta"] + added * attributes["alpha"]
+        added = product.summed(g, affine.shift) * attributes["alpha"]
+        value = product.row(g) * attributes["beta"] + added
         bias = product.new_bias(g, value, optional_input(root, 2) or shift_name(node, x))
         attributes["beta"] = 1.0
     new = product.new_weight(g, affine.scale, product.inner)
@@ -113,9 +110,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(not normalizes, "it may be a part of a normalization")
     channels = product.inner_channels(g, inner.output[0])
     moved = affine_before(g, inner, x, channels)
-    size = product.shape[product.inner]
-    shift = along(np.broadcast_to(moved.shift, (size,)), product.inner, len(product.shape))
-    added = affine_of(g, node, result, product.channels(g, result)).shift
-    value = added + sum_over(weight_blocks(g, product.weight), shift, product.outer)
+    added = affine_of(g, node, result, product.channels(g, result))
+    value = added.shift + product.summed(g, moved.shift)
     bias = product.new_bias(g, value, shift_name(node, result))
     return g.like(node, g.like(product.node, *product.operands(x, product.weight)), bias)

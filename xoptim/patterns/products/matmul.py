@@ -89,7 +89,6 @@ class MatMulAddPattern(Rewrite):
     2. The node is a Gemm without bias: alpha, transA, transB are kept, beta is 1.
     3. C does not change the shape (M, N) of the product: its rank is at most 2, each of its
        dimensions is 1 or the one of the product. It may be the first operand of the Add.
-
     4. With `allow_reshape`, A may have more dimensions, B being a matrix, C a vector or a scalar:
        Reshape(Gemm(Reshape(A, (-1, K)), B, C), (..., N)); one dimension of A may be dynamic.
 

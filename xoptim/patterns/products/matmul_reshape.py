@@ -96,7 +96,6 @@ def mat_mul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict
     2. MatMul(Reshape(A), Reshape(B)) -> Reshape(MatMul(A, B)).
     3. Reshape(MatMul(Reshape(A), B)) -> MatMul(A, Reshape(B)).
     4. Reshape(MatMul(A, Reshape(B))) -> MatMul(Reshape(A), B).
-
     5. A may be one matrix: Reshape(MatMul(A, Reshape(B))) -> MatMul(A, B), and so may B.
 
     A Squeeze of an operand is a Reshape. The Reshape keep the last two dimensions, the batch

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from ...analysis.weights.affine import Channels
-from ...analysis.weights.weights import bias_of, multiplied_weight, rounded
+from ...analysis.weights.weights import (
+    bias_of,
+    multiplied_weight,
+    new_constant,
+    sum_over,
+    weight_blocks,
+)
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
@@ -86,9 +91,15 @@ class WeightedProduct(NamedTuple):
 
     def new_bias(self, g: RewriteContext, value: np.ndarray, name: str) -> DerivedConstant:
         """A bias derived from a constant: one number for each column, or each row."""
-        size, dtype = self.shape[self.outer], g.type_of(self.weight)
-        vector = rounded(g, np.broadcast_to(value, (size,)), oh.tensor_dtype_to_np_dtype(dtype))
-        return DerivedConstant(vector if self.side else vector.reshape((size, 1)), name)
+        vector = np.broadcast_to(value, (self.shape[self.outer],))
+        return new_constant(g, vector if self.side else vector[:, None], name, self.weight)
+
+    def summed(self, g: RewriteContext, shift: np.ndarray) -> np.ndarray:
+        """The product of the weight by an operand whose rows, or columns, all are the same: one
+        number, or one for each element that is summed."""
+        vector = np.broadcast_to(shift, (self.shape[self.inner],))
+        operand = along(vector, self.inner, len(self.shape))
+        return sum_over(weight_blocks(g, self.weight), operand, self.outer)
 
     def new_weight(self, g: RewriteContext, scale: np.ndarray, axis: int) -> Operand:
         """The weight multiplied along an axis, its name if nothing changes."""

@@ -52,7 +52,6 @@ def reduce_sum_normalize(
 
 #: operator -> the reduction of the value at this place, whether it is the largest
 _EXTREMA = {"ArgMax": ("ReduceMax", 1), "ArgMin": ("ReduceMin", 0)}
-#: types every runtime has a TopK for
 
 
 @register_pattern("default", roots=tuple(_EXTREMA), min_opset=11)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from onnx import NodeProto
 
@@ -23,8 +23,6 @@ _ROOTS = ("Shape", *_MOVED, *_COMPUTED)
 _DIMENSIONS = frozenset(("Shape", *_MOVED))
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
-#: the nodes computing each content, in graph order
-Alike: TypeAlias = dict[Content, list[NodeRecord]]
 
 
 @register_pattern("default", "merge", roots=_ROOTS)
@@ -47,7 +45,7 @@ class ShapeBasedSameContentPattern(Rewrite):
         content = _content(g, g.record(node))
         if content is None:
             return g.no("the content is not known, or it is constant")
-        alike = _alike(g).get(content, [])
+        alike = _nodes_by_content(g).get(content, [])
         if len(alike) < 2:
             return g.no("no other result has this content")
         certain = [r for r in alike if _is_certain(g, r)]
@@ -59,12 +57,8 @@ class ShapeBasedSameContentPattern(Rewrite):
         return {r.outputs[0]: first.outputs[0] for r in others}
 
 
-class _Known(NamedTuple):
-    """The nodes computing each content in one generation of a graph."""
-
-    store: GraphStore
-    generation: int
-    alike: Alike
+class _Alike(dict[Content, list[NodeRecord]]):
+    """The nodes computing each content, in graph order."""
 
 
 def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
@@ -80,18 +74,15 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
     return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, known))
 
 
-def _alike(g: RewriteContext) -> Alike:
-    """The nodes computing each content. Cost: O(nodes of these operators) for each generation."""
-    store: GraphStore = g.store
-    known = g.shared.get(_Known)
-    if known is None or known.store is not store or known.generation != store.generation:
-        known = g.shared[_Known] = _Known(store, store.generation, {})
-        nodes = (r for op in _ROOTS for r in store.bucket("", op))
+def _nodes_by_content(g: RewriteContext) -> _Alike:
+    """The nodes computing each content. Cost: O(nodes of these operators) after each change."""
+    alike = g.until_change(_Alike)
+    if not alike:
+        nodes = (r for op in _ROOTS for r in g.store.bucket("", op))
         # most sums and products are those of floats: the others are sorted
         found = [(r, c) for r in nodes if (c := _content(g, r)) is not None]
         for record, content in sorted(found, key=lambda pair: by_order(pair[0])):
-            known.alike.setdefault(content, []).append(record)
-    alike: Alike = known.alike
+            alike.setdefault(content, []).append(record)
     return alike
 
 

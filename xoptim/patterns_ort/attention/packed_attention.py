@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnx.helper as oh
 from onnx import NodeProto
 
 from xbuilder.dims import Dim
@@ -201,13 +200,13 @@ def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection)
     for name in (row.weight, row.bias):
         g.require(not name or is_finite(g, name), "a weight of the values is not finite")
     length = (g.get_constant_shape(row.weight) or ())[int(row.is_turned)]
-    column = np.zeros((length, 1), dtype=oh.tensor_dtype_to_np_dtype(g.type_of(row.x)))
+    column = np.zeros((length, 1), dtype=g.dtype_of(row.x))
     return with_zeros(g, new, g.op.MatMul(zero_product(g, found, row.x), column))
 
 
 def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:
     """A null bias, because onnxruntime crashes without any."""
-    return np.zeros(width, dtype=oh.tensor_dtype_to_np_dtype(g.type_of(x)))
+    return np.zeros(width, dtype=g.dtype_of(x))
 
 
 def _product(g: RewriteContext, flat: str, width: int) -> Projection:

@@ -12,7 +12,7 @@ from ...analysis.shapes import proven_equal
 from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
-from ...patterns.attention.attention import scaled_scores
+from ...patterns.attention.attention import read_scores
 from ..attention.attention import grouped_queries
 
 _ALL_BUT_LAST = "the Slice does not take the weights of the keys"
@@ -45,7 +45,7 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
     _require_keys(g, cut, scores)
     weighted = g.after(cut, "MatMul")
     g.require(weighted.input[0] == cut.output[0], "the weights are not the left operand")
-    product, scale, mask = scaled_scores(g, scores)
+    product, scale, mask = read_scores(g, scores)
     (queries, keys), values = product.input, weighted.input[1]
     g.require(scale > 0, "the scale is not a positive number")
     heads = have_same_heads(g, *(g.shape_of(name) for name in (queries, keys, values)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.helper as oh
 
 from xbuilder.dims import Dim, Shape
 from xbuilder.operators.domains import MICROSOFT
@@ -81,7 +80,7 @@ def gated_relative_position_bias(
         )
         g.require(same, "the heads of the batch are not reshaped")
     require_kernel(g, "GatedRelativePositionBias", q)
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(q))
+    dtype = g.dtype_of(q)
     ones: Operand = np.ones((1, queries.count, 1, 1), dtype=dtype)
     zeros = np.zeros(queries.count * queries.length, dtype=dtype)
     bias = _once(g, bias, batch, (heads, steps, steps))

@@ -19,7 +19,7 @@ from ...engine.engine import Engine
 from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun
 from .profile_node import MEASURES, ProfileNode
-from .timed_store import measure, stop_measuring
+from .timed_store import start_measuring, stop_measuring
 
 #: rewriters a notebook shows
 _LONGEST = 15
@@ -111,7 +111,7 @@ class Profile(Observer):
         kind = "body" if graph.parent is not None else "function" if graph.is_function else "model"
         if not self._frames:
             self.root.saw(len(graph.store))
-        measure(graph.store, self)
+        start_measuring(graph.store, self)
         self._enter(graph, "graph", kind)
 
     def on_detach(self, graph: Graph) -> None:
@@ -192,14 +192,14 @@ class Profile(Observer):
         if current.kind == "rewriter":
             same = current.name == rewriter.name
             return None, current if same else current.child("rewriter", rewriter.name)
-        phase = current.child("phase", phase_of(rewriter))
+        phase = current.child("phase", phase_of_member(rewriter))
         return phase, phase.child("rewriter", rewriter.name)
 
     def running(self, engine: Engine, i: int, rewriter: Member) -> None:
         """A rewriter of whole graphs begins."""
         current = self._frames[-1].node
         if current.kind != "rewriter":
-            self._enter(engine.graph, "phase", phase_of(rewriter))
+            self._enter(engine.graph, "phase", phase_of_member(rewriter))
         self._enter(engine.graph, "rewriter", rewriter.name)
 
     def ran(self, engine: Engine, i: int, rewriter: Member, changed: bool) -> None:
@@ -331,6 +331,6 @@ class Profile(Observer):
         return html_table(title, ["rewriter", "ms", "applied", "created", "removed"], rows)
 
 
-def phase_of(member: Member) -> str:
+def phase_of_member(member: Member) -> str:
     """The phase of a rewriter, its priority if it has none."""
     return getattr(member, "phase", "") or f"priority {member.priority}"

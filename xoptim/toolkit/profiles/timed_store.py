@@ -68,7 +68,7 @@ def subscriber_name(listener: StoreSubscriber) -> str:
     return type(subscriber).__name__
 
 
-def measure(store: GraphStore, watch: StoreWatch) -> None:
+def start_measuring(store: GraphStore, watch: StoreWatch) -> None:
     """Starts to measure a store."""
     store.__class__ = TimedStore
     vars(store).update(watch=watch, _inside=[])

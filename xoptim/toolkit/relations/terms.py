@@ -273,7 +273,7 @@ class GraphResult:
         if self._seen is not None:
             self._seen.append(record)
         graph, depth = self.graph, self._depth - 1
-        operator = operator_of(graph, record, record.outputs.index(self.name))
+        operator = operator_term(graph, record, record.outputs.index(self.name))
         names = record.inputs
         operands = (GraphResult(graph, n, depth, self._seen) if n else None for n in names)
         return etuple(operator, *operands)
@@ -323,7 +323,7 @@ class GraphResult:
         return f"<{self.name}>"
 
 
-def operator_of(graph: Graph, record: NodeRecord, result: int = 0) -> Operator:
+def operator_term(graph: Graph, record: NodeRecord, result: int = 0) -> Operator:
     """The operator of a node.
 
     :param graph: the graph
@@ -336,7 +336,7 @@ def operator_of(graph: Graph, record: NodeRecord, result: int = 0) -> Operator:
         >>> g = GraphBuilder(18)
         >>> x = g.make_tensor_input("x", 1, ("a", "b"))
         >>> y = g.op.Transpose(x, perm=[1, 0])
-        >>> operator_of(g.graph, g.graph.store.producers[y])
+        >>> operator_term(g.graph, g.graph.store.producers[y])
         Transpose[perm=(1, 0)]
     """
     node: NodeProto = graph.store.proto(record)

@@ -20,7 +20,7 @@ from xbuilder.tensors.bits import (
 )
 
 
-def number_of(kind: str) -> int:
+def type_number(kind: str) -> int:
     """The number in onnx of a type as onnxruntime writes it, ``tensor(float)``."""
     return int(TensorProto.DataType.Value(kind[len("tensor(") : -1].upper()))
 
@@ -32,7 +32,7 @@ def is_foreign(kind: str) -> bool:
     """
     if not kind.startswith("tensor(") or kind == "tensor(string)":
         return False
-    return element_type(number_of(kind)).dtype.isbuiltin != 1
+    return element_type(type_number(kind)).dtype.isbuiltin != 1
 
 
 def foreign_value(array: np.ndarray, kind: str) -> Any:
@@ -43,7 +43,7 @@ def foreign_value(array: np.ndarray, kind: str) -> Any:
     """
     from onnxruntime import OrtValue
 
-    itype = number_of(kind)
+    itype = type_number(kind)
     words = np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}")
     if is_packed(itype):
         # the buffer has the shape of the tensor, onnxruntime reads the beginning of it
@@ -59,7 +59,7 @@ def foreign_array(value: Any, kind: str) -> np.ndarray:
     :param value: in the memory of the CPU
     :param kind: its type, see :func:`is_foreign`
     """
-    itype, shape = number_of(kind), tuple(value.shape())
+    itype, shape = type_number(kind), tuple(value.shape())
     size = storage_size(itype, math.prod(shape))
     content = ctypes.string_at(value.data_ptr(), size) if size else b""
     return decode(np.frombuffer(content, np.uint8), itype, shape).copy()
@@ -113,4 +113,4 @@ def _has_type(value: Any, kind: str) -> bool:
     """Whether an array has a type; onnxruntime refuses those that do not."""
     if not isinstance(value, np.ndarray) or value.dtype == object:
         return False
-    return bool(value.dtype == element_type(number_of(kind)).dtype)
+    return bool(value.dtype == element_type(type_number(kind)).dtype)

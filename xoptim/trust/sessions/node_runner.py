@@ -69,7 +69,7 @@ class NodeRunner:
         names = reads(node)
         missing = [n for n in names if n not in values and not self.is_weight(n)]
         if missing:
-            raise NodeError(f"{describe(node)} needs {missing}, which no node before it makes")
+            raise NodeError(f"{node_text(node)} needs {missing}, which no node before it makes")
         weights = [n for n in names if n not in values]
         large = [n for n in weights if self._is_large(n)]
         try:
@@ -82,7 +82,7 @@ class NodeRunner:
                 return self._run(node, values, weights, [])
             except Exception as e:
                 error = e
-        raise NodeError(f"{describe(node)} does not run: {short_message(error)}") from error
+        raise NodeError(f"{node_text(node)} does not run: {short_message(error)}") from error
 
     def is_weight(self, name: str) -> bool:
         """Whether a result is an initializer."""
@@ -170,7 +170,7 @@ class NodeRunner:
         return session
 
 
-def describe(node: NodeProto) -> str:
+def node_text(node: NodeProto) -> str:
     """The name of a node in a message."""
     first = next((name for name in node.output if name), "")
     return f"node {node.name!r} ({node.op_type}, result {first!r})"

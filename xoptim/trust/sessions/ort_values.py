@@ -15,7 +15,7 @@ from onnx.numpy_helper import from_array
 from xbuilder.errors import XoptimError
 from xbuilder.tensors.bits import pretty_type
 
-from .foreign_values import foreign_array, foreign_value, is_foreign, number_of
+from .foreign_values import foreign_array, foreign_value, is_foreign, type_number
 from .session_child import open_session
 
 _IR, _OPSET = 10, 21
@@ -46,7 +46,7 @@ def type_of(text: str) -> TypeProto:
     kind, _, inside = text.removesuffix(")").partition("(")
     makers = {"seq": oh.make_sequence_type_proto, "optional": oh.make_optional_type_proto}
     if kind == "tensor":
-        return oh.make_tensor_type_proto(number_of(text), None)
+        return oh.make_tensor_type_proto(type_number(text), None)
     if kind not in makers:
         raise UnknownTypeError(f"a result has type {text}, only tensors and sequences are read")
     found: TypeProto = makers[kind](type_of(inside))

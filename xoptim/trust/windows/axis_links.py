@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import NodeProto
@@ -104,7 +104,7 @@ def link_nodes(
             rule is not None
             and is_known
             and not has_reference(node)
-            and rule(node, links, attributes_of(node), constants)
+            and rule(node, links, _Given(attributes_of(node), constants))
         )
         if not is_linked:
             links.keep_all(names)
@@ -112,7 +112,15 @@ def link_nodes(
 
 # -- the rules: each returns False for the forms it does not know
 
-_Rule = Callable[[NodeProto, AxisLinks, dict[str, Any], Mapping[str, np.ndarray]], bool]
+
+class _Given(NamedTuple):
+    """The attributes of a node, and the constants of the window."""
+
+    attributes: Mapping[str, Any]
+    constants: Mapping[str, np.ndarray]
+
+
+_Rule = Callable[[NodeProto, AxisLinks, _Given], bool]
 
 
 def _rank(links: AxisLinks, name: str) -> int:
@@ -123,35 +131,35 @@ def _has_one_result(node: NodeProto) -> bool:
     return len([o for o in node.output if o]) == 1
 
 
-def _broadcast(links: AxisLinks, name: str, output: str) -> None:
-    """Links the axes of an operand to those of the result, from the last ones. An axis of 1 meets
-    every row and links nothing."""
+def _broadcast(links: AxisLinks, name: str, output: str, others: int = 0) -> None:
+    """Links the axes of an operand to those of the result, from the last ones, but for some of the
+    last. An axis of 1 meets every row and links nothing."""
     shift = _rank(links, output) - _rank(links, name)
-    for axis in range(_rank(links, name)):
+    for axis in range(_rank(links, name) - others):
         place = name, axis
         if links.size(place) != 1 or links.size((output, axis + shift)) == 1:
             links.link(place, (output, axis + shift))
 
 
-def _all_broadcast(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
-    if "broadcast" in attributes:  # before opset 7
+def _all_broadcast(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
+    if "broadcast" in given.attributes:  # before opset 7
         return False
     for name in filter(None, node.input):
         _broadcast(links, name, node.output[0])
     return True
 
 
-def _same_shape(node: NodeProto, links: AxisLinks, _: Any, __: Any) -> bool:
+def _same_shape(node: NodeProto, links: AxisLinks, _: _Given) -> bool:
     for output in filter(None, node.output):
         _broadcast(links, node.input[0], output)
     return True
 
 
-def _normalization(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
-    return _has_one_result(node) and _all_broadcast(node, links, attributes, _)
+def _normalization(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
+    return _has_one_result(node) and _all_broadcast(node, links, given)
 
 
-def _batch_normalization(node: NodeProto, links: AxisLinks, _: Any, __: Any) -> bool:
+def _batch_normalization(node: NodeProto, links: AxisLinks, _: _Given) -> bool:
     if not _has_one_result(node) or _rank(links, node.input[0]) < 2:
         return False
     _broadcast(links, node.input[0], node.output[0])
@@ -166,16 +174,16 @@ def _spatial(node: NodeProto, links: AxisLinks) -> None:
         links.link((node.input[0], axis), (node.output[0], axis))
 
 
-def _conv(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
+def _conv(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     x, weight, output = node.input[0], node.input[1], node.output[0]
     links.link((x, 0), (output, 0))
     _spatial(node, links)
     links.keep(*((weight, axis) for axis in range(2, _rank(links, weight))))
     is_transposed = node.op_type == "ConvTranspose"
-    if "output_shape" in attributes:
+    if "output_shape" in given.attributes:
         return False
     gives, takes = (weight, int(is_transposed)), (weight, int(not is_transposed))
-    if attributes.get("group", 1) != 1:
+    if given.attributes.get("group", 1) != 1:
         links.keep(gives, takes, (x, 1), (output, 1))
     links.link(gives, (output, 1))
     links.link(takes, (x, 1))
@@ -184,22 +192,20 @@ def _conv(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any)
     return True
 
 
-def _pool(node: NodeProto, links: AxisLinks, _: Any, __: Any) -> bool:
+def _pool(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     if not _has_one_result(node):
         return False
-    for axis in (0, 1):
-        links.link((node.input[0], axis), (node.output[0], axis))
     _spatial(node, links)
-    return True
+    return _global_pool(node, links, given)
 
 
-def _global_pool(node: NodeProto, links: AxisLinks, _: Any, __: Any) -> bool:
+def _global_pool(node: NodeProto, links: AxisLinks, _: _Given) -> bool:
     for axis in (0, 1):
         links.link((node.input[0], axis), (node.output[0], axis))
     return True
 
 
-def _matmul(node: NodeProto, links: AxisLinks, _: Any, __: Any) -> bool:
+def _matmul(node: NodeProto, links: AxisLinks, _: _Given) -> bool:
     a, b, output = node.input[0], node.input[1], node.output[0]
     ranks = _rank(links, a), _rank(links, b), _rank(links, output)
     if min(ranks) < 2:
@@ -207,16 +213,14 @@ def _matmul(node: NodeProto, links: AxisLinks, _: Any, __: Any) -> bool:
     links.link((a, ranks[0] - 1), (b, ranks[1] - 2))
     links.link((a, ranks[0] - 2), (output, ranks[2] - 2))
     links.link((b, ranks[1] - 1), (output, ranks[2] - 1))
-    for name, rank in ((a, ranks[0]), (b, ranks[1])):
-        for axis in range(rank - 2):
-            if links.size((name, axis)) != 1 or links.size((output, axis + ranks[2] - rank)) == 1:
-                links.link((name, axis), (output, axis + ranks[2] - rank))
+    for name in (a, b):
+        _broadcast(links, name, output, 2)
     return True
 
 
-def _gemm(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
+def _gemm(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     a, b, output = node.input[0], node.input[1], node.output[0]
-    left, right = bool(attributes.get("transA")), bool(attributes.get("transB"))
+    left, right = bool(given.attributes.get("transA")), bool(given.attributes.get("transB"))
     links.link((a, int(not left)), (b, int(right)))
     links.link((a, int(left)), (output, 0))
     links.link((b, int(not right)), (output, 1))
@@ -225,19 +229,19 @@ def _gemm(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any)
     return True
 
 
-def _transpose(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
+def _transpose(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     rank = _rank(links, node.input[0])
-    for i, axis in enumerate(attributes.get("perm") or reversed(range(rank))):
+    for i, axis in enumerate(given.attributes.get("perm") or reversed(range(rank))):
         links.link((node.input[0], axis), (node.output[0], i))
     return True
 
 
-def _concat(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
+def _concat(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     reads = node.input if node.op_type == "Concat" else node.input[:1]
     links.keep_all(node.input[len(reads) :])
     names = [n for n in (*reads, *node.output) if n]
     rank = _rank(links, node.input[0])
-    joined = attributes.get("axis", 0) % max(rank, 1)
+    joined = given.attributes.get("axis", 0) % max(rank, 1)
     for name in names:
         for axis in range(rank):
             if axis == joined:
@@ -247,28 +251,21 @@ def _concat(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: An
     return True
 
 
-def _axes(
-    node: NodeProto, attributes: dict[str, Any], constants: Mapping[str, np.ndarray], rank: int
-) -> list[int] | None:
-    """The axes of a node, None if they are not known or not given."""
-    found = attributes.get("axes")
-    if found is None and len(node.input) > 1 and node.input[1] in constants:
-        found = constants[node.input[1]].ravel().tolist()
+def _axes(node: NodeProto, given: _Given, rank: int, index: int = 1) -> list[int] | None:
+    """The axes of a node, an attribute or an input, None if they are not known or not given."""
+    found = given.attributes.get("axes")
+    if found is None and len(node.input) > index and node.input[index] in given.constants:
+        found = given.constants[node.input[index]].ravel().tolist()
     return None if not found else [int(a) % max(rank, 1) for a in found]
 
 
-def _reduction(
-    node: NodeProto,
-    links: AxisLinks,
-    attributes: dict[str, Any],
-    constants: Mapping[str, np.ndarray],
-) -> bool:
+def _reduction(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     rank = _rank(links, node.input[0])
-    axes = _axes(node, attributes, constants, rank)
+    axes = _axes(node, given, rank)
     if axes is None:
         return False
     links.keep_all(node.input[1:])
-    kept = list(range(rank)) if attributes.get("keepdims", 1) else _others(rank, axes)
+    kept = list(range(rank)) if given.attributes.get("keepdims", 1) else _others(rank, axes)
     for i, axis in enumerate(kept):
         if axis not in axes:
             links.link((node.input[0], axis), (node.output[0], i))
@@ -279,16 +276,11 @@ def _others(rank: int, axes: Iterable[int]) -> list[int]:
     return [a for a in range(rank) if a not in set(axes)]
 
 
-def _squeeze(
-    node: NodeProto,
-    links: AxisLinks,
-    attributes: dict[str, Any],
-    constants: Mapping[str, np.ndarray],
-) -> bool:
+def _squeeze(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     long, short = node.input[0], node.output[0]
     if node.op_type == "Unsqueeze":
         long, short = short, long
-    axes = _axes(node, attributes, constants, _rank(links, long))
+    axes = _axes(node, given, _rank(links, long))
     if axes is None:
         return False
     links.keep_all(node.input[1:])
@@ -297,30 +289,22 @@ def _squeeze(
     return True
 
 
-def _slice(
-    node: NodeProto,
-    links: AxisLinks,
-    attributes: dict[str, Any],
-    constants: Mapping[str, np.ndarray],
-) -> bool:
+def _slice(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     data, output = node.input[0], node.output[0]
     rank = _rank(links, data)
-    axes = attributes.get("axes")
-    if axes is None and len(node.input) > 3 and node.input[3] in constants:
-        axes = constants[node.input[3]].ravel().tolist()
-    if axes is None:
+    cut = _axes(node, given, rank, 3)
+    if cut is None:
         return False
     links.keep_all(node.input[1:])
-    cut = [int(a) % max(rank, 1) for a in axes]
     links.keep(*((name, axis) for name in (data, output) for axis in cut))
     for axis in _others(rank, cut):
         links.link((data, axis), (output, axis))
     return True
 
 
-def _gather(node: NodeProto, links: AxisLinks, attributes: dict[str, Any], _: Any) -> bool:
+def _gather(node: NodeProto, links: AxisLinks, given: _Given) -> bool:
     data, indices, output = node.input[0], node.input[1], node.output[0]
-    chosen = attributes.get("axis", 0) % max(_rank(links, data), 1)
+    chosen = given.attributes.get("axis", 0) % max(_rank(links, data), 1)
     links.keep((data, chosen))
     for axis in range(_rank(links, indices)):
         links.link((indices, axis), (output, chosen + axis))

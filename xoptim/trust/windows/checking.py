@@ -14,7 +14,7 @@ from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
 from .differences import Difference
-from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_inputs
+from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_window_inputs
 from .judging import FAILS, Judge
 from .polynomials import moves_inputs, only_moves
 from .roles import Role, roles_of
@@ -294,7 +294,7 @@ class _Check:
         """Runs the removed nodes. Returns None if they do not run, or break the facts."""
         feeds: Feeds = {}
         try:
-            drawn = draw_inputs(self.facts, self.roles, sizes, self.constraints, draw)
+            drawn = draw_window_inputs(self.facts, self.roles, sizes, self.constraints, draw)
             feeds = {**drawn, **self.constants}
             expected = run_both(*self.runners, self.way, feeds)
         except CannotRunError as e:

@@ -58,7 +58,7 @@ class Draw:
     bits: int = 8
 
 
-def draw_inputs(
+def draw_window_inputs(
     facts: Mapping[str, ResultFacts],
     roles: Mapping[str, Role],
     sizes: Mapping[str, int],

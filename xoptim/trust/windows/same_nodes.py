@@ -11,7 +11,7 @@ from xbuilder.operators.domains import MICROSOFT, main_domain
 from xbuilder.operators.op_traits import is_random
 
 from .differences import difference
-from .window import Window, constant_of, producer_of
+from .window import Window, constant_value, producer_of
 
 #: pairs of results that are compared
 _MOST = 100
@@ -95,7 +95,7 @@ class _Sides:
         """The value of a constant, None for another result."""
         known = None if any(name in made for made in self._made) else self._constants.get(name)
         if known is not None or node is None:
-            return constant_of(self._graph, name) if known is None else known
+            return constant_value(self._graph, name) if known is None else known
         if node.op_type != "Constant" or [a.name for a in node.attribute] != ["value"]:
             return None
         attribute = node.attribute[0]

@@ -12,7 +12,7 @@ from xbuilder.facts.facts import ResultFacts
 from xbuilder.operators.op_traits import FLOATS
 
 from .differences import difference
-from .draws import WHOLE, Draw, draw_inputs
+from .draws import WHOLE, Draw, draw_window_inputs
 from .polynomials import bits_of, chance_of_missing, constants_bits, degree_of
 from .roles import Role
 from .runs import DOUBLE, run_both, runners_of
@@ -66,13 +66,13 @@ def prove_at_integers(
     first, second = runners_of(window, embed)
     try:
         for seed in range(_DRAWS):
-            usual = draw_inputs(facts, roles, sizes, constraints, Draw(WHOLE, 100 + seed))
+            usual = draw_window_inputs(facts, roles, sizes, constraints, Draw(WHOLE, 100 + seed))
             terms = max([v.size for v in (*usual.values(), *drawn.values())], default=1)
             bits = bits_of(degree, terms, constants)
             if bits < _FEWEST:
                 return None
             draw = Draw(WHOLE, 100 + seed, high=1, bits=bits)
-            feeds: dict[str, Any] = draw_inputs(facts, roles, sizes, constraints, draw)
+            feeds: dict[str, Any] = draw_window_inputs(facts, roles, sizes, constraints, draw)
             rng = np.random.default_rng(seed)
             bound = 1 << bits
             for name, value in window.fed_constants(embed).items():

@@ -63,7 +63,7 @@ class Window:
     @property
     def producers(self) -> list[NodeProto]:
         """The nodes added around, each once, in topological order."""
-        return in_order({id(n): n for n in self.around.values()}.values())
+        return by_dependencies({id(n): n for n in self.around.values()}.values())
 
     def sides(self) -> tuple[list[NodeProto], list[NodeProto]]:
         """All nodes of each side, in topological order. Cost: O(1) until the window grows."""
@@ -71,7 +71,10 @@ class Window:
             return self.before, self.after
         if self._sides is None:
             around = self.producers
-            self._sides = in_order([*around, *self.before]), in_order([*around, *self.after])
+            self._sides = (
+                by_dependencies([*around, *self.before]),
+                by_dependencies([*around, *self.after]),
+            )
         return self._sides
 
     def _add(self, nodes: Iterable[NodeProto]) -> None:
@@ -146,7 +149,7 @@ class Window:
     def read_constants(self) -> None:
         """Reads the inputs that are constants."""
         for name in self.inputs():
-            value = constant_of(self.graph, name)
+            value = constant_value(self.graph, name)
             if value is not None:
                 self.constants[name] = value
 
@@ -248,8 +251,8 @@ def window_of(graph: Graph, done: Application) -> Window:
     :param graph: the graph, once rewritten
     :param done: the rewrite
     """
-    before = in_order(r.current() for r in done.removed)
-    after = in_order(r.current() for r in done.written())
+    before = by_dependencies(r.current() for r in done.removed)
+    after = by_dependencies(r.current() for r in done.written())
     window = Window(graph, before, after)
     window.known = {name: facts for name, facts, *_ in done.known if facts is not None}
     made = [{o for n in side for o in n.output if o} for side in (before, after)]
@@ -307,7 +310,7 @@ def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
         yield from filter(None, (*node.input, *captured))
 
 
-def in_order(nodes: Iterable[NodeProto]) -> list[NodeProto]:
+def by_dependencies(nodes: Iterable[NodeProto]) -> list[NodeProto]:
     """Sorts nodes so that each follows those it reads."""
     rows = list(nodes)
     if len(rows) < 2:
@@ -359,7 +362,7 @@ def producer_of(graph: Graph, name: str) -> NodeProto | None:
     return None if record is None else record.current()
 
 
-def constant_of(graph: Graph, name: str) -> np.ndarray | None:
+def constant_value(graph: Graph, name: str) -> np.ndarray | None:
     """The value of a constant, None if the result is not one or is too big to be computed."""
     constants = graph.constants
     return constants.value(name) if constants.is_constant(name) else None

@@ -12,10 +12,10 @@ from ut_xbuilder.nodes.one_node_models import STANDARD, OneNode, schema_models
 from xbuilder.nodes.loading import loads
 from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.runtimes.kernel_table import shipped_table
+from xbuilder.runtimes.kernel_table import shipped_kernels
 from xoptim.testing import optimize_with
 
-TABLE = shipped_table("CPU")
+TABLE = shipped_kernels("CPU")
 #: types a model usually has; an operator that onnxruntime loads for some of them is not missing
 USUAL = {f"tensor({t})" for t in ("bool", "float", "int32", "int64", "int8", "string", "uint8")}
 #: operator without kernel at the newest opset -> the rewrite that makes it load, or why none can

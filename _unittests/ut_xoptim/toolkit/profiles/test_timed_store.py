@@ -13,7 +13,12 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 from xoptim.testing import model_from_text
-from xoptim.toolkit.profiles.timed_store import TimedStore, measure, stop_measuring, subscriber_name
+from xoptim.toolkit.profiles.timed_store import (
+    TimedStore,
+    start_measuring,
+    stop_measuring,
+    subscriber_name,
+)
 
 TEXT = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Identity(n) Y = Relu(m) }"
 
@@ -45,7 +50,7 @@ def test_what_listens_is_not_sorting() -> None:
     builder = GraphBuilder(model_from_text(TEXT))
     attach(builder.graph, slow := Slow())
     watch, store = Watch(), builder.store
-    measure(store, watch)
+    start_measuring(store, watch)
     assert isinstance(store, TimedStore)
     store.append(oh.make_node("Abs", ["X"], ["u"]))
     store.sort({store.producers["u"]: -1})

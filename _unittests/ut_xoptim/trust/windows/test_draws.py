@@ -17,7 +17,7 @@ from xoptim.trust.windows.draws import (
     USUAL,
     WHOLE,
     Draw,
-    draw_inputs,
+    draw_window_inputs,
     smallest,
 )
 from xoptim.trust.windows.roles import Role
@@ -27,7 +27,7 @@ from xoptim.trust.windows.sessions import CannotRunError
 def drawn(facts: ResultFacts, role: Role = Role.ANY, **options: Any) -> Any:
     sizes = {"n": 4, "m": 0}
     draw = Draw(**options)
-    return draw_inputs({"x": facts}, {"x": role}, sizes, Constraints(), draw)["x"]
+    return draw_window_inputs({"x": facts}, {"x": role}, sizes, Constraints(), draw)["x"]
 
 
 def test_floats() -> None:
@@ -53,7 +53,9 @@ def test_floats_that_differ() -> None:
     """Those of all the inputs, but not the integers, which are positions."""
     floats = ResultFacts(TensorProto.FLOAT, ("n", 8))
     facts = {"x": floats, "y": floats, "i": ResultFacts(TensorProto.INT64, (64,))}
-    found = draw_inputs(facts, {"i": Role.INDEX}, {"n": 4}, Constraints(), Draw(APART, high=5))
+    found = draw_window_inputs(
+        facts, {"i": Role.INDEX}, {"n": 4}, Constraints(), Draw(APART, high=5)
+    )
     numbers = np.concatenate([found["x"].ravel(), found["y"].ravel()])
     assert numbers.dtype == np.float32 and len(np.unique(numbers)) == 64
     assert found["i"].max() < 5

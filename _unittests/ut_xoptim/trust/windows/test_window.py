@@ -19,7 +19,7 @@ from xoptim.trust.windows.doubles import to_double
 from xoptim.trust.windows.keys import WindowKeys
 from xoptim.trust.windows.roles import Role, roles_of
 from xoptim.trust.windows.runs import DOUBLE, REFERENCE, RUNTIME, Runner
-from xoptim.trust.windows.window import Window, in_order, window_of
+from xoptim.trust.windows.window import Window, by_dependencies, window_of
 
 
 class Keeper(Observer):
@@ -106,7 +106,7 @@ def test_keys() -> None:
 
 def test_in_order() -> None:
     model = model_from_text("g (float x) => (float z) { a = Sin(x) b = Cos(a) z = Add(a, b) }")
-    assert types(in_order(reversed(model.graph.node))) == ["Sin", "Cos", "Add"]
+    assert types(by_dependencies(reversed(model.graph.node))) == ["Sin", "Cos", "Add"]
 
 
 def test_roles() -> None:
