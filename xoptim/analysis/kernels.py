@@ -3,13 +3,9 @@ convolutions whose kernel is faster for another number of dimensions."""
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 from collections.abc import Sequence
 
-from onnx import TensorProto
-=======
 from onnx import NodeProto, TensorProto
->>>>>>> cov34
 
 from xbuilder.nodes.loading import loads
 from xbuilder.nodes.schema_functions import changed_operators, has_function
@@ -36,7 +32,6 @@ def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> Non
         g.require(known, "runtimes have no kernel on CPU")
 
 
-<<<<<<< HEAD
 def is_faster_as_image(weight: Sequence[int], group: int) -> bool:
     """Whether onnxruntime convolves rows faster as images of one line, on CPU: it holds images in
     blocks of channels.
@@ -50,7 +45,8 @@ def is_faster_as_image(weight: Sequence[int], group: int) -> bool:
     if group != 1 or len(weight) != 3 or weight[2] < 5:
         return False
     return all(size % 16 == 0 and 0 < size <= 128 for size in weight[:2])
-=======
+
+
 def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
     """Refuses an operator of one input that runtimes do not load on CPU for its type, neither with
     a kernel nor with the function that defines it, if the model is meant for it.
@@ -63,4 +59,3 @@ def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
         node = NodeProto(op_type=op_type, input=["x"], output=["y"])
         kind = g.type_of(name)
         g.require(loads(shipped_table("CPU"), node, g.main_opset, [kind]), "no runtime loads it")
->>>>>>> cov34

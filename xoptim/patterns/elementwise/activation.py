@@ -9,12 +9,8 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.runtimes.known_kernels import has_kernel
 
-<<<<<<< HEAD
-from ...analysis.kernels import require_cpu_kernel
-from ...analysis.shapes import keeps_shape
-=======
 from ...analysis.kernels import require_cpu_kernel, require_loaded
->>>>>>> cov34
+from ...analysis.shapes import keeps_shape
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
