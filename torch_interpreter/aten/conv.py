@@ -106,7 +106,9 @@ def conv_transpose(
 
     def converted(image: str) -> str:
         y = g.op.ConvTranspose(image, weight, bias, **options)
-        return _shortened(g, y, {i: (m, more[i]) for i, m in enumerate(added) if m != more[i]})
+        return _shortened(
+            g, y, {i: (m, more[i]) for i, m in enumerate(added) if not isinstance(m, int)}
+        )
 
     return batched(g, x, rank, converted)
 
@@ -124,7 +126,7 @@ def _transposed_padding(
     return {"pads": [*begins, *ends], "output_padding": [0] * len(more)}
 
 
-def _shortened(g: GraphWriter, y: str, paddings: dict[int, tuple[Size, int]]) -> str:
+def _shortened(g: GraphWriter, y: str, paddings: dict[int, tuple[SymScalar, int]]) -> str:
     """A result without the end of some spatial axes: axis -> the padding asked, the one it has."""
     if not paddings:
         return y

@@ -107,7 +107,7 @@ def _spectrum(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
     """The transform of each frame of the rows of *x*."""
     operator: Any = torch.ops.aten.stft.default
     found: torch.Tensor = operator(x, window.shape[0], hop, None, window, False, True, True)
-    return found.clone()
+    return torch.clone(found)
 
 
 def _spectrum_shape(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
@@ -134,7 +134,7 @@ def _signal(
     added, weight = (fold(t, shape, (1, size), stride=(1, hop)) for t in (frames, weights))
     found = (added / weight)[:, 0, 0, start : start + length]
     found = _FUNCTIONS.pad(found, (0, length - found.shape[1]))
-    return found.clone()
+    return torch.clone(found)
 
 
 def _signal_shape(

@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.loading import loads
 from xbuilder.nodes.schema_functions import changed_operators, has_function
-from xbuilder.runtimes.kernel_table import shipped_table
+from xbuilder.runtimes.kernel_table import shipped_kernels
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..authoring import RewriteContext
@@ -58,4 +58,4 @@ def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
     if g.has_processor("CPU"):
         node = NodeProto(op_type=op_type, input=["x"], output=["y"])
         kind = g.type_of(name)
-        g.require(loads(shipped_table("CPU"), node, g.main_opset, [kind]), "no runtime loads it")
+        g.require(loads(shipped_kernels("CPU"), node, g.main_opset, [kind]), "no runtime loads it")

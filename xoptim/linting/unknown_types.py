@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from .findings import CheckedModel, Finding, check, name_of, weight_name
+from .findings import CheckedModel, Finding, check, node_title, weight_name
 
 #: attributes of the operators of onnx that are element types
 _TYPES = frozenset({"to", "dtype", "output_dtype", "softmax_precision", "stash_type"})
@@ -60,10 +60,10 @@ def _of_graph(graph: GraphProto) -> Iterator[tuple[str, int]]:
 def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, int]]:
     for node in nodes:
         for attribute in node.attribute:
-            yield from _of_tensors((name_of(node), t) for t in (attribute.t, *attribute.tensors))
+            yield from _of_tensors((node_title(node), t) for t in (attribute.t, *attribute.tensors))
             is_type = attribute.type == AttributeProto.INT and attribute.name in _TYPES
             if is_type and not node.domain and attribute.i not in _KNOWN:
-                yield name_of(node), attribute.i
+                yield node_title(node), attribute.i
             for body in (attribute.g, *attribute.graphs):
                 yield from _of_graph(body)
 

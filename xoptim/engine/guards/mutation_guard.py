@@ -109,7 +109,8 @@ class MutationGuard:
 
         :param records: nodes to check, all known nodes by default
         """
-        known, big, found = self._known, self._big, []
+        known, big = self._known, self._big
+        found: list[NodeRecord] = []
         if not known and not big:
             return found
         for record in known if records is None else records:
