@@ -22,8 +22,7 @@ from ..operators.op_schemas import schema_of
 from ..operators.opsets import ir_version_for
 from ..runtimes.reference import reference_evaluator
 from ..runtimes.sessions import plain_session
-from ..tensors.bits import is_packed
-from ..tensors.checks import is_known_type
+from ..tensors.bits import is_known_type, is_packed
 from ..tensors.halves import MANY_HALVES, from_halves, to_halves
 from .exact_casts import why_not_exact
 

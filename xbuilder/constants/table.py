@@ -19,7 +19,7 @@ from ..nodes.record import NodeRecord
 from ..nodes.tensors import tensor_array
 from ..store.events import StoreEvent
 from ..store.graph_store import GraphStore
-from ..tensors.checks import is_known_type
+from ..tensors.bits import is_known_type
 from ..tensors.sizes import stored_bytes
 from .budget import Budget, operations
 from .content import known_content, tensor_facts, uniform_item

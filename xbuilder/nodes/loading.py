@@ -21,6 +21,7 @@ from ..dims import Shape
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from ..runtimes.kernel_table import KernelTable
+from ..tensors.bits import pretty_type
 from .attributes import find_attribute
 from .functions import all_nodes
 from .schema_functions import changed_operators, schema_function
@@ -120,7 +121,7 @@ def _allows(op_type: str, domain: str, opset: int, input_types: Sequence[int]) -
         return True  # an operator of onnxruntime
     last = len(schema.inputs) - 1
     return all(
-        f"tensor({TensorProto.DataType.Name(kind).lower()})" in schema.inputs[min(i, last)].types
+        f"tensor({pretty_type(kind)})" in schema.inputs[min(i, last)].types
         for i, kind in enumerate(input_types)
         if kind
     )

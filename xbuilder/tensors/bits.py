@@ -95,8 +95,8 @@ def element_type(data_type: int) -> ElementType:
 
 
 def is_known_type(elem_type: int) -> bool:
-    """Whether the installed onnx has an element type of this number."""
-    return elem_type in _TYPE_NAMES
+    """Whether the installed onnx has an element type of this number; 0 is none."""
+    return elem_type != TensorProto.UNDEFINED and elem_type in _TYPE_NAMES
 
 
 def pretty_type(elem_type: int) -> str:

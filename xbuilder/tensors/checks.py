@@ -7,7 +7,7 @@ import math
 from onnx import TensorProto
 
 from ..errors import InvalidModelError
-from .bits import is_packed, storage_size
+from .bits import is_known_type, is_packed, storage_size
 
 _TYPES = TensorProto.DataType
 #: element type -> field of its values when they are not raw bytes, int32_data for any other type
@@ -21,13 +21,7 @@ _FIELDS = {
     _TYPES.Value("UINT64"): "uint64_data",
     _TYPES.Value("STRING"): "string_data",
 }
-_KNOWN = frozenset(_TYPES.values()) - {TensorProto.UNDEFINED}
 _COMPLEX = (_TYPES.Value("COMPLEX64"), _TYPES.Value("COMPLEX128"))
-
-
-def is_known_type(data_type: int) -> bool:
-    """Whether the installed version of onnx has an element type."""
-    return data_type in _KNOWN
 
 
 def content_problem(tensor: TensorProto) -> str:

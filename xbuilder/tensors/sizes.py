@@ -10,7 +10,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import TensorProto
 
-from .checks import is_known_type
+from .bits import is_known_type
 
 
 def initializer_bytes(value: Any) -> int:

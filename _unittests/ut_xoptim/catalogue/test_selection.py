@@ -167,7 +167,7 @@ def test_get_pattern_errors() -> None:
 
 def test_class_names() -> None:
     text = repr(OptimizationOptions(patterns="default"))
-    assert "patterns=['AlphaPattern', 'BetaPattern']" in text
+    assert "patterns=[AlphaPattern(), BetaPattern()]" in text
 
 
 @pytest.mark.parametrize("attribute", ["roots", "after"])
