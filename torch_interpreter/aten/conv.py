@@ -130,10 +130,10 @@ def _shortened(g: GraphWriter, y: str, paddings: dict[int, tuple[SymScalar, int]
     """A result without the end of some spatial axes: axis -> the padding asked, the one it has."""
     if not paddings:
         return y
-    ends = [
-        SymScalar(g.op.Add(vector1d(g, dim_of(g, y, i + 2)), g.op.Sub(m, int_vector([most]))))
-        for i, (m, most) in paddings.items()
-    ]
+    ends = []
+    for i, (m, most) in paddings.items():
+        removed = g.op.Sub(int_vector([most]), vector1d(g, m))
+        ends.append(SymScalar(g.op.Sub(vector1d(g, dim_of(g, y, i + 2)), removed)))
     starts, axes = int_vector([0] * len(ends)), int_vector([i + 2 for i in paddings])
     return g.op.Slice(y, starts, shape_tensor(g, ends), axes)
 

@@ -156,7 +156,9 @@ def _classes(original: Callable[..., Any], tensor: torch.Tensor, num_classes: An
 def _of_numbers(original: Callable[..., Any], data: Any, *args: Any, **options: Any) -> Any:
     """Makes ``tensor`` take a list of any length."""
     if not isinstance(data, SymbolicRange):
-        return original(data, *args, **options)
+        # torch.export does this replacement itself, for the function that is replaced here
+        is_symbolic = original is _TENSOR and any(map(is_symbol, pytree.tree_leaves(data)))
+        return (_refs.tensor if is_symbolic else original)(data, *args, **options)
     tensor = data.tensor()
     return tensor.to(options.get("device") or tensor.device, options.get("dtype") or tensor.dtype)
 

@@ -107,7 +107,7 @@ def _spectrum(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
     """The transform of each frame of the rows of *x*."""
     operator: Any = torch.ops.aten.stft.default
     found: torch.Tensor = operator(x, window.shape[0], hop, None, window, False, True, True)
-    return torch.clone(found)
+    return found.clone()
 
 
 def _spectrum_shape(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
@@ -132,9 +132,8 @@ def _signal(
     weights = (window**2)[None, :, None].expand(1, size, x.shape[2])
     shape, fold = (1, total), _FUNCTIONS.fold
     added, weight = (fold(t, shape, (1, size), stride=(1, hop)) for t in (frames, weights))
-    found = (added / weight)[:, 0, 0, start : start + length]
-    found = _FUNCTIONS.pad(found, (0, length - found.shape[1]))
-    return torch.clone(found)
+    found: torch.Tensor = (added / weight)[:, 0, 0, start : start + length]
+    return torch.nn.functional.pad(found, (0, length - found.shape[1])).clone()
 
 
 def _signal_shape(

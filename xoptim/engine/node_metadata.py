@@ -23,10 +23,11 @@ def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[N
 
     A new node takes them from the node that produced its result, then the missing ones from the
     nodes whose results no longer exist, such as the MatMul of Add(MatMul(A, B), C) ->
-    Gemm(A, B, C). Its own are kept. One whose result is new takes metadata from the removed nodes,
-    those of its operator first. If they tell the place of a torch model they come from, all are
-    listed (:mod:`xbuilder.nodes.sources`), and the name of the new node tells the module if
-    theirs do. Cost: two fields for each removed node.
+    Gemm(A, B, C): first from its counterpart if only this one has its operator, such as the Relu of
+    Reshape(Relu(A)) -> Relu(Reshape(A)). Its own are kept. One whose result is new takes metadata
+    from the removed nodes, its counterpart first, then those of its operator. If they tell the
+    place of a torch model they come from, all are listed (:mod:`xbuilder.nodes.sources`), and the
+    name of the new node tells the module if theirs do. Cost: two fields for each removed node.
 
     :param graph: names the new nodes
     :param removed: the removed nodes
@@ -39,13 +40,55 @@ def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[N
     given = set().union(*outputs)
     gone = [r for r in documented if given.isdisjoint(r.outputs)]
     replacing = given.intersection(n for r in removed for n in r.outputs)
+    same = _counterparts(documented, added)
     for node, names in zip(added, outputs, strict=True):
-        if not replacing.isdisjoint(names):
-            before = [r for r in documented if not names.isdisjoint(r.outputs)]
-            _inherit(graph, node, before + gone, documents=True)
-        else:
-            same_first = sorted(documented, key=lambda r: r.op_type != node.op_type)
-            _inherit(graph, node, same_first, documents=False)
+        first, op_type = same.get(id(node)), node.op_type
+        if replacing.isdisjoint(names):
+            ordered = sorted(documented, key=lambda r: (r is not first, r.op_type != op_type))
+            _inherit(graph, node, ordered, documents=False)
+            continue
+        before = [r for r in documented if not names.isdisjoint(r.outputs)]
+        others = gone
+        if first in gone and first.op_type == op_type and all(r.op_type != op_type for r in before):
+            before, others = [first, *before], [r for r in gone if r is not first]
+        _inherit(graph, node, before + others, documents=True)
+
+
+def _counterparts(removed: Sequence[_Replaced], added: Sequence[NodeProto]) -> dict[int, _Replaced]:
+    """The removed node that each new one stands for, by id, when a whole chain is written again.
+
+    It has the same operator and reads a result that no other removed node reads, a weight for
+    example. The nodes of an operator that are left are in the same order, if there are as many of
+    them. Otherwise, only what it reads tells.
+
+    :param removed: the removed nodes
+    :param added: the new nodes
+    """
+    readers: dict[str, _Replaced | None] = {}
+    for old in removed:
+        for name in set(old.proto.input[:]) - {""}:
+            readers[name] = None if name in readers else old
+    alike = {
+        id(node): [old for name in node.input[:] if (old := readers.get(name)) is not None]
+        for node in added
+    }
+    read = {id(old) for listed in alike.values() for old in listed}
+    found: dict[int, _Replaced] = {}
+    for node in added:
+        same = [old for old in alike[id(node)] if old.op_type == node.op_type]
+        found.update((id(node), old) for old in same[:1])
+    for op_type in dict.fromkeys(node.op_type for node in added):
+        new = [n for n in added if n.op_type == op_type and id(n) not in found]
+        used = {id(r) for r in found.values()}
+        left = [r for r in removed if r.op_type == op_type and id(r) not in used]
+        if len(new) < len(left):
+            left = [r for r in left if id(r) not in read]
+        if len(new) == len(left):
+            found.update((id(n), r) for n, r in zip(new, left, strict=True))
+    for key, listed in alike.items():
+        if listed:
+            found.setdefault(key, listed[0])
+    return found
 
 
 def _is_documented(node: NodeProto) -> bool:

@@ -140,6 +140,61 @@ def test_a_result_that_is_new_has_the_source_of_its_operator() -> None:
     assert (product.name, total.name) == ("a.MatMul1", "b.Sum")
 
 
+class WrittenAgain(PatternOptimization):
+    """Writes a chain again: its operators are the same, its results are new."""
+
+    def match(self, g, node, matched):
+        if node.op_type != "Neg":
+            return self.none()
+        nodes = [node]
+        while (before := g.node_before(nodes[0].input[0])) is not None:
+            nodes.insert(0, before)
+        return MatchResult(self, nodes, self.apply) if len(nodes) > 3 else self.none()
+
+    def apply(self, g, *nodes):
+        made, last = [], "x"
+        for node in nodes[:-1]:
+            made.append(g.make_node(node.op_type, [last, *node.input[1:]], 1))
+            last = made[-1].output[0]
+        return [*made, g.make_node("Abs", [last], [nodes[-1].output[0]])]
+
+
+def test_a_chain_that_is_written_again_keeps_its_sources() -> None:
+    model = model_from_text(
+        """g (float[a] x) => (float[a] y) <float p = {2}, float q = {3}> {
+            t = Mul(x, p) u = Relu(t) v = Mul(u, q) w = Relu(v) y = Neg(w)
+        }"""
+    )
+    for node, module in zip(model.graph.node, "abcde", strict=True):
+        from_torch(node, module, module, "aten.op")
+    nodes = optimize(model, [WrittenAgain()]).graph.node
+    assert [n.op_type for n in nodes] == ["Mul", "Relu", "Mul", "Relu", "Abs"]
+    assert [source_of(n).module for n in nodes] == ["a", "b", "c", "d", "e"]
+
+
+class ReluFirst(PatternOptimization):
+    """Relu(Neg(x)) -> Neg(Relu(x)), which is wrong: only the names count."""
+
+    def match(self, g, node, matched):
+        before = g.node_before(node.input[0]) if node.op_type == "Relu" else None
+        if before is None or before.op_type != "Neg":
+            return self.none()
+        return MatchResult(self, [before, node], self.apply)
+
+    def apply(self, g, before, node):
+        relu = g.make_node("Relu", [before.input[0]], 1)
+        return [relu, g.make_node("Neg", [relu.output[0]], [node.output[0]])]
+
+
+def test_nodes_that_change_places_keep_their_sources() -> None:
+    model = model_from_text("g (float[a] x) => (float[a] y) { t = Neg(x) y = Relu(t) }")
+    for node, module in zip(model.graph.node, "ab", strict=True):
+        from_torch(node, module, module, "aten.op")
+    relu, neg = optimize(model, [ReluFirst()]).graph.node
+    assert (source_of(relu).module, source_of(neg).module) == ("b", "a")
+    assert neg.name == "a.Neg"
+
+
 def test_a_kept_node_keeps_its_source() -> None:
     """The product is read twice: the rewrite returns it with the Gemm."""
     text = PRODUCT.replace("=> (float[a, 4] y)", "=> (float[a, 4] y, float[a, 4] t)")

@@ -36,9 +36,10 @@ ONES = f"<float[16, 16, 5] w = {{{', '.join(['0.125'] * 1280)}}}, int64[1] h = {
 MODELS = {
     NAME: {
         "a chain": (
-            f"{ROWS.format('', '')} {ONES} {{ c = Conv(x, w) l = LeakyRelu(c) y = Conv(l, w) }}",
+            f"{ROWS.format('', '')} {ONES} {{ c = Conv<{WIDE}>(x, w) l = LeakyRelu(c) y = Conv<{WIDE}>(l, w) }}",
             f"{ROWS.format('', '')} {ONES} {{ u = Unsqueeze(x, h) v = Unsqueeze(w, h)"
-            " c = Conv(u, v) l = LeakyRelu(c) z = Unsqueeze(w, h) d = Conv(l, z)"
+            " c = Conv<pads = [0, 2, 0, 2]>(u, v) l = LeakyRelu(c) z = Unsqueeze(w, h)"
+            " d = Conv<pads = [0, 2, 0, 2]>(l, z)"
             " y = Squeeze(d, h) }",
             {"sizes": [{"a": 2, "b": 11}, {"a": 1, "b": 9}], **CLOSE},
         ),
