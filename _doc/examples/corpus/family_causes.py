@@ -30,7 +30,10 @@ CAUSES = {
     "hy_v4_vl_vision": ("SymFloat", "the scales of an interpolation are read from a tensor, torch "
                         "accepts numbers"),
     "led": (_UNDECIDED, _GLOBAL),
+    "lightglue": (_UNDECIDED, "the points it finds in each picture are counted in Python"),
     "longformer": (_UNDECIDED, _GLOBAL),
+    "minicpm_ocr_vision": (_STATIC, _LOOP.format("the windows of a picture")),
+    "minicpmv4_7_vision": (_STATIC, _LOOP.format("the windows of a picture")),
     "pe_audio_video": (_UNDECIDED, _LENGTHS),
     "pe_audio_video_encoder": (_UNDECIDED, _LENGTHS),
     "perception_lm": (_STATIC, "torch.Size.numel() counts the features for a message, which makes "
@@ -39,6 +42,7 @@ CAUSES = {
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
     "qwen2_5_vl_vision": (_UNDECIDED, _SIZES),
+    "qwen3_asr_encoder": (_UNDECIDED, "the frames of each sound are counted in Python"),
     "qwen4_exp": (_UNDECIDED, _COUNTS),
     "qwen4_exp_text": (_UNDECIDED, _COUNTS),
     "recurrent_gemma": (_STATIC, _LOOP.format("the length")),
