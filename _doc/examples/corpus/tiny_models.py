@@ -37,9 +37,8 @@ WITH_CHANNEL = ("dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_enco
                 "omniasr_audio", "omniasr_ctc", "pe_audio_encoder", "pocket_tts_audio_tokenizer",
                 "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer",
                 "wavtokenizer", "wavtokenizer_encoder", "xcodec")  # fmt: skip
-#: what reads a whole number of frames of 960 samples, as its feature extractor gives, and is only
-#: right for these
-WITH_FRAMES = ("higgs_audio_v2_tokenizer", "xcodec")
+#: what reads a whole number of frames of 960 samples, as its feature extractor gives
+WITH_FRAMES = ("xcodec",)
 #: what gives no mask by itself while it is exported
 MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins
@@ -268,16 +267,14 @@ def _sounds(config: Any, parameters: Any, words: Any) -> tuple[Any, dict[str, An
     """Samples of a sound, and words if a decoder reads some."""
     channels = (1,) if config.model_type in WITH_CHANNEL else ()
     decoded = ["decoder_input_ids"] if "decoder_input_ids" in parameters else []
-    first, more, samples = (0, 960, torch.export.Dim.AUTO)
-    if config.model_type not in WITH_FRAMES:
-        first, more, samples = 1600, 400, "samples"
+    first, more = (0, 960) if config.model_type in WITH_FRAMES else (1600, 400)
     return (
         lambda b, n: {
             "input_values": torch.randn(b, *channels, first + more * n),
             **{name: words(b, n) for name in decoded},
         },
         {
-            "input_values": {0: "batch", 1 + len(channels): samples},
+            "input_values": {0: "batch", 1 + len(channels): "samples"},
             **{name: {0: "batch", 1: "seq"} for name in decoded},
         },
     )
