@@ -12,7 +12,7 @@ _UNTYPED: Any = torch
 
 
 class SymbolicRange(Sequence[Any]):
-    """The result of ``range`` when the number of its elements is a symbolic size.
+    """The elements of a ``range`` whose number is a symbolic size.
 
     A part of it, the list made of it, a sum of this list and another one are of any length too,
     and ``tensor`` makes a tensor of them. What needs the number of elements, a loop for example,

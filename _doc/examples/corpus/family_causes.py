@@ -14,6 +14,7 @@ _GLOBAL = "it is decided from the mask, in Python, whether a token has a global 
 _DURATIONS = "the durations it predicts are tested in Python"
 _COUNTS = "a loop of Python counts what each token attends to"
 _CUT = "a sound is only cut to its length when it was padded, which Python decides"
+_FRAME = "Python decides whether the last frame of a sound is whole, a graph keeps one of both"
 _LENGTHS = "the lengths of sounds and films are compared in Python"
 _SIZES = "the size of a picture is read from a tensor and decides in Python"
 _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
@@ -27,10 +28,14 @@ CAUSES = {
     "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
     "funnel": (_STATIC, _LOOP.format("the length")),
+    "higgs_audio_v2_tokenizer": ("Concat", _FRAME),
     "hy_v4_vl_vision": ("SymFloat", "the scales of an interpolation are read from a tensor, torch "
                         "accepts numbers"),
     "led": (_UNDECIDED, _GLOBAL),
+    "lightglue": (_UNDECIDED, "the points it finds in each picture are counted in Python"),
     "longformer": (_UNDECIDED, _GLOBAL),
+    "minicpm_ocr_vision": (_STATIC, _LOOP.format("the windows of a picture")),
+    "minicpmv4_7_vision": (_STATIC, _LOOP.format("the windows of a picture")),
     "pe_audio_video": (_UNDECIDED, _LENGTHS),
     "pe_audio_video_encoder": (_UNDECIDED, _LENGTHS),
     "perception_lm": (_STATIC, "torch.Size.numel() counts the features for a message, which makes "
@@ -39,6 +44,7 @@ CAUSES = {
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
     "qwen2_5_vl_vision": (_UNDECIDED, _SIZES),
+    "qwen3_asr_encoder": (_UNDECIDED, "the frames of each sound are counted in Python"),
     "qwen4_exp": (_UNDECIDED, _COUNTS),
     "qwen4_exp_text": (_UNDECIDED, _COUNTS),
     "recurrent_gemma": (_STATIC, _LOOP.format("the length")),
@@ -51,6 +57,7 @@ CAUSES = {
     "vilt": (_UNDECIDED, "the patches are drawn at random, as many as the mask says"),
     "vit_mae": ("error", "the patches that are hidden are drawn at random at each call"),
     "vits": ("shape", "the durations, so the length of the sound, are drawn at random"),
+    "xcodec": ("only be right", _FRAME),
 }  # fmt: skip
 #: what an error says of any family -> why
 KINDS = {

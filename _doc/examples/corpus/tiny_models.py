@@ -38,7 +38,7 @@ WITH_CHANNEL = ("dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_enco
                 "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer",
                 "wavtokenizer", "wavtokenizer_encoder", "xcodec")  # fmt: skip
 #: what reads a whole number of frames of 960 samples, as its feature extractor gives
-WITH_FRAMES = ("higgs_audio_v2_tokenizer", "xcodec")
+WITH_FRAMES = ("xcodec",)
 #: what gives no mask by itself while it is exported
 MASKED = ("longt5", "switch_transformers")
 #: kind of models -> the tables of transformers that say which class exports them, the first wins

@@ -405,7 +405,6 @@ OWN: dict[str, dict[str, Any]] = {
     "videoprism": {"vision_config": {"tubelet_size": [1, 8, 8], "num_frames": 2,
                                      "num_spatial_layers": 1, "num_temporal_layers": 1,
                                      "num_auxiliary_layers": 1}},
-    "vits": {"noise_scale": 0.0, "noise_scale_duration": 0.0},
     "vision-text-dual-encoder": {"vision_config": {"pooler_output_size": WIDTH}},
     "wavtokenizer": CODES,
     "wavtokenizer_encoder": CODES,
