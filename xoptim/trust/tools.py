@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import tempfile
@@ -17,12 +18,15 @@ from xbuilder.errors import OptionError, XoptimError
 from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .reduction import Shows
+from .sessions.session_process import how_it_ended
 from .verification import VerificationError, verify_models
 
 #: reads the model of a file, writes another one into a second file
 Tool = Callable[[Path, Path], None]
 #: what a command has to contain
 _PLACES = ("{input}", "{output}")
+#: the type of the error at the beginning of the last line of a program in Python
+_ERROR = re.compile(r"([\w.]*(?:Error|Exception|Fail))\b")
 
 
 class ToolError(XoptimError):
@@ -96,15 +100,26 @@ def command_of(text: str, timeout: float = 600) -> Tool:
             )
         except FileNotFoundError as e:
             raise OptionError(f"The command {words[0]!r} is not found.") from e
+        except OSError as e:
+            raise OptionError(f"The command {words[0]!r} does not start: {e}.") from e
         except subprocess.TimeoutExpired as e:
             late = f"does not end within {timeout:g} seconds"
             raise ToolError(f"{words[0]!r} {late}", f"it {late}") from e
         if done.returncode or not output.exists():
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-            ended = f"exits with {done.returncode}" if done.returncode else "writes no file"
-            raise ToolError(f"{words[0]!r} {ended}: {lines[-1]}", f"it {ended}")
+            ended = _ended(done.returncode)
+            error = _ERROR.match(lines[-1])
+            kind = f"it {ended}" + (f" ({error[1]})" if error else "")
+            raise ToolError(f"{words[0]!r} {ended}: {lines[-1]}", kind)
 
     return run
+
+
+def _ended(code: int) -> str:
+    """The way a command that fails ended, in words."""
+    if code < 0:
+        return f"dies of {how_it_ended(code)}"
+    return f"exits with {code}" if code else "writes no file"
 
 
 def difference_of(

@@ -50,7 +50,11 @@ def test_command(path, tmp_path):
 
 @pytest.mark.parametrize(
     "code, message",
-    [("sys.exit('I refuse')", "exits with 1: I refuse"), ("pass", "writes no file: no message")],
+    [
+        ("sys.exit('I refuse')", "exits with 1: I refuse"),
+        ("pass", "writes no file: no message"),
+        ("import os; os.abort()", "dies of SIGABRT: "),
+    ],
 )
 def test_a_command_that_fails(path, tmp_path, code, message):
     with pytest.raises(ToolError, match=message):
@@ -60,6 +64,12 @@ def test_a_command_that_fails(path, tmp_path, code, message):
 def test_a_command_that_never_ends(path, tmp_path):
     with pytest.raises(ToolError, match=r"within 0\.2 seconds"):
         command_of(python("import time; time.sleep(30)"), 0.2)(path, tmp_path / "out.onnx")
+
+
+def test_a_file_that_is_no_program(path, tmp_path):
+    (tmp_path / "tool").write_text("text")
+    with pytest.raises(OptionError, match="does not start"):
+        command_of(f"{tmp_path / 'tool'} {{input}} {{output}}")(path, tmp_path / "out.onnx")
 
 
 def test_misuse(path, tmp_path):
@@ -79,6 +89,7 @@ BROKEN = SWAPPED.replace("'Ceil'", "'Nothing'")
         (SWAPPED.replace("'Ceil'", "'Floor'"), ""),
         (BROKEN, "the optimized model does not run"),
         ("sys.exit('I refuse')", "the tool fails: it exits with 1"),
+        ("raise KeyError('x')", "the tool fails: it exits with 1 (KeyError)"),
     ],
 )
 def test_kinds_of_differences(code, kind):
