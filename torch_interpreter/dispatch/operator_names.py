@@ -14,7 +14,10 @@ _COND = torch.ops.higher_order.cond
 #: modules of Python whose functions torch.export keeps in its graphs
 _PYTHON = ("operator.", "math.", "builtins.", "torch.sym_")
 #: libraries of torch, whose operators may have the name of another one: theirs is always needed
-_NAMESPACES = ("aten", "prims", "quantized", "_quantized", "sparse", "mkldnn", "onednn")
+_NAMESPACES = (
+    *("aten", "prims", "quantized", "_quantized", "quantized_decomposed"),
+    *("sparse", "mkldnn", "onednn"),
+)
 
 
 def checked_operators(names: Collection[Any], known: Collection[str], option: str) -> set[Any]:
@@ -70,7 +73,7 @@ def _registered() -> Iterator[str]:
 
 
 def _forms(name: str) -> Iterator[str]:
-    """What a user may write for an operator.
+    """Every text that a user may write for an operator.
 
     :param name: ``aten::add.Tensor``
     """
