@@ -29,7 +29,6 @@ onnxruntime.set_default_logger_severity(4)
 NOT_RUN: dict[str, str] = {}
 
 _CONTRIB = "written with operators of onnxruntime, which does not run the original"
-_FOUR_BITS = "onnxruntime takes no array of 4 bits from numpy"
 #: an optimized model that no runtime can compare with its original: patterns "default+onnxruntime"
 NOT_COMPARED = {
     "test_causal_conv_with_state_decode_step_expanded": _CONTRIB,
@@ -37,10 +36,6 @@ NOT_COMPARED = {
     "test_causal_conv_with_state_silu_fp16_expanded": _CONTRIB,
     "test_causal_conv_with_state_silu_with_past_state_expanded": _CONTRIB,
     "test_causal_conv_with_state_swish_alias_expanded": _CONTRIB,
-    "test_dequantizelinear_int4": _FOUR_BITS,
-    "test_dequantizelinear_uint4": _FOUR_BITS,
-    "test_quantizelinear_int4": _FOUR_BITS,
-    "test_quantizelinear_uint4": _FOUR_BITS,
 }
 
 #: outputs are random

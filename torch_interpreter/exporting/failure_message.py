@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -174,3 +175,17 @@ def _static(leaves: Sequence[ArgumentLeaf], sizes: set[int]) -> list[str]:
         f"{static[0]}{several} no dynamic dimension and one of these sizes: give theirs in "
         "dynamic_shapes too, if they change together."
     ]
+
+
+@contextlib.contextmanager
+def without_printed_graphs() -> Iterator[None]:
+    """Keeps torch.export from printing the part of the graph that precedes a failure: the message
+    has the line of the model, and a model may be exported several times."""
+    from torch.export import _trace  # torch imports it at the first export
+
+    scope: dict[str, Any] = _trace.__dict__
+    scope["print"] = lambda *values, **options: None
+    try:
+        yield
+    finally:
+        del scope["print"]

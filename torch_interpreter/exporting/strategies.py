@@ -38,7 +38,7 @@ from ..patches.recurrent import keep_recurrent_layers
 from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
-from .failure_message import argument_leaves, failure_message
+from .failure_message import argument_leaves, failure_message, without_printed_graphs
 from .jit_traces import jit_trace
 from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
@@ -73,7 +73,8 @@ def export_program(
     constants: list[AssumedSizes] = []
     for candidate in options.candidates():
         try:
-            with assumed_sizes() as assumed:
+            printed = contextlib.nullcontext() if verbose else without_printed_graphs()
+            with assumed_sizes() as assumed, printed:
                 program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))

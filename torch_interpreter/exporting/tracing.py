@@ -200,10 +200,7 @@ def trace_module(
     parameters = inspect.signature(mod.forward).parameters
     hidden = {k: v for k, v in given.items() if k not in parameters}
     for name, parameter in parameters.items():
-        starred: dict[Any, Any] = {
-            parameter.VAR_POSITIONAL: (),
-            parameter.VAR_KEYWORD: hidden,
-        }
+        starred: dict[Any, Any] = {parameter.VAR_POSITIONAL: (), parameter.VAR_KEYWORD: hidden}
         default = starred.get(parameter.kind, parameter.default)
         if default is not parameter.empty:
             given.setdefault(name, default)

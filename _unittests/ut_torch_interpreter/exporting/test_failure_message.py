@@ -78,3 +78,15 @@ def test_the_line_that_raises(name, strategy):
 def test_a_message_that_has_the_line():
     found = message(Fct1(lambda x: x if x.sum() > 0 else -x), (X,), None)
     assert "It was raised at" not in found and __file__ in found
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_the_graph_torch_prints(verbose, capsys):
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if x.max().item() > 0.5 else x
+
+    with pytest.raises(ExportError, match="item"):
+        to_onnx(Branch(), (torch.ones(3),), verbose=verbose)
+    assert ("def forward" in capsys.readouterr().err) == bool(verbose)
+    assert "print" not in vars(torch.export._trace)

@@ -111,7 +111,13 @@ DEQUANTIZE = {
         f = Cast<to = 1>(x) {REPEATED} y = Mul(f, t) }}""",
     ),
 }  # fmt: skip
-MODELS = {"MissingQuantizeLinear": QUANTIZE, "MissingDequantizeLinear": DEQUANTIZE}
+MODELS = {
+    pattern: {case: (*texts, {"opset": 28}) for case, texts in table.items()}
+    for pattern, table in {
+        "MissingQuantizeLinear": QUANTIZE,
+        "MissingDequantizeLinear": DEQUANTIZE,
+    }.items()
+}
 REFUSED = {
     "MissingQuantizeLinear": {
         "a kernel": (Q, "onnxruntime loads", {"opset": 25}),
@@ -151,7 +157,7 @@ REFUSED = {
     },
 }  # fmt: skip
 # the models before do not load
-test_rewrites = rewrite_tests(MODELS, opset=28, runtime=False)
+test_rewrites = rewrite_tests(MODELS, runtime=False)
 test_refuses = refusal_tests(REFUSED, opset=28)
 
 
