@@ -30,9 +30,12 @@ def without_ones(shape: Shape) -> Shape:
 
 def positive(g: GraphQueries, dim: Dim) -> bool:
     """Whether a dimension is proven to be at least 1."""
-    if isinstance(dim, int):
-        return dim > 0
-    return prove_ge(dim, 1, g.get_registered_constraints()) is True
+    return dim > 0 if isinstance(dim, int) else at_least(g, dim, 1)
+
+
+def at_least(g: GraphQueries, dim: Dim, least: Dim) -> bool:
+    """Whether a dimension is proven not to be less than another one."""
+    return prove_ge(dim, least, g.get_registered_constraints()) is True
 
 
 def dims_are_equal(g: GraphQueries) -> Callable[[Dim, Dim], bool]:

@@ -7,13 +7,13 @@ import operator
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import prove_ge
 from xbuilder.operators.domains import CUDA_DOMAIN
 
 from ..analysis.attention.rotated_halves import rotated_halves
 from ..analysis.axes import axes_of
 from ..analysis.constants import int_values, scalar_index, scalar_value
 from ..analysis.permutations import perm_of
+from ..analysis.shapes import at_least
 from ..authoring import NewNode, Refusal, RewriteContext
 from ..authoring.right_side import Operand
 from ..catalogue import rewrite
@@ -102,7 +102,7 @@ def _square(g: RewriteContext, size: str) -> Operand:
     if known is not None:
         return [max(known, 0)] * 2
     dim = g.value_as_shape(size)
-    positive = isinstance(dim, str) and prove_ge(dim, 0, g.get_registered_constraints())
+    positive = isinstance(dim, str) and at_least(g, dim, 0)
     g.require(positive, "the limit is neither a constant nor a dimension")
     one = g.op.Unsqueeze(size, axes=[0])
     return g.op.Concat(one, one, axis=0)

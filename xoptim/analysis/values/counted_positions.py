@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, add, normalize_axis, prove_equal, prove_ge
+from xbuilder.dims import Dim, Shape, add, normalize_axis
 
 from ...authoring import RewriteContext
 from ..constants import scalar_dim, scalar_index
+from ..shapes import at_least, dims_are_equal
 
 #: reason of a refusal
 MISREAD = "onnxruntime may misread positions that a Range counts on both sides of 0"
@@ -24,9 +25,9 @@ def is_as_long(g: RewriteContext, length: Dim, end: Dim) -> bool:
     :param length: the dimension
     :param end: the number
     """
-    constraints = g.get_registered_constraints()
-    unknown = isinstance(length, str) and constraints.is_generated(length)
-    return unknown or prove_ge(length, end, constraints) is True
+    generated = g.get_registered_constraints().is_generated
+    unknown = isinstance(length, str) and generated(length)
+    return unknown or at_least(g, length, end)
 
 
 def crossing_range(g: RewriteContext, run: NodeProto, length: Dim) -> tuple[str | int, int] | None:
@@ -43,13 +44,13 @@ def crossing_range(g: RewriteContext, run: NodeProto, length: Dim) -> tuple[str 
     first, last, step = scalar_dim(g, start), scalar_index(g, limit), scalar_index(g, delta)
     if first is None or last is None or not step or first.__class__ is int:
         return None
-    constraints = g.get_registered_constraints()
+    same = dims_are_equal(g)
     if last == -1 and step < 0:
-        if prove_equal(add(first, 1), length, constraints):
+        if same(add(first, 1), length):
             return -1, step
-        known = prove_ge(first, 0, constraints) and is_as_long(g, length, add(first, 1))
+        known = at_least(g, first, 0) and is_as_long(g, length, add(first, 1))
         return (start, step) if known else None
-    if last == 0 and step > 0 and prove_equal(add(first, length), 0, constraints):
+    if last == 0 and step > 0 and same(add(first, length), 0):
         return 0, step
     return None
 
@@ -81,12 +82,10 @@ def are_on_one_side(g: RewriteContext, *bounds: Dim | None) -> bool:
     :param g: the optimizer
     :param bounds: the start and the limit, None if one is not known
     """
-    constraints = g.get_registered_constraints()
     known = [d for d in bounds if d is not None]
     if len(known) < len(bounds):
         return False
-    positive = all(prove_ge(d, 0, constraints) for d in known)
-    return positive or all(prove_ge(-1, d, constraints) for d in known)
+    return all(at_least(g, d, 0) for d in known) or all(at_least(g, -1, d) for d in known)
 
 
 def _length(shape: Shape | None, axis: int) -> Dim | None:

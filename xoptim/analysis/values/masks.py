@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Dim, add, prove_ge
+from xbuilder.dims import Dim, add
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
 from ..constants import is_number, scalar_constant, scalar_index, scalar_value
 from ..scaling import scaled_operand
-from ..shapes import padded
+from ..shapes import at_least, padded
 from .positions import positions_of
 from .uniform import is_always
 
@@ -117,14 +117,12 @@ def sees_a_key(g: RewriteContext, condition: str) -> bool:
     lows = [b.first for b in bounds if not b.is_last]
     if len(bounds) < len(found) or not highs:
         return False
-    constraints = g.get_registered_constraints()
-    starts = all(prove_ge(high, 0, constraints) is True for high in highs)
+    starts = all(at_least(g, high, 0) for high in highs)
     if not lows or not starts:
         return starts
     last = highs[0]
-    ends = [prove_ge(b.columns, add(last, b.rows), constraints) for b in bounds]
-    ends += [prove_ge(last, low, constraints) for low in lows]
-    return len(highs) == 1 and all(end is True for end in ends)
+    inside = all(at_least(g, b.columns, add(last, b.rows)) for b in bounds)
+    return len(highs) == 1 and inside and all(at_least(g, last, low) for low in lows)
 
 
 class _Bound(NamedTuple):

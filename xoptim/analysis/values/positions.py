@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, add, mul, normalize_axes, sub
+from xbuilder.dims import Dim, add, mul, sub
 from xbuilder.operators.op_traits import INDICES
 
 from ...authoring.context import RewriteContext
 from ..arguments import optional_input
-from ..axes import axis_of, moved_axes, slice_axes
+from ..axes import axis_of, cut_axes, moved_axes
 from ..constants import int_values, scalar_dim, scalar_index, scalar_value
 from ..shapes import dims_are_equal
 
@@ -106,23 +106,18 @@ def _tile(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    found, shape = positions_of(g, node.input[0], depth), g.shape_or_none(node.input[0])
-    if found is None or shape is None or len(node.input) < 3:
+    found = positions_of(g, node.input[0], depth)
+    axes = cut_axes(g, node, g.rank_or_none(node.input[0]))
+    starts = () if axes is None else int_values(g, node.input[1])
+    if found is None or not axes or starts is None or len(starts) != len(axes):
         return None
-    starts = int_values(g, node.input[1])
-    if starts is None:
-        return None
-    written, steps_name = slice_axes(g, node), optional_input(node, 4)
-    steps = int_values(g, steps_name) if steps_name else (1,) * len(starts)
-    axes = None if written is None else normalize_axes(written, len(shape))
-    if axes is None or steps is None:
-        return None
-    for axis, start, step in zip(axes, starts, steps, strict=True):
-        if axis == found.axis:
-            # beyond the last place, nothing is left
-            follow = start >= 0 and step == 1
-            return found._replace(first=add(found.first, start)) if follow else None
-    return found
+    if found.axis not in axes:
+        return found
+    name, place = optional_input(node, 4), axes.index(found.axis)
+    steps = int_values(g, name) if name else (1,) * len(axes)
+    # beyond the last place, nothing is left
+    follow = steps is not None and starts[place] >= 0 and steps[place] == 1
+    return found._replace(first=add(found.first, starts[place])) if follow else None
 
 
 def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:

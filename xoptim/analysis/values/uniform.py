@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import prove_ge
 from xbuilder.operators.op_traits import CARRIERS
 
 from ...authoring.context import RewriteContext
 from ..constants import is_filled_with, scalar_value
+from ..shapes import at_least
 from .positions import constant_difference, first_position
 
 #: operators whose result holds elements of the first input, and no other
@@ -130,7 +130,7 @@ def _compare(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bo
     zero, first = scalar_value(g, low), first_position(g, high)
     if value == 0 or zero is None or zero.item() != 0 or first is None:
         return False
-    return prove_ge(first, 0, g.get_registered_constraints()) is True
+    return at_least(g, first, 0)
 
 
 _RULES: dict[str, Callable[[RewriteContext, NodeProto, int, Every], bool]] = {

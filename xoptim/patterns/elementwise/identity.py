@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axis, prove_ge
+from xbuilder.dims import normalize_axis
 from xbuilder.operators.op_traits import ARITHMETIC
 from xbuilder.tensors.bits import is_packed
 
@@ -15,6 +15,7 @@ from ...analysis.arguments import int_attribute, optional_input
 from ...analysis.constants import Ints, int_values, is_cheap, is_filled_with
 from ...analysis.permutations import is_identity, perm_of
 from ...analysis.reshapes import moved_shape, reshaped
+from ...analysis.shapes import at_least
 from ...analysis.values.signed_zeros import SEEN, is_negative_zero, sees_sign_of_zero
 from ...authoring import Refusal, RewriteContext
 from ...declarative import rule
@@ -101,7 +102,7 @@ def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
     position = None if shape is None or end < 0 else normalize_axis(axis, len(shape))
     if shape is None or position is None:
         return False
-    return prove_ge(end, shape[position], g.get_registered_constraints()) is True
+    return at_least(g, end, shape[position])
 
 
 def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:

@@ -9,12 +9,12 @@ from math import prod
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, is_static, prove_ge
+from xbuilder.dims import Dim, Shape, is_static
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values, scalar_dim, scalar_index
-from ...analysis.shapes import dims_are_equal, proven_equal
+from ...analysis.shapes import at_least, dims_are_equal, positive, proven_equal
 from ...analysis.values.counted_positions import require_plain_range
 from ...analysis.values.masks import is_range
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -101,7 +101,7 @@ def _count(g: RewriteContext, vector: str) -> Operand:
     """The length of Range(0, n, 1), as a vector of one element: n, if it is not negative."""
     run = g.before(vector, "Range")
     limit = scalar_dim(g, run.input[1])
-    if limit is None or not prove_ge(limit, 0, g.get_registered_constraints()):
+    if limit is None or not at_least(g, limit, 0):
         return g.op.Shape(vector)
     squeeze = g.producer_or_none(run.input[1], "Squeeze")
     if squeeze is not None and g.shape_or_none(squeeze.input[0]) == (1,):
@@ -196,8 +196,7 @@ def _has_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) -> b
     :param length: the dimension they are in
     :param others: the number of elements that are read at each of them
     """
-    constraints = g.get_registered_constraints()
-    if prove_ge(others, 1, constraints) is True:
+    if positive(g, others):
         return True
     run = g.producer_or_none(vector, "Range")
     if run is None:
@@ -207,8 +206,8 @@ def _has_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) -> b
         start is not None
         and limit is not None
         and (scalar_index(g, run.input[2]) or 0) > 0
-        and prove_ge(start, 0, constraints) is True
-        and prove_ge(length, limit, constraints) is True
+        and at_least(g, start, 0)
+        and at_least(g, length, limit)
     )
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import prove_ge
-
 from ...analysis.axes import axis_of
 from ...analysis.constants import scalar_index
+from ...analysis.shapes import at_least
 from ...analysis.values.counted_positions import crossing_range, is_as_long
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
@@ -48,7 +47,7 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     first, step = scalar_index(g, start), scalar_index(g, delta)
     g.require(first is not None and first >= 0 and step == 1, _NOT_COUNTED)
     end = g.value_as_shape(limit)
-    known = isinstance(end, str) and prove_ge(end, 0, g.get_registered_constraints())
+    known = isinstance(end, str) and at_least(g, end, 0)
     if not known or isinstance(end, tuple) or end is None:
         return g.no("the limit may be negative")
     g.require(is_as_long(g, dims[axis], end), "the data may be shorter")

@@ -7,12 +7,13 @@ from math import isqrt
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, prove_ge
+from xbuilder.dims import Dim
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.axes import axis_of
 from ...analysis.constants import Ints, is_cheap
 from ...analysis.places import Interval, intervals_of
+from ...analysis.shapes import at_least
 from ...analysis.weights.weights import require_weight
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -156,6 +157,6 @@ def _first(g: RewriteContext, interval: Interval, dim: Dim, block: int) -> int:
     """The first row, or column, of a piece; refuses unless it takes one out of each block."""
     start, end, step = interval
     g.require(step == block and 0 <= start < block, "the step is not the length of a block")
-    whole = end >= LAST or prove_ge(end, dim, g.get_registered_constraints()) is True
+    whole = end >= LAST or at_least(g, end, dim)
     g.require(whole, "a piece may end before the image")
     return start

@@ -6,11 +6,11 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import add as add_dims
-from xbuilder.dims import prove_ge
 
 from ...analysis.arguments import other_input
 from ...analysis.constants import scalar_dim, scalar_index
 from ...analysis.neighbours import consumers_of
+from ...analysis.shapes import at_least
 from ...analysis.values.counted_positions import MISREAD, are_on_one_side
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -56,7 +56,7 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     last, dim = scalar_index(g, limit), scalar_dim(g, limit)
     end: Operand = np.array((last or 0) + value, np.int64)
     if last is None:
-        known = isinstance(dim, str) and prove_ge(dim, 0, g.get_registered_constraints())
+        known = isinstance(dim, str) and at_least(g, dim, 0)
         g.require(known, "the limit is neither a constant nor a dimension")
         end = g.op.Add(limit, np.array(value, np.int64))
     else:
@@ -104,7 +104,7 @@ def _is_dimension(g: RewriteContext, name: str) -> bool:
     dim = scalar_dim(g, name)
     if isinstance(dim, int):
         return 0 <= dim < _LARGEST
-    return dim is not None and prove_ge(dim, 0, g.get_registered_constraints()) is True
+    return dim is not None and at_least(g, dim, 0)
 
 
 def _sum(g: RewriteContext, start: str, limit: str) -> str | None:

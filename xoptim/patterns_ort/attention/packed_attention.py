@@ -133,9 +133,13 @@ def _sequence(g: RewriteContext, heads: Heads) -> str:
     if heads.alone:
         return heads.alone
     g.require(heads.moved, "the heads are not moved from a sequence")
-    flat = str(g.before(heads.moved, "Reshape").input[0])
-    dims, split = g.shape_of(flat), g.shape_of(heads.moved)
-    width = heads.count * heads.length
+    return _flat(g, heads.moved, heads.count * heads.length)
+
+
+def _flat(g: RewriteContext, moved: str, width: int) -> str:
+    """The sequence, of shape (batch, sequence, width), that a Reshape splits in heads."""
+    flat = str(g.before(moved, "Reshape").input[0])
+    dims, split = g.shape_of(flat), g.shape_of(moved)
     whole = len(dims) == 3 and dims[2] == width and proven_equal(g, dims[:2], split[:2])
     g.require(whole, "the heads are not those of each element")
     return flat
@@ -150,12 +154,8 @@ def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width:
     moved = transposed(g, split.input[0], SWAPPED) if axis_of(g, split, 4) == 1 else None
     if moved is None:
         return ""
-    flat = str(g.before(moved, "Reshape").input[0])
-    dims, heads = g.shape_of(flat), g.shape_of(moved)
-    whole = len(dims) == 3 and dims[2] == 3 * width and proven_equal(g, dims[:2], heads[:2])
-    g.require(whole, "the heads are not those of each element")
     g.look_at(split)
-    return flat
+    return _flat(g, moved, 3 * width)
 
 
 def _source(g: RewriteContext, flats: list[str]) -> str:
