@@ -109,9 +109,10 @@ class MutationGuard:
 
         :param records: nodes to check, all known nodes by default
         """
-        known, big, found = self._known, self._big, []
+        known, big = self._known, self._big
         if not known and not big:
-            return found
+            return []
+        found = []
         for record in known if records is None else records:
             content = known.get(record)
             if content is None or not record.alive:
