@@ -86,7 +86,8 @@ def squeeze_or_unsqueeze(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]
     :return: `("Squeeze", axes)` or `("Unsqueeze", axes)`
     """
     unknown = "a shape is not known for every size"
-    before, after = (g.shape_of(name, unknown) for name in (node.input[0], node.output[0]))
+    record = g.record(node)
+    before, after = g.shape_of(record.inputs[0], unknown), g.shape_of(record.outputs[0], unknown)
     g.require(len(before) != len(after), "the rank does not change")  # true for most
     found = ones_difference(before, after, dims_are_equal(g))
     change = g.known(found, "more than dimensions 1 are added or removed")

@@ -142,7 +142,11 @@ class RewriteContext(SeedQueries):
         found: list[NodeProto | None] = []
         for name in (store.index.get(id(node)) or self.record(node)).inputs:
             record = producers.get(name)
-            if record is None or (op_types and not is_one_of(record, op_types)):
+            wanted = record is not None and (
+                not op_types
+                or (is_one_of(record, op_types) if record.domain else record.op_type in op_types)
+            )
+            if record is None or not wanted:
                 found.append(None)
                 continue
             visited.append(record)

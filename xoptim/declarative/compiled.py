@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 from onnx import NodeProto
 
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.graph_store import GraphStore
 
 from ..authoring.context import context_of
 from ..authoring.patterns import MatchResult, PatternOptimization
@@ -166,10 +165,6 @@ class CompiledGraph:
         found = [_types(o) for o in operands_of(source)]
         return next((t for t in found if t), ())
 
-    def is_possible(self, store: GraphStore) -> bool:
-        """Whether the graph has every operator of this one. Cost: O(number of these operators)."""
-        return self.keys <= store.bucket_keys()
-
 
 @lru_cache(maxsize=4096)
 def matchers_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[MatcherFactory]:
@@ -199,58 +194,20 @@ def quiet(*_: object) -> None:
     """Ignores a reason."""
 
 
-#: filters the candidate roots of a pattern
-PossibleRoots = Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]]
-
-
 def roots_and_filters(
     graphs: Sequence[CompiledGraph],
-) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The roots of several graphs, and cheap tests that refuse most of them.
 
     :param graphs: the graphs
-    :return: `roots`, `after` and `candidate_roots` of a pattern
+    :return: `roots`, `after` and `reads` of a pattern
     """
     roots = tuple(dict.fromkeys(c.root for c in graphs))
-    first = [c.first for c in graphs]
+    first, nearest = [c.first for c in graphs], [c.nearest for c in graphs]
     if all(first):
-        return roots, _union(first), PatternOptimization.candidate_roots
-    alone = all(len(c.keys) == 1 for c in graphs)
-    return roots, (), PatternOptimization.candidate_roots if alone else _possible_roots(graphs)
+        return roots, _union(first), ()
+    return roots, (), _union(nearest) if all(nearest) else ()
 
 
 def _union(rows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(t for row in rows for t in row))
-
-
-def _possible_roots(graphs: Sequence[CompiledGraph]) -> PossibleRoots:
-    """A filter of candidate roots. It keeps none if every graph lacks an operator, otherwise the
-    nodes with an input produced by an operator these graphs need."""
-
-    def possible(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        nearest = [c.nearest for c in graphs if c.is_possible(store)] if records else []
-        if not nearest:
-            return []
-        return near(store, records, frozenset(_union(nearest))) if all(nearest) else records
-
-    return possible
-
-
-def near(
-    store: GraphStore, records: list[NodeRecord], op_types: frozenset[str]
-) -> list[NodeRecord]:
-    """The nodes with an input produced by some operators. Cost: O(number of inputs).
-
-    :param store: the graph
-    :param records: nodes
-    :param op_types: names of operators
-    """
-    get = store.producers.get
-    roots = []
-    for record in records:
-        for name in record.inputs:
-            before = get(name)
-            if before is not None and before.op_type in op_types:
-                roots.append(record)
-                break
-    return roots

@@ -16,7 +16,7 @@ from ..authoring.context import context_of
 from ..authoring.patterns import MatchResult
 from ..authoring.queries import GraphQueries
 from .attributes import same_attributes
-from .compiled import AFTER_SEARCH, PossibleRoots, Reasons, SearchedPattern, roots_and_filters
+from .compiled import AFTER_SEARCH, Reasons, SearchedPattern, roots_and_filters
 from .pattern_sources import check_same_inputs, input_types, matchability_error
 from .written_graphs import (
     CompiledTemplate,
@@ -60,7 +60,7 @@ class EasyPatternOptimization(SearchedPattern):
         super().__init__(verbose, priority, min_opset)
         self._patterns: dict[int, CompiledTemplate] = {}
         self._applied: dict[int, GraphTemplate] = {}
-        self._places: tuple[tuple[str, ...], tuple[str, ...], PossibleRoots] | None = None
+        self._places: tuple[tuple[str, ...], ...] | None = None
         self._params: dict[str, Any] = {}
 
     # -- overridden by subclasses
@@ -116,7 +116,7 @@ class EasyPatternOptimization(SearchedPattern):
 
     # -- called by the engine
 
-    def _where(self) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
+    def _where(self) -> tuple[tuple[str, ...], ...]:
         """The roots and the filters; the graph is written when they are first needed."""
         if self._places is None:
             pattern = self._pattern(max(self.min_opset, newest_opset() - 1))
@@ -127,7 +127,8 @@ class EasyPatternOptimization(SearchedPattern):
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[0]))
     #: the operators one of which must give the first input of a root, any if it is empty
     after: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[1]))
-    candidate_roots: ClassVar[Any] = property(lambda self: self._where()[2])
+    #: the operators one of which must give an input of a root, any if it is empty
+    reads: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[2]))
 
     def _pattern(self, opset: int) -> CompiledTemplate:
         """The compiled graph to match, for an opset."""

@@ -397,7 +397,7 @@ def _returns_something(function: Condition) -> bool:
 
 #: attributes read from the outline, and attributes read once the equations are compiled
 _OUTLINED = ("needs", "roots")
-_READ = ("sides", "after", "candidate_roots", "arguments")
+_READ = ("sides", "after", "reads", "arguments")
 
 
 class LazyClassAttribute:
@@ -430,11 +430,11 @@ def _read(
                 check_call(title, call.op_type, len(call.operands), call.attributes or ())
     if root and not any(s.left.graph.start for s in sides):
         raise OptionError(f"{title}: its root {root!r} is the name of no result.")
-    _, after, possible = roots_and_filters([s.left for s in sides])
+    _, after, reads = roots_and_filters([s.left for s in sides])
     return {
         "sides": sides,
         "after": after,
-        "candidate_roots": staticmethod(possible),
+        "reads": reads,
         "arguments": () if condition is None else _arguments(name, condition, sides),
     }
 

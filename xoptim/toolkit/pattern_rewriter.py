@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeAlias, cast
 from onnx import NodeProto
 
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.graph_store import GraphStore
 
 from ..authoring.context import RewriteContext, context_of
 from ..authoring.patterns import MatchResult, Reason
@@ -98,12 +97,9 @@ class PatternNodeRewriter(NodeRewriter):
     after: ClassVar[tuple[str, ...]] = cast(
         Any, property(lambda self: self._rule.after if self._get_nodes is None else ())
     )
-    candidate_roots: ClassVar[Any] = property(lambda self: self._possible_roots)
-
-    def _possible_roots(self, store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        return (
-            records if self._get_nodes is not None else self._rule.candidate_roots(store, records)
-        )
+    reads: ClassVar[tuple[str, ...]] = cast(
+        Any, property(lambda self: self._rule.reads if self._get_nodes is None else ())
+    )
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]

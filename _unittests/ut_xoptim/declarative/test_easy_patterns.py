@@ -428,7 +428,7 @@ def test_display_pattern() -> None:
 
 
 def test_a_big_graph_is_rejected_quickly() -> None:
-    """No root is visited when the nodes before them are not the expected ones."""
+    """The pattern is not asked when the nodes before the roots are not the expected ones."""
     body = (
         "r0 = Add(X, Z) "
         + " ".join(f"r{i + 1} = Add(r{i}, X)" for i in range(500))
@@ -437,6 +437,4 @@ def test_a_big_graph_is_rejected_quickly() -> None:
     builder = GraphBuilder(model_from_text(graph(body)), infer_shapes_options=True)
     optimizer = GraphBuilderPatternOptimization(builder, [MulAdd()])
     rows = optimizer.optimize()
-    run = next(r for r in rows if r["pattern"] == "match_MulAdd")
-    assert run["visited"] == 0 and run["instances"] == 0
-    assert run["time_in"] < 0.5
+    assert "match_MulAdd" not in [r["pattern"] for r in rows]

@@ -110,9 +110,9 @@ class MutationGuard:
         :param records: nodes to check, all known nodes by default
         """
         known, big = self._known, self._big
-        found: list[NodeRecord] = []
         if not known and not big:
-            return found
+            return []
+        found = []
         for record in known if records is None else records:
             content = known.get(record)
             if content is None or not record.alive:

@@ -203,8 +203,11 @@ def shape_based_mat_mul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | 
     since opset 7.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-    left, right = (g.shape_of(name, "a shape is not known") for name in g.inputs(node))
-    g.require(len(left) >= 2 and len(right) >= 2, "an operand is a vector")
+    left, right = [g.facts[name].shape for name in g.inputs(node)]
+    if left is None or right is None:
+        return g.no("a shape is not known")
+    if len(left) < 2 or len(right) < 2:
+        return g.no("an operand is a vector")
     if not left[-1] == 1 == right[-2]:
         return g.no("the inner dimension is not 1")
     g.require(not sees_sign_of_zero(g, node.output[0]), SEEN)

@@ -13,14 +13,12 @@ from xbuilder.store.placement import by_order
 from ...analysis.reshapes import moved_shape
 from ...authoring import Refusal, Rewrite, RewriteContext
 from ...catalogue import register_pattern
-from ...declarative.compiled import near
 
 #: operators that take dimensions from a shape and put them together, or divide their product
 _MOVED = ("Concat", "Div", "Gather", "Slice", "Squeeze", "Unsqueeze")
 #: operators that compute with dimensions
 _COMPUTED = ("Add", "Mul", "Sub")
 _ROOTS = ("Shape", *_MOVED, *_COMPUTED)
-_DIMENSIONS = frozenset(("Shape", *_MOVED))
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
 
@@ -37,8 +35,7 @@ class ShapeBasedSameContentPattern(Rewrite):
     @staticmethod
     def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """The Shape nodes, and the nodes that read one of these operators."""
-        found = set(near(store, records, _DIMENSIONS))
-        return [r for r in records if r.op_type == "Shape" or r in found]
+        return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
         """See :class:`Rewrite`."""
@@ -55,6 +52,16 @@ class ShapeBasedSameContentPattern(Rewrite):
         g.require(others, "the other result is an output")
         g.look_at(g.store.proto(first), *map(g.store.proto, others))
         return {r.outputs[0]: first.outputs[0] for r in others}
+
+
+def _reads_dimensions(store: GraphStore, record: NodeRecord) -> bool:
+    """Whether an input comes from an operator that returns dimensions."""
+    producer_of = store.producers.get
+    for name in record.inputs:
+        before = producer_of(name)
+        if before is not None and (before.op_type == "Shape" or before.op_type in _MOVED):
+            return True
+    return False
 
 
 class _Alike(dict[Content, list[NodeRecord]]):
