@@ -221,6 +221,10 @@ MODELS = {
 
 REFUSED = {
     "Einsum": {
+        "bfloat16, without kernel": (
+            """g (bfloat16[a, b] x) => (bfloat16[a] y) { y = Einsum<equation = "ij->i">(x) }""",
+            "runtimes have no kernel on CPU",
+        ),
         "the letters of a product, not in its sum": (
             two(einsum("ij,kj->ij"), "a, b", "c, b", "a, b"),
             "neither one operator nor a product",
