@@ -54,7 +54,7 @@ def test_a_part_of_a_configuration_keeps_its_results(bench: Any) -> None:
 @pytest.mark.parametrize(
     "family",
     ["bros", "canary", "chinese_clip", "dia", "glm4v_text", "informer", "moonshine", "omniasr_ctc",
-     "qwen4_exp_text", "reformer", "siglip2", "speech_to_text", "table-transformer", "udop",
+     "qwen4_exp_text", "siglip2", "speech_to_text", "table-transformer", "udop",
      "wav2vec2", "zamba"],
 )  # fmt: skip
 def test_torch_runs_a_tiny_model(bench: Any, family: str) -> None:
