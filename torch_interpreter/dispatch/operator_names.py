@@ -30,10 +30,10 @@ def checked_operators(names: Collection[Any], known: Collection[str], option: st
 
     >>> sorted(checked_operators({"aten::add.Tensor", "torch.cond"}, (), "names"))
     ['aten::add.Tensor', 'higher_order.cond']
-    >>> checked_operators({"aten.adds"}, (), "names")
+    >>> checked_operators({"aten.adds"}, (), "names")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    xbuilder.errors.OptionError: names: torch has no operator 'aten.adds'. Did you mean aten.add?
+    xbuilder.errors.OptionError: names: torch has no operator 'aten.adds'. Did you mean aten.add...
     """
     found = {"higher_order.cond" if n in (torch.cond, "torch.cond") else n for n in names}
     unknown = [n for n in found if n not in known and not _is_operator(n)]
