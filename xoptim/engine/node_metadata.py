@@ -69,11 +69,7 @@ def _counterparts(removed: Sequence[_Replaced], added: Sequence[NodeProto]) -> d
         for name in set(old.proto.input[:]) - {""}:
             readers[name] = None if name in readers else old
     alike = {
-<<<<<<< HEAD
-        id(node): [one for name in node.input[:] if (one := readers.get(name)) is not None]
-=======
         id(node): [reader for name in node.input[:] if (reader := readers.get(name)) is not None]
->>>>>>> usr35
         for node in added
     }
     read = {id(old) for listed in alike.values() for old in listed}
