@@ -66,7 +66,7 @@ def _written_axis(g: RewriteContext, concat: NodeProto, rank: int | None) -> int
     return axis if rank is not None else g.get_attribute_with_default(concat, "axis", None)
 
 
-@rewrite("default", root="Concat", min_opset=18, sole_use=True)
+@rewrite("default", root="Concat", min_opset=7, sole_use=True)
 def concat_twice_unary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """f(Concat(x, x)) -> Concat(f(x), f(x)), f works once on less data.
 

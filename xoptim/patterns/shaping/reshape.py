@@ -137,7 +137,7 @@ def _without_wrong_zeros(
     return tuple(new)
 
 
-@rewrite("default", root=("Reshape", "Expand"), priority="first", min_opset=18)
+@rewrite("default", root=("Reshape", "Expand"), priority="first", min_opset=8)
 def shape_based_reshape_is_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, shape) or Expand(x, shape) -> Squeeze(x, axes) or Unsqueeze(x, axes).
 
