@@ -15,6 +15,8 @@ from xbuilder.store.readers import NO_READERS
 
 #: nodes of one type, by the types, in the main domain, of the nodes producing their inputs
 Kinds: TypeAlias = Mapping[str, list[NodeRecord]]
+#: with more roots, those of the graph are chosen first
+_MANY = 16
 #: key to sort records in graph order
 order_of = attrgetter("order")
 
@@ -53,6 +55,12 @@ def kinds_of(store: GraphStore, records: Iterable[NodeRecord]) -> Kinds:
             elif (rows := kinds[op_type])[-1] is not record:
                 rows.append(record)
     return kinds
+
+
+@lru_cache(maxsize=64)
+def _key_set(roots: tuple[str, ...]) -> frozenset[Key]:
+    """The domains and types of roots that are whole names."""
+    return frozenset(root_keys(roots)[0])
 
 
 class Roots(ABC):
@@ -106,6 +114,8 @@ class Roots(ABC):
         if starts:
             some = [k for d, s in starts for k in self.keys() if k[0] == d and k[1].startswith(s)]
             keys = tuple(dict.fromkeys((*keys, *some)))
+        elif len(keys) > _MANY:
+            keys = tuple(self.keys() & _key_set(roots))
         return _merge([self.bucket(key) for key in keys])
 
     def after(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
