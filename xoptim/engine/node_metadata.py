@@ -41,17 +41,18 @@ def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[N
     gone = [r for r in documented if given.isdisjoint(r.outputs)]
     replacing = given.intersection(n for r in removed for n in r.outputs)
     same = _counterparts(documented, added)
+    named: set[str] = set()
     for node, names in zip(added, outputs, strict=True):
         first, op_type = same.get(id(node)), node.op_type
         if replacing.isdisjoint(names):
             ordered = sorted(documented, key=lambda r: (r is not first, r.op_type != op_type))
-            _inherit(graph, node, ordered, documents=False)
+            _inherit(graph, node, ordered, named, documents=False)
             continue
         before = [r for r in documented if not names.isdisjoint(r.outputs)]
         others = gone
         if first in gone and first.op_type == op_type and all(r.op_type != op_type for r in before):
             before, others = [first, *before], [r for r in gone if r is not first]
-        _inherit(graph, node, before + others, documents=True)
+        _inherit(graph, node, before + others, named, documents=True)
 
 
 def _counterparts(removed: Sequence[_Replaced], added: Sequence[NodeProto]) -> dict[int, _Replaced]:
@@ -106,12 +107,19 @@ class _Replaced:
         self.metadata = NodeMetadata(self.proto)
 
 
-def _inherit(graph: Graph, new: NodeProto, replaced: Sequence[_Replaced], documents: bool) -> None:
+def _inherit(
+    graph: Graph,
+    new: NodeProto,
+    replaced: Sequence[_Replaced],
+    named: set[str],
+    documents: bool,
+) -> None:
     """Adds to a new node the documentation and metadata of others that it lacks.
 
     :param graph: names the node
     :param new: the new node
     :param replaced: the others
+    :param named: the names that new nodes have taken from them
     :param documents: their documentation is that of the node too
     """
     known = {p.key for p in new.metadata_props[:]}
@@ -132,21 +140,25 @@ def _inherit(graph: Graph, new: NodeProto, replaced: Sequence[_Replaced], docume
     fused = fused_metadata([old.metadata for old in replaced]) if has_source else {}
     complete_metadata(new, more, fused)
     if has_source:
-        _rename(graph, new, replaced[0], documents)
+        _rename(graph, new, replaced[0], named, documents)
 
 
-def _rename(graph: Graph, new: NodeProto, replaced: _Replaced, is_same: bool) -> None:
+def _rename(
+    graph: Graph, new: NodeProto, replaced: _Replaced, named: set[str], is_same: bool
+) -> None:
     """Names a new node after its module and its operator if the node it replaces is named so.
 
     :param graph: names the node
     :param new: the new node
     :param replaced: the node it replaces
+    :param named: the names that new nodes have taken, each is taken once
     :param is_same: it gives the same result, and has the same name if the operator is the same
     """
     source: NodeSource | None = replaced.metadata.source
     prefix = f"{source.module}." if source is not None and source.module else ""
     before = replaced.proto.name
     if new.name and prefix and before.startswith(f"{prefix}{replaced.op_type}"):
-        same = is_same and new.op_type == replaced.op_type
+        same = is_same and new.op_type == replaced.op_type and before not in named
         name = f"{prefix}{new.op_type}"
         new.name = before if same else graph.unique_node_name(name)
+        named.add(new.name)
