@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ def run_on_cluster(
     :raises OptionError: distributed is not installed, or nothing answers at this address
     """
     try:
-        from distributed import Client, KilledWorker, as_completed
+        from distributed import KilledWorker, as_completed
     except ImportError as e:
         raise OptionError(
             "dask runs the models on a cluster: pip install 'xoptim[cluster]'."
@@ -34,10 +35,7 @@ def run_on_cluster(
     with contextlib.ExitStack() as stack:
         client = cluster
         if isinstance(cluster, str):
-            try:
-                client = stack.enter_context(Client(cluster, timeout=10))
-            except (OSError, ValueError) as e:
-                raise OptionError(f"no dask scheduler answers at {cluster!r}: {e}.") from e
+            client = stack.enter_context(_client_of(cluster))
         futures = client.map(function, arguments, pure=False)
         stack.callback(client.cancel, futures)
         places = {future.key: i for i, future in enumerate(futures)}
@@ -49,3 +47,16 @@ def run_on_cluster(
             if isinstance(error, KilledWorker):
                 error = LostProcess(f"it killed {error.last_worker.address} and others before")
             yield places[future.key], error
+
+
+def _client_of(address: str) -> Any:
+    """A client of a scheduler. One that failed is collected at once: dask waits for ever if it is
+    collected while another client starts."""
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=10)
+    except (OSError, ValueError) as e:
+        reason = str(e)
+    gc.collect()
+    raise OptionError(f"no dask scheduler answers at {address!r}: {reason}.")
