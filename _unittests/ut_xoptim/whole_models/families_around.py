@@ -69,6 +69,7 @@ KERNELS = ("patterns_cuda.elementwise",)
 NOT_RUN = {
     "patterns_ort.attention.generation": "GreedySearch without its decoder, the pattern looks around it",
     "patterns_ort.lowering.random": "numbers at random, others each time",
+    "patterns_ort.lowering.types": "no runtime has a kernel for the models of its tests",
     "patterns_ort.lowering.recurrent": "nothing runs layout=1, its tests compare with layout=0",
 }
 #: families that are not compared on infinities, and why

@@ -118,6 +118,7 @@ def test_every_family_has_models() -> None:
     shared = {
         "patterns.products.weighted_product",
         "patterns_ort.kernels",
+        "patterns_ort.lowering.definitions",
         "patterns_ort.lowering.missing",
         "patterns_cuda.cuda",
     }
