@@ -6,6 +6,8 @@ import math
 
 from onnx import TensorProto
 
+from xbuilder.operators.op_traits import WIDE_FLOATS
+
 from ..common.types import is_float, is_integer
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
 from ..writing.registry import aten, curried
@@ -14,9 +16,6 @@ from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
 from .powers import power_of_integers, power_of_number
 from .unary import negative_sign, trunc
-
-#: types in which torch computes the inverse of a square, of a root
-_WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def _overloads(name: str, *kinds: str) -> list[str]:
@@ -164,7 +163,7 @@ def pow_(g: GraphWriter, x: Operand, y: Operand) -> str:
         if y == 2:
             return g.op.Mul(base, base)
         return g.op.Sqrt(base)
-    if isinstance(x, str) and y in (-1, -2, -0.5) and itype in _WIDE:
+    if isinstance(x, str) and y in (-1, -2, -0.5) and itype in WIDE_FLOATS:
         base = cast(g, x, itype)
         return g.op.Reciprocal(base if y == -1 else pow_(g, base, -y))
     if is_integer(itype):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
+from xbuilder.operators.op_traits import WIDE_FLOATS
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.kernels import require_cpu_kernel, require_loaded
@@ -16,8 +17,6 @@ from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
 
-#: types in which PRelu is split
-_WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: with fewer elements in a row of the batch, one node is faster than two
 _FEW = 1024
 
@@ -117,7 +116,7 @@ def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     x, slope = g.inputs(node)
     g.require(g.has_processor("CPU"), "the processor is not CPU")
-    g.require(g.type_or_none(x) in _WIDE, "the type is not float nor double")
+    g.require(g.type_or_none(x) in WIDE_FLOATS, "the type is not float nor double")
     shape = g.shape_or_none(x)
     row = [dim for dim in shape[1:] if isinstance(dim, int)] if shape else []
     small = shape is not None and len(row) == len(shape) - 1 and math.prod(row) < _FEW

@@ -13,6 +13,7 @@ from ...analysis.kernels import is_faster_as_image
 from ...analysis.weights.scaled_convs import NOT_STATIC
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
+from ...authoring.roots import order_of
 from ...catalogue import rewrite
 
 _FUSED = f"{MICROSOFT}::FusedConv"
@@ -90,7 +91,7 @@ def _region(g: RewriteContext, root: NodeRecord) -> list[NodeRecord]:
             if other is not None and id(other) not in found and _fits(g, other):
                 found[id(other)] = other
                 waiting.append(other)
-    return sorted(found.values(), key=lambda record: record.order)
+    return sorted(found.values(), key=order_of)
 
 
 def _between(region: list[NodeRecord]) -> list[NodeRecord]:
