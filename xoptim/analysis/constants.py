@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import onnx.helper as oh
 
 from xbuilder.dims import Dim
 
+from ..authoring.context import RewriteContext
 from ..authoring.queries import GraphQueries
 
 Ints = tuple[int, ...]
@@ -17,6 +19,11 @@ _TYPED_DIGITS = 1e-9
 _HALF_NORMAL = 2.0**-14
 #: more than the relative error of any rounding that is accepted
 _WIDEST_ROUNDING = 2.0**-7
+
+
+def dtype_of(g: RewriteContext, name: str) -> np.dtype:
+    """Element type of a result as numpy knows it; refuses if it is not known."""
+    return np.dtype(oh.tensor_dtype_to_np_dtype(g.type_of(name)))
 
 
 def int_values(g: GraphQueries, name: str) -> Ints | None:

@@ -196,10 +196,6 @@ class RewriteContext(SeedQueries):
         """Element type of a result; refuses if it is not known."""
         return self.known(self.type_or_none(name), reason)
 
-    def dtype_of(self, name: str) -> np.dtype:
-        """Element type of a result as numpy knows it; refuses if it is not known."""
-        return np.dtype(oh.tensor_dtype_to_np_dtype(self.type_of(name)))
-
     def shape_of(self, name: str, reason: str = "the shape is not known") -> Shape:
         """Shape of a result; refuses if it is not known."""
         return self.known(self.shape_or_none(name), reason)
@@ -227,7 +223,7 @@ class RewriteContext(SeedQueries):
         :param value: a number
         :param like: the result
         """
-        return np.array(value, dtype=self.dtype_of(like))
+        return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(self.type_of(like)))
 
     def filled(self, value: Any, like: str) -> np.ndarray | NewNode:
         """A tensor filled with one number, of the type and shape of a result. It is a constant if

@@ -45,6 +45,19 @@ def is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
     return f"{record.domain}::{record.op_type}" in op_types
 
 
+def until_change(g: GraphQueries, kind: type[T]) -> T:
+    """The analysis of a class that patterns share until the graph changes.
+
+    :param g: queries on the graph
+    :param kind: the class, called without argument for the graph as it is now
+    """
+    state = g.store, g.store.generation
+    known = g.shared.get(kind)
+    if known is None or known[0] != state:
+        known = g.shared[kind] = state, kind()
+    return cast(T, known[1])
+
+
 class GraphQueries:
     """Queries about one graph; each costs O(1) unless it says otherwise.
 
@@ -59,17 +72,6 @@ class GraphQueries:
     processor: str
     #: analyses of this graph that patterns share, by class
     shared: dict[type, Any]
-
-    def until_change(self, kind: type[T]) -> T:
-        """The analysis of a class that patterns share until the graph changes.
-
-        :param kind: the class, called without argument for the graph as it is now
-        """
-        state = self.store, self.store.generation
-        known = self.shared.get(kind)
-        if known is None or known[0] != state:
-            known = self.shared[kind] = state, kind()
-        return cast(T, known[1])
 
     # -- neighbours
 

@@ -17,7 +17,7 @@ from xbuilder.store.readers import Readers
 from ..analysis.constants import is_number, same_numbers
 from ..analysis.shapes import keeps_shape
 from ..analysis.weights.products import Factors, product
-from ..authoring.queries import GraphQueries
+from ..authoring.queries import GraphQueries, until_change
 
 Names = tuple[str, ...]
 #: longest chain of products that is followed
@@ -197,7 +197,7 @@ class _Products(dict[NodeRecord, Factors]):
 
 def read_product(g: GraphQueries, record: NodeRecord) -> Factors:
     """The factors of a Mul or a Div. Cost: O(1) if it was read since the graph changed."""
-    known = g.until_change(_Products)
+    known = until_change(g, _Products)
     found = known.get(record)
     if found is None:
         found = known[record] = product(g, g.store.proto(record))

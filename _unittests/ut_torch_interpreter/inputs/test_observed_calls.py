@@ -12,7 +12,8 @@ from torch_interpreter import observe_calls, to_onnx
 from xbuilder.errors import OptionError
 
 pytree = torch.utils._pytree
-X = torch.randn(2, 4)
+#: numbers that integers are added to without rounding
+X = torch.randint(-8, 8, (2, 4)).to(torch.float32)
 
 
 class Model(torch.nn.Module):

@@ -15,6 +15,7 @@ from xbuilder.runtimes.processors import processors_of
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import NewNode, NewResult, Operand
+from ..constants import dtype_of
 from .attention import Attention
 
 
@@ -65,7 +66,7 @@ def zero_product(
     :param source: (batch, number of keys, length), or (batch, heads, number of keys, length)
     :param flat: *source* has three dimensions
     """
-    dtype = g.dtype_of(found.result)
+    dtype = dtype_of(g, found.result)
     if processors_of(g.processor) == ("CUDA",):
         zeros = g.op.Mul(source, np.zeros((), dtype=dtype))
         return g.op.ReduceSum(zeros, axes=[1 if flat else 2], keepdims=1)

@@ -15,7 +15,7 @@ from xbuilder.constants.evaluation import evaluate_node
 
 from ...authoring.context import RewriteContext
 from ...authoring.roots import order_of
-from ..constants import scalar_constant
+from ..constants import dtype_of, scalar_constant
 
 #: most nodes of a function
 _MOST = 32
@@ -176,7 +176,7 @@ class _Evaluation:
 
     def __init__(self, g: RewriteContext, function: IntegerFunction):
         self._g, self._function = g, function
-        self.dtype = g.dtype_of(function.source)
+        self.dtype = dtype_of(g, function.source)
         names = {n for node in function.nodes for n in node.input if g.is_constant(n)}
         self._constants = {n: g.constant_of(n).reshape(()) for n in names}
 
@@ -203,7 +203,7 @@ class _Evaluation:
     ) -> tuple[np.ndarray, np.ndarray]:
         values = [value for value, _ in operands]
         is_exact = np.logical_and.reduce([k for _, k in operands])
-        dtype = self._g.dtype_of(node.output[0])
+        dtype = dtype_of(self._g, node.output[0])
         if node.op_type == "Where":
             (chosen, sure), (_, a), (_, b) = operands
             return np.where(*values).astype(dtype), sure & np.where(chosen, a, b)
@@ -257,7 +257,7 @@ class _Evaluation:
         known = [o for o in operands if o is not None]
         if len(known) < len(operands):
             return None
-        dtype = self._g.dtype_of(node.output[0])
+        dtype = dtype_of(self._g, node.output[0])
         corners = [self._corner(node, c, dtype) for c in itertools.product(*known)]
         if node.op_type == "Abs" and known[0][0] <= 0 <= known[0][1]:
             corners.append(0)

@@ -10,7 +10,7 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import FLOATS
 
 from ...authoring.outlining import INTERMEDIATE
-from ...authoring.queries import GraphQueries
+from ...authoring.queries import GraphQueries, until_change
 from ..constants import scalar_value
 
 #: reason of a refusal
@@ -49,7 +49,7 @@ def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
     kind = g.type_or_none(name)
     if kind and kind not in FLOATS:
         return False
-    return _walk(g, name, g.until_change(_Seen))
+    return _walk(g, name, until_change(g, _Seen))
 
 
 def _walk(g: GraphQueries, name: str, known: dict[str, bool]) -> bool:

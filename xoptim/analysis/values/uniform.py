@@ -11,6 +11,7 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import CARRIERS
 
 from ...authoring.context import RewriteContext
+from ...authoring.queries import until_change
 from ..constants import is_filled_with, scalar_value
 from ..shapes import at_least
 from .positions import constant_difference, first_position
@@ -41,7 +42,7 @@ def is_always(g: RewriteContext, name: str, value: int) -> bool:
     :param name: the result
     :param value: 0 or 1, False or True
     """
-    answers, key = g.until_change(_Answers), (name, value)
+    answers, key = until_change(g, _Answers), (name, value)
     if key not in answers:
         answers[key] = _is_always(g, name, value)
     return answers[key]

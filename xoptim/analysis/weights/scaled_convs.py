@@ -13,6 +13,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from ...authoring import DerivedConstant, RewriteContext
 from ...authoring.deduction import Refusal
+from ...authoring.queries import until_change
 from ..arguments import optional_input
 from .affine import AFFINE, Channels, affine_of, shift_name
 from .weights import bias_of, new_constant
@@ -104,7 +105,7 @@ def convs_sharing_weight(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]
     weight = row.conv.input[1]
     if not g.is_used_more_than_once(weight):
         return [row]
-    known = g.until_change(_Groups)
+    known = until_change(g, _Groups)
     if weight not in known:
         known[weight] = _groups(g, weight)
     rows = known[weight].get(_key(row), [row])

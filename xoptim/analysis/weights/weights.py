@@ -32,7 +32,7 @@ from xbuilder.tensors.bits import element_type
 
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ..arguments import optional_input
-from ..constants import cheap_value
+from ..constants import cheap_value, dtype_of
 from .affine import wide
 
 #: operators whose result has as many bytes as their first input
@@ -388,7 +388,7 @@ def new_constant(
     :param name: the other one
     :param like: a result of its type, that of the other one by default
     """
-    return DerivedConstant(rounded(g, value, g.dtype_of(like or name)), name)
+    return DerivedConstant(rounded(g, value, dtype_of(g, like or name)), name)
 
 
 def bias_of(g: RewriteContext, node: NodeProto, index: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from ...analysis.attention.attention import weighted_product
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
-from ...analysis.constants import scalar_constant
+from ...analysis.constants import dtype_of, scalar_constant
 from ...analysis.values.masks import HIDDEN
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -62,7 +62,7 @@ def finite_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     """
     masked = _read(g, where, (TensorProto.FLOAT, TensorProto.FLOAT16))
     _softmax_of_rows(g, where.output[0])
-    lowest = float(np.finfo(g.dtype_of(masked.scores)).min) / 2
+    lowest = float(np.finfo(dtype_of(g, masked.scores)).min) / 2
     return masked.added(g, masked.low if np.isneginf(masked.low) else lowest)
 
 
@@ -82,7 +82,7 @@ class _Masked(NamedTuple):
 
     def added(self, g: RewriteContext, low: float) -> NewNode:
         """The scores, plus a number where they are hidden."""
-        zero, lowest = (np.array(v, dtype=g.dtype_of(self.scores)) for v in (0, low))
+        zero, lowest = (np.array(v, dtype=dtype_of(g, self.scores)) for v in (0, low))
         numbers = (lowest, zero) if self.hides else (zero, lowest)
         return g.op.Add(self.scores, g.op.Where(self.condition, *numbers))
 

@@ -9,6 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 
+from ...analysis.constants import dtype_of
 from ...analysis.neighbours import producer_among
 from ...analysis.scaling import added_constant
 from ...analysis.values.rounding_sums import ROUNDS, rounds
@@ -109,7 +110,7 @@ def _product(g: RewriteContext, first: _Term, last: _Term) -> NewNode:
 
 def _rounded(g: RewriteContext, value: np.ndarray, like: str) -> np.ndarray:
     with np.errstate(over="ignore", under="ignore"):
-        return value.astype(g.dtype_of(like))
+        return value.astype(dtype_of(g, like))
 
 
 def _has(g: RewriteContext, value: np.ndarray, like: str) -> bool:

@@ -7,6 +7,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import FLOATS
 
+from ...analysis.constants import dtype_of
 from ...analysis.scaling import Scaled, scaled_operand
 from ...analysis.values.infinities import may_hold_infinities
 from ...analysis.weights.overflows import OVERFLOWS, is_half, keeps_range
@@ -42,7 +43,7 @@ def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
     :param factor: the factor
     :param like: the result it multiplies
     """
-    info = np.finfo(g.dtype_of(like))
+    info = np.finfo(dtype_of(g, like))
     normal = float(info.tiny) <= abs(factor) <= float(info.max)
     g.require(normal, "the factor is not a normal number")
     return g.scalar(factor, like)

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ...analysis.axes import axis_of
-from ...analysis.constants import scalar_index
+from ...analysis.constants import dtype_of, scalar_index
 from ...analysis.shapes import at_least
 from ...analysis.values.counted_positions import crossing_range, is_as_long
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -40,7 +40,7 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(crossing is not None or not g.is_constant(x), _CONSTANT)
     readers = {reader.op_type for reader in g.next_nodes(indices)}
     g.require(readers == {"Gather"} and not g.is_output(indices), "something else reads the Range")
-    dtype = g.dtype_of(indices)
+    dtype = dtype_of(g, indices)
     if crossing is not None:
         return _sliced(g, x, axis, crossing, dtype)
     start, limit, delta = g.inputs(run)

@@ -12,7 +12,7 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of
-from ...analysis.constants import is_filled_with, scalar_constant, scalar_value
+from ...analysis.constants import dtype_of, is_filled_with, scalar_constant, scalar_value
 from ...analysis.shapes import positive, proven_equal
 from ...analysis.weights.norm_scales import moved_after, multiplied
 from ...authoring import NewNode, NewResult, RewriteContext
@@ -69,7 +69,7 @@ def ones_like(g: RewriteContext, x: str, dims: Sequence[object]) -> np.ndarray:
     """A scale of ones in the type of a result; refuses dimensions that are not known."""
     known = [d for d in dims if isinstance(d, int) and d > 0]
     g.require(len(known) == len(dims), "the normalized dimensions are not known integers")
-    return np.ones(known, dtype=g.dtype_of(x))
+    return np.ones(known, dtype=dtype_of(g, x))
 
 
 def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:

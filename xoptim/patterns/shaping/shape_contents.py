@@ -12,6 +12,7 @@ from xbuilder.store.placement import by_order
 
 from ...analysis.reshapes import moved_shape
 from ...authoring import Refusal, Rewrite, RewriteContext
+from ...authoring.queries import until_change
 from ...catalogue import register_pattern
 
 #: operators that take dimensions from a shape and put them together, or divide their product
@@ -83,7 +84,7 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
 
 def _nodes_by_content(g: RewriteContext) -> _Alike:
     """The nodes computing each content. Cost: O(nodes of these operators) after each change."""
-    alike = g.until_change(_Alike)
+    alike = until_change(g, _Alike)
     if not alike:
         nodes = (r for op in _ROOTS for r in g.store.bucket("", op))
         # most sums and products are those of floats: the others are sorted

@@ -14,6 +14,7 @@ from ...analysis.attention.attention import LOCAL, Attention, read_attention
 from ...analysis.attention.attention_guards import with_zeros, zero_product
 from ...analysis.attention.heads import SWAPPED, Heads, transposed
 from ...analysis.axes import axis_of
+from ...analysis.constants import dtype_of
 from ...analysis.gemm import is_plain, product_and_bias
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import is_finite, joined_weight, require_weight
@@ -200,13 +201,13 @@ def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection)
     for name in (row.weight, row.bias):
         g.require(not name or is_finite(g, name), "a weight of the values is not finite")
     length = (g.get_constant_shape(row.weight) or ())[int(row.is_turned)]
-    column = np.zeros((length, 1), dtype=g.dtype_of(row.x))
+    column = np.zeros((length, 1), dtype=dtype_of(g, row.x))
     return with_zeros(g, new, g.op.MatMul(zero_product(g, found, row.x), column))
 
 
 def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:
     """A null bias, because onnxruntime crashes without any."""
-    return np.zeros(width, dtype=g.dtype_of(x))
+    return np.zeros(width, dtype=dtype_of(g, x))
 
 
 def _product(g: RewriteContext, flat: str, width: int) -> Projection:

@@ -9,6 +9,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.heads import heads_of
 from ...analysis.axes import axes_of, axis_of
+from ...analysis.constants import dtype_of
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -80,7 +81,7 @@ def gated_relative_position_bias(
         )
         g.require(same, "the heads of the batch are not reshaped")
     require_kernel(g, "GatedRelativePositionBias", q)
-    dtype = g.dtype_of(q)
+    dtype = dtype_of(g, q)
     ones: Operand = np.ones((1, queries.count, 1, 1), dtype=dtype)
     zeros = np.zeros(queries.count * queries.length, dtype=dtype)
     bias = _once(g, bias, batch, (heads, steps, steps))

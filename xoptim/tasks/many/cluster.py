@@ -40,13 +40,14 @@ def run_on_cluster(
         stack.callback(client.cancel, futures)
         places = {future.key: i for i, future in enumerate(futures)}
         for future in as_completed(futures):
-            if future.status == "finished":
-                yield places[future.key], future.result()
-                continue
-            error = future.exception()
-            if isinstance(error, KilledWorker):
-                error = LostProcess(f"it killed {error.last_worker.address} and others before")
-            yield places[future.key], error
+            # a worker that dies loses its results: they are computed again, and waited for here
+            try:
+                result = future.result()
+            except KilledWorker as e:
+                result = LostProcess(f"it killed {e.last_worker.address} and others before")
+            except Exception as e:
+                result = e
+            yield places[future.key], result
 
 
 def _client_of(address: str) -> Any:
