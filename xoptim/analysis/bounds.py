@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto
 
 from ..authoring.context import RewriteContext
 from .arguments import optional_input
-from .constants import scalar_constant
+from .constants import scalar_constant, scalar_value
 
 
-def _bound(g: RewriteContext, name: str, rank: int | None) -> float | None:
-    value = scalar_constant(g, name, rank) if name else None
+def _number(value: np.ndarray | None) -> float | None:
     return None if value is None else float(value.item())
 
 
@@ -42,8 +42,9 @@ def _clip(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float 
         found = g.get_attributes_with_default(node, min=-infinity, max=infinity)
         return source, found["min"], found["max"]
     names = optional_input(node, 1), optional_input(node, 2)
-    low = _bound(g, names[0], 0) if names[0] else -infinity
-    high = _bound(g, names[1], 0) if names[1] else infinity
+    # runtimes take a bound of one element, whatever its rank, and it changes no shape
+    low = _number(scalar_value(g, names[0])) if names[0] else -infinity
+    high = _number(scalar_value(g, names[1])) if names[1] else infinity
     return source, low, high
 
 
@@ -51,7 +52,7 @@ def _beside(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
     """The operand of a Min or a Max whose other input is a scalar constant, and the constant."""
     g.require(len(node.input) == 2, "there are not two operands")
     for name, other in g.either_order(node):
-        value = _bound(g, name, g.rank_or_none(other))
+        value = _number(scalar_constant(g, name, g.rank_or_none(other)))
         if value is not None:
             return other, value
     g.refuse("no operand is a scalar constant")

@@ -40,6 +40,14 @@ MODELS = {
             model("s = Add(x, three) c = Clip(s, zero, six) m = Mul(x, c) y = Div(m, six)"),
             times(),
         ),
+        "bounds of one dimension": (
+            model(
+                "s = Add(x, three) c = Clip(s, z1, s1) m = Mul(x, c) y = Div(m, six)",
+                constants=f"{C}, float[1] z1 = {{0}}, float[1] s1 = {{6}}",
+            ),
+            times(),
+            {"reference": False},
+        ),
         "divided before the product": (
             model("s = Add(three, x) c = Clip(s, zero, six) d = Div(c, six) y = Mul(x, d)"),
             times(),
@@ -308,7 +316,7 @@ def test_both() -> None:
 def test_special_values(pattern: str, case: str) -> None:
     values = np.array([[np.nan, np.inf, -np.inf, 0.0, -0.0], [3, -3, 1e-30, 1e30, -1e30]])
     feeds = {"x": values.astype(np.float32)}
-    before, after = MODELS[pattern][case]
+    before, after, *_ = MODELS[pattern][case]
     if "z)" in before:
         feeds["z"] = feeds["x"][::-1]
     check_pattern(before, after, pattern, feeds=[feeds], atol=1e-6, rtol=1e-6)
