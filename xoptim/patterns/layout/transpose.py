@@ -12,6 +12,8 @@ from ...analysis.reshapes import constant_target
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
+_AXES = "the axes are not known"
+
 
 @rewrite("default", root="Transpose", after="Transpose", priority="first")
 def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
@@ -47,13 +49,35 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """
     first = g.before(second, "Unsqueeze")
     perm = g.known(perm_of(g, second), "the permutation is not known")
-    axes = g.known(moved_axes(g, first) or None, "the axes are not known")
+    axes = g.known(moved_axes(g, first) or None, _AXES)
     place = inverse(perm)
     sources = [i for i in range(len(perm)) if i not in axes]
     inner = tuple(sources.index(p) for p in perm if p not in axes)
     x = first.input[0]
     moved = x if is_identity(inner) else g.op.Transpose(x, perm=inner)
     return g.op.Unsqueeze(moved, axes=sorted(place[a] for a in axes))
+
+
+@rewrite("default", root="Unsqueeze", after="Squeeze", priority="first")
+def transpose_squeeze_unsqueeze(g: RewriteContext, last: NodeProto) -> str | NewNode:
+    """Unsqueeze(Squeeze(Transpose(x, p), a), b) -> Transpose(x, q).
+
+    1. As many dimensions are added as removed: q moves those of x to their new place.
+    2. The permutations cancel: x.
+
+    Keras and TensorFlow write a convolution of one dimension so. The inner results may be used
+    elsewhere, the nodes that give them stay.
+    """
+    middle = g.before(last, "Squeeze")
+    first = g.before(middle, "Transpose")
+    perm = g.known(perm_of(g, first), "the permutation is not known")
+    removed, added = (g.known(moved_axes(g, n) or None, _AXES) for n in (middle, last))
+    g.require(len(removed) == len(added), "other dimensions are left")
+    places = [p for axis, p in enumerate(perm) if axis not in removed]
+    for axis, place in zip(added, (perm[a] for a in removed), strict=True):
+        places.insert(axis, place)
+    x: str = first.input[0]
+    return x if is_identity(tuple(places)) else g.op.Transpose(x, perm=places)
 
 
 @rewrite("default", root="Concat", reads="Transpose")

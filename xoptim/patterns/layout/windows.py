@@ -1,10 +1,13 @@
-"""Removes the dimensions 1 that were added for a convolution or a pooling of one dimension."""
+"""Removes, or moves, the dimensions 1 that were added for a convolution or a pooling of one
+dimension."""
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto
 
 from xbuilder.nodes.attributes import has_reference
+from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints
@@ -16,6 +19,8 @@ from ...catalogue import rewrite
 
 #: operators that slide a window along the dimensions after the first two
 _WINDOWS = (*CONVOLUTIONS, "AveragePool", "LpPool", "MaxPool")
+#: functions of one input that runtimes merge into a convolution
+_ACTIVATIONS = ("LeakyRelu", "Relu", "Sigmoid", "Tanh")
 #: attributes with one value for each of these dimensions
 _EACH = ("dilations", "kernel_shape", "strides")
 #: attributes of ConvTranspose that choose the size of the result
@@ -87,3 +92,42 @@ def _kept(g: RewriteContext, window: NodeProto, axes: Ints) -> dict[str, list[in
         g.require(not moved, "a dimension is padded")
         kept["pads"] = [p for i, p in enumerate(pads) if i % half + 2 not in axes]
     return kept
+
+
+@rewrite(
+    "default",
+    root=(*ARITHMETIC, *_ACTIVATIONS),
+    reads="Squeeze",
+    min_opset=7,
+    sole_use=True,
+    behind="SqueezeWindow",
+)
+def squeeze_behind(g: RewriteContext, node: NodeProto) -> NewNode:
+    """f(Squeeze(Conv(...)), c) -> Squeeze(f(Conv(...), c')), the convolution then takes f.
+
+    f is an activation, or a sum, difference, product, quotient by a constant, whose dimensions are
+    moved to those of the convolution. Keras and TensorFlow write the bias of a convolution of one
+    dimension so; those that onnxruntime runs as images keep the Squeeze (deepcut).
+    """
+    found = [before for before in g.before_each(node, "Squeeze") if before is not None]
+    g.require(len(found) == 1, "no operand, or each of them, is squeezed")
+    (squeeze,) = found
+    g.producer_of(squeeze.input[0], *CONVOLUTIONS)
+    axes = g.known(moved_axes(g, squeeze) or None, "the axes are not known")
+    rank = g.rank_of(squeeze.output[0])
+    inputs = [
+        squeeze.input[0] if name == squeeze.output[0] else _beside(g, name, axes, rank)
+        for name in g.inputs(node)
+    ]
+    return g.op.Squeeze(g.like(node, *inputs), axes=axes)
+
+
+def _beside(g: RewriteContext, name: str, axes: Ints, rank: int) -> NewNode:
+    """A constant operand with the dimensions 1 that its neighbour has at some axes."""
+    shape = g.known(g.get_constant_shape(name), "the other operand is not constant")
+    g.require(len(shape) <= rank, "the other operand adds dimensions")
+    full = [*[1] * (rank - len(shape)), *shape]
+    for axis in axes:
+        full.insert(axis, 1)
+    new: NewNode = g.op.Reshape(name, np.array(full, dtype=np.int64))
+    return new

@@ -9,6 +9,31 @@ from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
 MODELS = {
+    "TransposeSqueezeUnsqueeze": {
+        "a dimension 1 changes its place": (
+            """g (float[a, 3, 1, b] x) => (float[a, b, 3, 1] y) <int64[1] one = {1}, int64[1] last = {-1}>
+            { t = Transpose<perm = [0, 2, 3, 1]>(x) s = Squeeze(t, one) y = Unsqueeze(s, last) }""",
+            "g (float[a, 3, 1, b] x) => (float[a, b, 3, 1] y) { y = Transpose<perm = [0, 3, 1, 2]>(x) }",
+        ),
+        "it goes back": (
+            """g (float[a, 3, 1, b] x) => (float[a, 3, 1, b] y) <int64[1] one = {1}, int64[1] two = {2}>
+            { t = Transpose<perm = [0, 2, 1, 3]>(x) s = Squeeze(t, one) y = Unsqueeze(s, two) }""",
+            "g (float[a, 3, 1, b] x) => (float[a, 3, 1, b] y) { y = Identity(x) }",
+        ),
+        "two dimensions": (
+            """g (float[1, a, b, 1] x) => (float[b, 1, a, 1] y) <int64[2] in = {0, 3}, int64[2] out = {1, 3}>
+            { t = Transpose<perm = [0, 2, 1, 3]>(x) s = Squeeze(t, in) y = Unsqueeze(s, out) }""",
+            "g (float[1, a, b, 1] x) => (float[b, 1, a, 1] y) { y = Transpose<perm = [2, 0, 1, 3]>(x) }",
+        ),
+        "inner results are read elsewhere": (
+            """g (float[a, 3, 1, b] x) => (float[a, b, 3, 1] y, float[a, b, 3] s)
+            <int64[1] one = {1}, int64[1] last = {-1}>
+            { t = Transpose<perm = [0, 2, 3, 1]>(x) s = Squeeze(t, one) y = Unsqueeze(s, last) }""",
+            """g (float[a, 3, 1, b] x) => (float[a, b, 3, 1] y, float[a, b, 3] s) <int64[1] one = {1}>
+            { t = Transpose<perm = [0, 2, 3, 1]>(x) s = Squeeze(t, one)
+            y = Transpose<perm = [0, 3, 1, 2]>(x) }""",
+        ),
+    },
     "TransposeConcat": {
         "two pieces": (
             """agraph (float[a,b,3] x, float[a,c,3] z) => (float[a,3,d] y) {
@@ -202,6 +227,23 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "TransposeSqueezeUnsqueeze": {
+        "no Transpose": (
+            "g (float[a, 1, b] x) => (float[a, b, 1] y) <int64[1] one = {1}, int64[1] last = {-1}>"
+            "{ s = Squeeze(x, one) y = Unsqueeze(s, last) }",
+            "no Transpose before",
+        ),
+        "fewer dimensions": (
+            """g (float[1, 1, a, b] x) => (float[b, a, 1] y) <int64[2] in = {2, 3}, int64[1] last = {-1}>
+            { t = Transpose<perm = [3, 2, 0, 1]>(x) s = Squeeze(t, in) y = Unsqueeze(s, last) }""",
+            "other dimensions are left",
+        ),
+        "the axes are an input": (
+            """g (float[a, 3, 1, b] x, int64[1] k) => (float[c, d, e, f] y) <int64[1] one = {1}>
+            { t = Transpose<perm = [0, 2, 3, 1]>(x) s = Squeeze(t, one) y = Unsqueeze(s, k) }""",
+            "the axes are not known",
+        ),
+    },
     "TransposeConcat": [
         (
             """agraph (float[a,b] x, float[b,a] z) => (float[c,a] y) {

@@ -27,7 +27,32 @@ def _alone(window: str, constants: str = AXIS) -> str:
     return f"{ONE} <{constants}> {{ {weight} y = {window} }}"
 
 
+def _moved(function: str, constants: str = W) -> str:
+    """A function of a convolution without its dimension 1."""
+    return f"{ONE} <{AXIS}, {constants}> {{ u = Unsqueeze(x, h) p = Conv(u, w, k) q = Squeeze(p, h) {function} }}"
+
+
+def _kept(function: str, constants: str = W) -> str:
+    """The same, where the dimension 1 goes later; the new constant is folded later."""
+    shapes = "int64[4] s = {1, 3, 1, 1}, int64[4] o = {1, 1, 1, 1}"
+    return f"{ONE} <{AXIS}, {shapes}, {constants}> {{ u = Unsqueeze(x, h) p = Conv(u, w, k) {function} y = Squeeze(a, h) }}"
+
+
 MODELS = {
+    "SqueezeBehind": {
+        "a bias": (
+            _moved("y = Add(q, e)", f"{W}, float[3, 1] e = {{1, 2, 3}}"),
+            _kept("r = Reshape(e, s) a = Add(p, r)", f"{W}, float[3, 1] e = {{1, 2, 3}}"),
+        ),
+        "the constant comes first, a number": (
+            _moved("y = Sub(e, q)", f"{W}, float[1] e = {{2}}"),
+            _kept("r = Reshape(e, o) a = Sub(r, p)", f"{W}, float[1] e = {{2}}"),
+        ),
+        "an activation": (
+            _moved("y = LeakyRelu<alpha = 0.1>(q)"),
+            _kept("a = LeakyRelu<alpha = 0.1>(p)"),
+        ),
+    },
     "SqueezeWindow": {
         "a convolution": (
             _around(
@@ -92,6 +117,26 @@ MODELS = {
     },
 }
 REFUSED = {
+    "SqueezeBehind": {
+        "no convolution": (
+            f"{ONE} <{AXIS}> {{ u = Unsqueeze(x, h) p = Neg(u) q = Squeeze(p, h) y = Relu(q) }}",
+            "",
+        ),
+        "the other operand is an input": (
+            _moved("y = Add(q, e)").replace("x)", "x, float[3, 1] e)", 1),
+            "the other operand is not constant",
+        ),
+        "the other operand adds a dimension": (
+            _moved("y = Add(q, e)", f"{W}, float[2, 1, 1, 1] e = {{1, 2}}").replace(
+                "[a, c, d] y", "[e0, a, c, d] y"
+            ),
+            "the other operand adds dimensions",
+        ),
+        "it is read elsewhere": (
+            _moved("y = Relu(q)").replace("y)", "y, float[a, c, d] q)", 1),
+            "used elsewhere",
+        ),
+    },
     "SqueezeWindow": {
         "nothing adds the dimension": (
             "g (float[a, 2, 1, b] x) => (float[a, 2, d] y)"
