@@ -12,7 +12,8 @@ from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of
-from ...analysis.constants import dtype_of, is_filled_with, scalar_constant, scalar_value
+from ...analysis.constants import Ints, dtype_of, is_filled_with, scalar_constant
+from ...analysis.permutations import inverse
 from ...analysis.shapes import positive, proven_equal
 from ...analysis.weights.norm_scales import moved_after, multiplied
 from ...authoring import NewNode, NewResult, RewriteContext
@@ -20,6 +21,10 @@ from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...declarative import rule
 
+_NOT_LAST = "axes are not the last ones"
+#: fewest elements of a row that LayerNormalization and two Transpose normalize faster on CPU than
+#: its elementary operators: 0.67 of their time for 16, 1.47 for 8
+_LEAST = 16
 #: types that lose no precision when a normalization computes in float
 STASH_IN_FLOAT = FLOATS - {TensorProto.DOUBLE}
 
@@ -36,8 +41,8 @@ def times_inverse(name: str) -> str:
         i = Reciprocal(s) | 1 / s | e ** -0.5; y = {name} * i"""
 
 
-def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
-    """First axis of a ReduceMean over the last axes, negative; refuses any other one.
+def mean_axes(g: RewriteContext, mean: str, rank: int) -> Ints:
+    """The axes of a ReduceMean that keeps them as dimensions 1, sorted; refuses any other node.
 
     :param g: the rewrite
     :param mean: result of the reduction
@@ -49,10 +54,23 @@ def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
     g.require(given is not None or len(g.inputs(node)) < 2, "axes are not constant")
     empty = g.get_attribute_with_default(node, "noop_with_empty_axes", 0)
     g.require(given or not empty, "nothing is reduced")
-    found = g.known(normalize_axes(given or range(rank), rank), "axes are not the last ones")
-    axes = sorted(found)
-    g.require(axes == list(range(axes[0], rank)), "axes are not the last ones")
+    return tuple(sorted(g.known(normalize_axes(given or range(rank), rank), _NOT_LAST)))
+
+
+def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
+    """First axis of a ReduceMean over the last axes, negative; refuses any other one.
+
+    :param g: the rewrite
+    :param mean: result of the reduction
+    :param rank: rank of its input
+    """
+    axes = mean_axes(g, mean, rank)
+    g.require(_are_last(axes, rank), _NOT_LAST)
     return axes[0] - rank
+
+
+def _are_last(axes: Ints, rank: int) -> bool:
+    return axes == tuple(range(rank - len(axes), rank))
 
 
 def normalized_operand(g: RewriteContext, x: str, epsilon: float) -> Shape:
@@ -92,12 +110,22 @@ def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
 _CENTERED = "m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_)"
 #: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon)
 LAYER = f"{_CENTERED}; {over_root('d')}"
+#: the same, whose inverse of the deviation is multiplied by a scale first
+LAYER_SCALED = f"""{_CENTERED}; e = v + epsilon; s = Sqrt(e) | e ** 0.5;
+    y = d * (scale * (Reciprocal(s) | 1 / s)) | d * (scale * e ** -0.5); y"""
 #: the same, and the mean and the inverse of the deviation, that something else reads
 LAYER_AND_STATISTICS = f"{_CENTERED}; {times_inverse('d')}; (y, m, i)"
 
 
 def layer_operator(
-    g: RewriteContext, x: str, m: str, v: str, y: str, epsilon: float, i: str | None
+    g: RewriteContext,
+    x: str,
+    m: str,
+    v: str,
+    y: str,
+    epsilon: float,
+    i: str | None,
+    scale: str | None,
 ) -> dict[str, NewResult]:
     """The LayerNormalization that computes :data:`LAYER` or :data:`LAYER_AND_STATISTICS`.
 
@@ -108,32 +136,69 @@ def layer_operator(
     :param y: the result
     :param epsilon: its value
     :param i: the inverse of the deviation, if something else may read it
+    :param scale: what multiplies the inverse of the deviation first
     """
-    shape = normalized_operand(g, x, epsilon)
-    axis = trailing_axis(g, m, len(shape))
-    g.require(trailing_axis(g, v, len(shape)) == axis, "the two means have different axes")
+    rank = len(normalized_operand(g, x, epsilon))
+    axes = mean_axes(g, m, rank)
+    g.require(mean_axes(g, v, rank) == axes, "the two means have different axes")
+    if i is None and not _are_last(axes, rank):
+        return {y: _scaled(g, _over_axes(g, x, axes, epsilon), scale)}
+    axis = trailing_axis(g, m, rank)
     in_float = i is None or g.type_of(x) == TensorProto.FLOAT
     g.require(in_float, "the mean and the inverse of the deviation are not in float")
     inputs, options = [x, unit_scale(g, x, axis)], {"axis": axis, "epsilon": epsilon}
     new = NewNode("LayerNormalization", inputs, options, outputs=1 if i is None else 3)
-    return {y: new[0]} if i is None else {y: new[0], m: new[1], i: new[2]}
+    return {y: _scaled(g, new[0], scale)} if i is None else {y: new[0], m: new[1], i: new[2]}
 
 
-@rule("default", LAYER, LAYER_AND_STATISTICS, root="m", min_opset=17, precision="rounding")
+def _scaled(g: RewriteContext, new: NewResult, scale: str | None) -> NewResult:
+    return new if scale is None else g.op.Mul(new, scale)
+
+
+def _over_axes(g: RewriteContext, x: str, axes: Ints, epsilon: float) -> NewNode:
+    """The normalization over axes that are moved to the end, then back to their places."""
+    shape = g.shape_of(x)
+    perm = (*(a for a in range(len(shape)) if a not in axes), *axes)
+    scale, axis = ones_like(g, x, [shape[a] for a in axes]), -len(axes)
+    short = scale.size < _LEAST and g.has_processor("CPU")
+    g.require(not short, "the rows are short, their normalization is slower")
+    moved = g.op.Transpose(x, perm=perm)
+    new = g.op.LayerNormalization(moved, scale, axis=axis, epsilon=epsilon)
+    return g.op.Transpose(new, perm=inverse(perm))
+
+
+@rule(
+    "default",
+    LAYER,
+    LAYER_SCALED,
+    LAYER_AND_STATISTICS,
+    root="m",
+    min_opset=17,
+    precision="rounding",
+)
 def layer_normalization(
-    g: RewriteContext, x: str, m: str, v: str, y: str, epsilon: float, i: str | None
+    g: RewriteContext,
+    x: str,
+    m: str,
+    v: str,
+    y: str,
+    epsilon: float,
+    i: str | None,
+    scale: str | None,
 ) -> dict[str, NewResult]:
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
     1. d^2 is Pow(d, 2) or d * d;
-    2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
-    3. both means are over the same last axes, keepdims=1, whose lengths are known, or proven not
-       to be null;
+    2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5), which a scale
+       multiplies first (flax);
+    3. both means are over the same axes, keepdims=1, whose lengths are known, or proven not to be
+       null; if they are not the last ones, as for the channels of images (SAM), they are moved
+       there and back;
     4. without epsilon a constant row gives NaN: not rewritten;
     5. something else may read the mean and the inverse of the deviation, as gradients do, if x is
        in float: they are the other results.
     """
-    return layer_operator(g, x, m, v, y, epsilon, i)
+    return layer_operator(g, x, m, v, y, epsilon, i, scale)
 
 
 @rewrite("default", root="LayerNormalization", read_by=("Mul", "Add"), precision="rounding")
@@ -144,7 +209,7 @@ def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, N
     2. s is made of ones and there is no b: c and d may be any results;
     3. otherwise s * c and b * c are products of constants; d needs a b that is missing or null;
     4. the product alone, or the addition alone;
-    5. c, d are scalar constants, s is constant.
+    5. c, d are scalar constants, or have the dimensions of s behind dimensions 1, s is constant.
     """
     x, scale, bias = (*g.inputs(node), "")[:3]
     result, factor = _combined(g, node, node.output[0], "Mul")
@@ -172,7 +237,8 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
     if not shape or found is None:
         return result, ""
     scalar = scalar_constant(g, name, len(shape)) is not None
-    if scalar and g.get_constant_shape(node.input[1]) is not None:
+    sizes = g.get_constant_shape(node.input[1])
+    if sizes is not None and (scalar or _is_row(g, name, sizes, len(shape))):
         return after.output[0], name
     if not g.same_shape(name, node.input[1]):
         return result, ""
@@ -181,9 +247,21 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
     return (after.output[0], name) if same else (result, "")
 
 
+def _is_row(g: RewriteContext, name: str, sizes: Ints, rank: int) -> bool:
+    """Whether a constant is a scale behind dimensions 1, for an operand of this rank."""
+    found = g.get_constant_shape(name) or ()
+    first = len(found) - len(sizes)
+    return first >= 0 and found == (1,) * first + sizes and len(found) <= rank
+
+
 def _full(g: RewriteContext, scale: str, name: str) -> Operand:
-    """A bias with the shape of the scale, expanded if it is a scalar."""
-    value = scalar_value(g, name)
+    """A bias with the shape of the scale: a scalar is expanded, a row loses its dimensions 1."""
+    value = g.constant_or_none(name)
     if value is None or g.same_shape(scale, name):
         return name
-    return np.full(g.static_shape(scale), value.ravel()[0], dtype=value.dtype)
+    sizes = g.static_shape(scale)
+    return (
+        np.full(sizes, value.ravel()[0], dtype=value.dtype)
+        if value.size == 1
+        else value.reshape(sizes)
+    )

@@ -15,7 +15,12 @@ from ...authoring.right_side import Operand
 from ...catalogue import register_pattern
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
-from ...patterns.normalization.layer_norm import LAYER, LAYER_AND_STATISTICS, layer_operator
+from ...patterns.normalization.layer_norm import (
+    LAYER,
+    LAYER_AND_STATISTICS,
+    LAYER_SCALED,
+    layer_operator,
+)
 from ...patterns.normalization.rms_norm import (
     BARE,
     BARE_AND_INVERSE,
@@ -176,13 +181,21 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
 @rule(
     "onnxruntime",
     LAYER,
+    LAYER_SCALED,
     LAYER_AND_STATISTICS,
     root="m",
     priority="first",
     precision="rounding",
 )
 def ort_layer_normalization(
-    g: RewriteContext, x: str, m: str, v: str, y: str, epsilon: float, i: str | None
+    g: RewriteContext,
+    x: str,
+    m: str,
+    v: str,
+    y: str,
+    epsilon: float,
+    i: str | None,
+    scale: str | None,
 ) -> dict[str, NewResult]:
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
@@ -195,7 +208,7 @@ def ort_layer_normalization(
     g.require(not is_public, "the options keep to operators with a public schema")
     known = runtime_has_kernel(g, "LayerNormalization", x)
     g.require(known, "onnxruntime has no LayerNormalization for this type")
-    return layer_operator(g, x, m, v, y, epsilon, i)
+    return layer_operator(g, x, m, v, y, epsilon, i, scale)
 
 
 @rule(

@@ -148,6 +148,52 @@ def test_float16() -> None:
     check_pattern(before, after, "LayerNormalization", atol=1e-2, reference=False)
 
 
+IMAGES = """agraph (float[a, 16, 8] X) => (float[a, 16, 8] Y) <float[16] scale = {{{}}}> {{
+    t = Transpose<perm = [0, 2, 1]>(X)
+    n = LayerNormalization<axis = -1, epsilon = 0.00001>(t, scale)
+    Y = Transpose<perm = [0, 2, 1]>(n) }}""".format(", ".join(["1"] * 16))
+BOTH = """agraph (float[4, 4, 8] X) => (float[4, 4, 8] Y) <float[4, 4] scale = {{{}}}> {{
+    t = Transpose<perm = [2, 0, 1]>(X)
+    n = LayerNormalization<axis = -2, epsilon = 0.00001>(t, scale)
+    Y = Transpose<perm = [1, 2, 0]>(n) }}""".format(", ".join(["1"] * 16))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(layer("a, 16, 8", "1"), IMAGES), (layer("4, 4, 8", "0, 1"), BOTH)],
+    ids=["channels", "two axes"],
+)
+def test_other_axes(before: str, after: str) -> None:
+    """The axes are moved to the end, and back."""
+    check_pattern(before, after, "LayerNormalization", atol=1e-5)
+
+
+@pytest.mark.parametrize("inverse", ["r = Reciprocal(s)", "r = Div(one, s)", "r = Pow(w, minus)"])
+def test_the_inverse_is_scaled_first(inverse: str) -> None:
+    """flax multiplies the inverse of the deviation by the scale."""
+    end = f"s = Sqrt(w) {inverse} t = Mul(c, r) Y = Mul(d, t)"
+    if "Pow" in inverse:
+        end = end.replace("s = Sqrt(w) ", "")
+    body = MEANS.format(square="q = Mul(d, d)", sum="v, eps", end=end)
+    before = layer(body=body).replace("8] X", "8] X, float[8] c", 1)
+    before = before.replace("float eps", "float minus = {-0.5}, float eps")
+    after = written().replace("8] X", "8] X, float[8] c", 1).replace("Y = Layer", "n = Layer")
+    after = after.replace("(X, scale)", "(X, scale) Y = Mul(n, c)")
+    check_pattern(before, after, "LayerNormalization", atol=1e-5)
+
+
+def test_a_scale_behind_dimensions_1() -> None:
+    """Constants of more dimensions are the scale and the bias, in their dimensions."""
+    row = ", ".join(map(str, range(1, 9)))
+    before = f"""agraph (float[a, b, 8] X) => (float[a, b, 8] Y) <
+        float[8] scale = {{1, 1, 1, 1, 1, 1, 1, 1}}, float[1, 1, 8] c = {{{row}}}, float[1, 8] d = {{{row}}}>
+    {{ n = LayerNormalization<axis = -1, epsilon = 0.00001>(X, scale) m = Mul(n, c) Y = Add(m, d) }}"""
+    after = f"""agraph (float[a, b, 8] X) => (float[a, b, 8] Y) <
+        float[8] c = {{{row}}}, float[8] d = {{{row}}}>
+    {{ Y = LayerNormalization<axis = -1, epsilon = 0.00001>(X, c, d) }}"""
+    check_pattern(before, after, "LayerNormalizationScale", atol=1e-5)
+
+
 def test_constant_rows() -> None:
     """A constant row gives zeros in both, thanks to epsilon."""
     rows = np.array([[3.0] * 8, [-1.0] * 8, [0.0] * 8], dtype=np.float32)[None]
@@ -209,8 +255,14 @@ REFUSED = {
     "no epsilon": (NO_EPSILON, "Add was expected, Sqrt was found"),
     "null epsilon": (layer(epsilon="0"), "not a positive constant"),
     "negative epsilon": (layer(epsilon="-1"), "not a positive constant"),
-    "middle axis": (layer("a, 3, 8", "1"), "axes are not the last"),
-    "first axis of two": (layer("a, 3, 8", "0, 2"), "axes are not the last"),
+    "middle axis, short rows": (layer("a, 15, 8", "1"), "the rows are short"),
+    "middle axis, a symbol": (layer("a, b, 8", "1"), "not known integers"),
+    "middle axis, the inverse of the deviation is read": (
+        layer("a, 16, 8", "1", outputs=", float[a, 1, 8] i").replace(
+            "Y = Div(d, s)", "i = Reciprocal(s) Y = Mul(d, i)"
+        ),
+        "axes are not the last",
+    ),
     "keepdims of the first": (
         layer("8", "0").replace("ReduceMean<keepdims = 1>(X", "ReduceMean<keepdims = 0>(X"),
         "keepdims is 0",
@@ -219,7 +271,7 @@ REFUSED = {
         layer("8", "0").replace("ReduceMean<keepdims = 1>(q", "ReduceMean<keepdims = 0>(q"),
         "keepdims is 0",
     ),
-    "other axes": (layer().replace("(q, axes)", "(q, other)"), "axes are not the last"),
+    "other axes": (layer().replace("(q, axes)", "(q, other)"), "the two means have different axes"),
     "nothing is reduced": (
         layer().replace("keepdims = 1>(X, axes)", "noop_with_empty_axes = 1>(X)"),
         "nothing is reduced",
