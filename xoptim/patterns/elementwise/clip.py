@@ -1,9 +1,10 @@
-"""Merges two Clip, one after the other."""
+"""Merges two Clip, one after the other, and removes bounds that bound nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ...analysis.constants import scalar_constant
 from ...authoring import RewriteContext
 from ...declarative import rule
 
@@ -27,3 +28,17 @@ def clip_clip(g: RewriteContext, low: str, high: str) -> None:
     ordered = a.size == b.size == 1 and (a.ravel() <= b.ravel()).all()
     g.require(ordered, "the lower bound is not proven below the upper one")
     g.require(np.isfinite(a).all() and np.isfinite(b).all(), "a bound is infinite")
+
+
+_UNBOUNDED = {"Max": -np.inf, "Min": np.inf}
+
+
+@rule("default", "y = Max(x, bound) | Min(x, bound); y -> x", min_opset=8)
+def infinite_bound(g: RewriteContext, x: str, bound: str, y: str) -> None:
+    """Max(X, -inf) -> X, Min(X, inf) -> X.
+
+    The bound is a constant of one element that adds no dimension. jax starts a maximum with it.
+    """
+    value = scalar_constant(g, bound, g.rank_or_none(x))
+    infinite = value is not None and value.item() == _UNBOUNDED[g.producer_of(y).op_type]
+    g.require(infinite, "the bound is not an infinity")

@@ -12,6 +12,7 @@ from xbuilder.operators.op_traits import ARITHMETIC
 from xbuilder.tensors.bits import is_packed
 
 from ...analysis.arguments import int_attribute, optional_input
+from ...analysis.axes import cuts_of
 from ...analysis.constants import Ints, int_values, is_cheap, is_filled_with
 from ...analysis.permutations import is_identity, perm_of
 from ...analysis.reshapes import moved_shape, reshaped
@@ -63,7 +64,7 @@ def _drops_nothing(g: RewriteContext, node: NodeProto) -> None:
 
 def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
     x, given = g.inputs(node)[0], optional_input(node, 4)
-    one = not given or set(int_values(g, given) or (0,)) == {1}
+    one = not given or set(int_values(g, given) or (0,)) == {1} or _strides_over_ones(g, node)
     if one and g.same_shape(x, node.output[0]):
         return
     starts, ends, axes, steps, last = _bounds(g, node)
@@ -73,6 +74,15 @@ def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
     pairs = zip(axes, ends, strict=True)
     everything = all(e == last or _covers(g, x, a, e) for a, e in pairs)
     g.require(everything, "an end may cut something")
+
+
+def _strides_over_ones(g: RewriteContext, node: NodeProto) -> bool:
+    """Whether the steps of a Slice that are not 1 are those of dimensions 1."""
+    shape = g.shape_or_none(node.input[0])
+    cuts = None if shape is None else cuts_of(g, node, len(shape))
+    if shape is None or cuts is None:
+        return False
+    return all(step == 1 or shape[axis] == 1 for axis, (_, _, step) in cuts.items())
 
 
 def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints, int]:
@@ -207,8 +217,8 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
        rank of X, each of its dimensions is 1 or the one of X. `X + 0.0` turns -0.0 into 0.0, as
        `X - -0.0` does: nothing after it may tell one from the other.
     2. `Transpose(X)` with an identity permutation, or of rank 0 or 1 without permutation.
-    3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1; or steps 1 and
-       a result proven to have the shape of X.
+    3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1; or a result
+       proven to have the shape of X, where only dimensions 1 have a step that is not 1.
     4. `Expand(X)` to a shape made of ones, not longer than the rank of X, or to the shape of X:
        dimensions, symbols included, are proven equal.
     5. `BatchNormalization(X)` in inference, with unit scale and variance, null bias, mean and

@@ -1,7 +1,9 @@
-"""Reductions merged with operators on the same elements: casts, ArgMax and ArgMin."""
+"""Reductions merged with operators on the same elements: casts, ArgMax and ArgMin, and TopK of one
+element."""
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
@@ -13,7 +15,8 @@ from ...analysis.neighbours import consumers_of
 from ...analysis.shapes import positive
 from ...analysis.values.infinities import may_hold_infinities
 from ...authoring import NewNode, Rewrite, RewriteContext, RewriteResult
-from ...catalogue import register_pattern
+from ...authoring.right_side import Replacement
+from ...catalogue import register_pattern, rewrite
 from ...declarative import rule
 from ..elementwise.cast import WIDER_FLOATS
 
@@ -95,3 +98,22 @@ class ReduceArgTopKPattern(Rewrite):
         found = g.op.TopK(x, [1], axis=axis, largest=largest, outputs=2)
         value, index = (r if keeps else g.op.Squeeze(r, axes=[axis]) for r in found)
         return {reductions[0].output[0]: value, node.output[0]: index}
+
+
+@rewrite("default", root="TopK", min_opset=10)
+def top_of_one(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+    """TopK(x, k, axis) -> x and zeros, when the dimension along the axis is 1 and k is 1.
+
+    The largest of one element, and its place: a batch of one packed sequence is sorted so by its
+    lengths (thai2rom).
+    """
+    x = g.inputs(node)[0]
+    values, indices = node.output
+    shape = g.shape_of(x)
+    axis = g.known(axis_of(g, node, len(shape)), "the axis is not known")
+    g.require(shape[axis] == 1, "the dimension is not 1")
+    one = g.shape_of(values or indices, "the number of elements is not known")[axis] == 1
+    g.require(one, "the number of elements is not 1")
+    zeros = np.zeros(g.static_shape(x), dtype=np.int64) if indices else None
+    found: dict[str, Replacement] = {values: x} if values else {}
+    return found if zeros is None else {**found, indices: zeros}

@@ -1,11 +1,12 @@
-"""Removes the subtraction of the largest score before a Softmax."""
+"""Recognizes the definition of Softmax, and removes the largest score subtracted before it."""
 
 from __future__ import annotations
 
 from xbuilder.dims import normalize_axes
+from xbuilder.operators.op_traits import FLOATS
 
-from ...analysis.axes import axes_of, axis_of
-from ...authoring import RewriteContext
+from ...analysis.axes import axes_of, axis_of, reduced_axes
+from ...authoring import NewNode, RewriteContext
 from ...declarative import rule
 
 
@@ -29,3 +30,25 @@ def softmax_shift(g: RewriteContext, x: str, m: str, y: str) -> None:
     along = normalize_axes(axes_of(g, largest) or (), rank)
     g.require(along == (axis_of(g, g.before(y), rank, -1),), "the maximum is along other axes")
     g.require(g.get_attribute_with_default(largest, "keepdims", 1), "keepdims is 0")
+
+
+@rule(
+    "default",
+    """m = ReduceMax(x, *_, **_); e = Exp(x - m); s = ReduceSum(e, *_, **_)
+    y = e / s | e * (Reciprocal(s) | 1 / s); y""",
+    min_opset=13,
+    precision="rounding",
+)
+def softmax_definition(g: RewriteContext, x: str, m: str, s: str, y: str) -> dict[str, NewNode]:
+    """e = Exp(x - ReduceMax(x)), e / ReduceSum(e) -> Softmax(x), as TensorFlow and jax write it.
+
+    Maximum and sum are along the same axis, the only one, with keepdims=1.
+    """
+    rank, (largest, total) = g.rank_of(x), (g.before(m), g.before(s))
+    axes = reduced_axes(g, total, rank) or ()
+    g.require(len(axes) == 1, "the sum is not along one axis")
+    g.require(reduced_axes(g, largest, rank) == axes, "the maximum is along other axes")
+    kept = all(g.get_attribute_with_default(n, "keepdims", 1) for n in (largest, total))
+    g.require(kept, "keepdims is 0")
+    g.require(g.type_or_none(x) in FLOATS, "the type is not a float type")
+    return {y: g.op.Softmax(x, axis=axes[0])}

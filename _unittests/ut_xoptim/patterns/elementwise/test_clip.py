@@ -10,6 +10,16 @@ F = "g (float[a, b] x) => (float[a, b] y)"
 B = "float low = {-0.5}, float high = {0.25}"
 
 MODELS = {
+    "InfiniteBound": {
+        "maximum": (
+            f"{F} <float low = {{-inf}}> {{ y = Max(x, low) }}",
+            f"{F} {{ y = Identity(x) }}",
+        ),
+        "minimum, the bound comes first": (
+            f"{F} <float[1, 1] high = {{inf}}> {{ y = Min(high, x) }}",
+            f"{F} {{ y = Identity(x) }}",
+        ),
+    },
     "ClipClip": {
         "lower bound first": (
             f"{F} <{B}> {{ i = Clip(x, low) y = Clip(i, , high) }}",
@@ -87,7 +97,22 @@ NEAR_MISSES = {
 test_rewrites = rewrite_tests(MODELS)
 
 
-test_refuses = refusal_tests({"ClipClip": NEAR_MISSES})
+BOUNDED = {
+    "a finite bound": (
+        f"{F} <float low = {{-1}}> {{ y = Max(x, low) }}",
+        "the bound is not an infinity",
+    ),
+    "the other infinity": (
+        f"{F} <float low = {{inf}}> {{ y = Max(x, low) }}",
+        "the bound is not an infinity",
+    ),
+    "it adds a dimension": (
+        "g (float[a] x) => (float[1, a] y) <float[1, 1] low = {-inf}> { y = Max(x, low) }",
+        "the bound is not an infinity",
+    ),
+    "a result": ("g (float[a] x, float l) => (float[a] y) { y = Max(x, l) }", "not an infinity"),
+}
+test_refuses = refusal_tests({"ClipClip": NEAR_MISSES, "InfiniteBound": BOUNDED})
 
 
 def test_special_values_and_opsets():

@@ -80,6 +80,11 @@ MODELS = {
             _op("Slice(x, c, e, a)", "int64[1] c = {0}, int64[1] e = {4}, int64[1] a = {-1}"),
             RELU,
         ),
+        "slice that reverses one element": (
+            "g (float[a, 1] x) => (float[a, 1] y) <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] i = {1}>"
+            "{ z = Slice(x, s, e, i, s) y = Relu(z) }",
+            "g (float[a, 1] x) => (float[a, 1] y) { y = Relu(x) }",
+        ),
         "slice without axes, with steps": (
             _op(
                 "Slice(x, c, e, , s)",

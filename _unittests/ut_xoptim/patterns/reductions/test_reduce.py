@@ -13,6 +13,19 @@ from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite
 INT = "g (int64[3, b] x) => (int64[p, q] v, int64[p, q] i)"
 ONE = "int64[1] k = {1}"
 MODELS = {
+    "TopOfOne": {
+        "a value and its place": (
+            "g (int64[1] x) => (int64[1] v, int64[1] i) <int64[1] k = {1}> { v, i = TopK(x, k) }",
+            "g (int64[1] x) => (int64[1] v, int64[1] i) <int64[1] z = {0}>"
+            "{ v = Identity(x) i = Identity(z) }",
+        ),
+        "the place alone, another axis": (
+            "g (float[2, 1, 3] x) => (int64[2, 1, 3] i) <int64[1] k = {1}>"
+            "{ v, i = TopK<axis = 1, largest = 0>(x, k) }",
+            "g (float[2, 1, 3] x) => (int64[2, 1, 3] i) <int64[2, 1, 3] z = {0, 0, 0, 0, 0, 0}>"
+            "{ i = Identity(z) }",
+        ),
+    },
     "ReduceArgTopK": {
         "the largest": (
             f"{INT} <int64[1] a = {{0}}>{{ v = ReduceMax(x, a) i = ArgMax <axis = 0> (x) }}",
@@ -57,6 +70,21 @@ MODELS = {
 _SUM = MODELS["ReduceSumNormalize"]["another factor"][0]
 _MAX = MODELS["ReduceArgTopK"]["the largest"][0]
 REFUSED = {
+    "TopOfOne": {
+        "two elements": (
+            "g (int64[2] x) => (int64[1] v) <int64[1] k = {1}> { v, i = TopK(x, k) }",
+            "the dimension is not 1",
+        ),
+        "nothing": (
+            "g (int64[1] x) => (int64[0] v) <int64[1] k = {0}> { v, i = TopK(x, k) }",
+            "the number of elements is not 1",
+        ),
+        "a symbol": (
+            "g (int64[a, 1] x) => (int64[a, 1] v, int64[a, 1] i) <int64[1] k = {1}>"
+            "{ v, i = TopK<axis = 1>(x, k) }",
+            "a shape is not static",
+        ),
+    },
     "ReduceArgTopK": {
         "alone": ("g (int64[3] x) => (int64[1] y) { y = ArgMax(x) }", "no reduction of the same"),
         "ReduceMin beside ArgMax": (_MAX.replace("ReduceMax", "ReduceMin"), "no reduction of the"),

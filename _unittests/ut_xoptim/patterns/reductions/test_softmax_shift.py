@@ -25,8 +25,17 @@ def model(body: str, kind: str = "float", dims: str = "a, b, c", out: str = "") 
 
 SOFTMAX, BEFORE = "y = Softmax<axis = -1>(d)", LAST + "y = Softmax<axis = -1>(d)"
 AFTER = model("y = Softmax<axis = -1>(x)")
+DEFINED = LAST + "e = Exp(d) s = ReduceSum(e, last) y = Div(e, s)"
 #: pattern -> case -> (before, after)
 MODELS = {
+    "SoftmaxDefinition": {
+        "a quotient": (model(DEFINED), model("y = Softmax<axis = 2>(x)")),
+        "a product": (
+            model(DEFINED.replace("y = Div(e, s)", "r = Reciprocal(s) y = Mul(r, e)")),
+            model("y = Softmax<axis = 2>(x)"),
+        ),
+        "another axis": (model(DEFINED.replace("last", "one")), model("y = Softmax<axis = 1>(x)")),
+    },
     "SoftmaxShift": {
         "the last axis": (model(BEFORE), AFTER),
         "no axis": (model(LAST + "y = Softmax(d)"), model("y = Softmax(x)")),
@@ -44,7 +53,7 @@ MODELS = {
             model(BEFORE, out=", float[a, b, c] d"),
             model(LAST + "y = Softmax<axis = -1>(x)", out=", float[a, b, c] d"),
         ),
-    }
+    },
 }
 
 test_rewrites = rewrite_tests(MODELS, atol=1e-6, rtol=1e-6)
@@ -85,4 +94,22 @@ REFUSED = {
     ),
 }  # fmt: skip
 
-test_refuses = refusal_tests({"SoftmaxShift": REFUSED})
+DEFINITIONS = {
+    "another axis": (
+        model(DEFINED.replace("(e, last)", "(e, one)")), "the maximum is along other axes",
+    ),
+    "two axes": (model(DEFINED.replace("(e, last)", "(e, both)")), "the sum is not along one axis"),
+    "nothing is subtracted": (model(DEFINED.replace("Exp(d)", "Exp(x)")), "no Sub before"),
+    "the mean is subtracted": (model(DEFINED.replace("ReduceMax", "ReduceMean")), "no ReduceMax before"),
+    "the exponentials are an output": (model(DEFINED, out=", float[a, b, c] e"), "used elsewhere"),
+}  # fmt: skip
+test_refuses = refusal_tests({"SoftmaxShift": REFUSED, "SoftmaxDefinition": DEFINITIONS})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -3e38])
+def test_definition_of_not_finite(value: float) -> None:
+    """One element of a row, two of them, the whole row."""
+    proto = model_from_text(model(DEFINED))
+    feeds = make_feeds(proto, {"a": 2, "b": 4, "c": 9})
+    feeds["x"][0, 0, 3], feeds["x"][1, 1, 2:4], feeds["x"][1, 2] = value, value, value
+    check_pattern(proto, None, "SoftmaxDefinition", feeds=[feeds], atol=1e-6, reference=False)
