@@ -11,7 +11,7 @@ from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of
 from ...analysis.kernels import require_loaded
-from ...authoring import DerivedConstant, NewNode, NewResult, RewriteContext
+from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
 
@@ -21,7 +21,7 @@ _ROWS = 2**12
 
 
 @rewrite("default", root="Gather", read_by=ARITHMETIC, min_opset=7)
-def gather_affine(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+def gather_affine(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Gather(table, i) * c + d -> Gather(table * c + d, i), the table, c and d are constants.
 
     1. Sums, differences, products, quotients, as many as follow each other; the constant is
@@ -66,9 +66,10 @@ def _row(g: RewriteContext, name: str, row: tuple[int, ...], rank: int | None) -
     first = max(value.ndim - len(row), 0)
     if first and (rank is None or value.ndim > rank or set(value.shape[:first]) != {1}):
         return None
-    value = value.reshape(value.shape[first:])
-    ends = zip(reversed(value.shape), reversed(row), strict=False)
-    return value if all(s in (1, d) for s, d in ends) else None
+    sizes: tuple[int, ...] = value.shape[first:]
+    ends = row[len(row) - len(sizes) :]
+    fits = all(size in (1, d) for size, d in zip(sizes, ends, strict=True))
+    return value.reshape(sizes) if fits else None
 
 
 @rule(

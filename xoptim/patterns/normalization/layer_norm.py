@@ -17,7 +17,7 @@ from ...analysis.permutations import inverse
 from ...analysis.shapes import positive, proven_equal
 from ...analysis.weights.norm_scales import moved_after, multiplied
 from ...authoring import NewNode, NewResult, RewriteContext
-from ...authoring.right_side import Operand
+from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 from ...declarative import rule
 
@@ -126,7 +126,7 @@ def layer_operator(
     epsilon: float,
     i: str | None,
     scale: str | None,
-) -> dict[str, NewResult]:
+) -> dict[str, Replacement]:
     """The LayerNormalization that computes :data:`LAYER` or :data:`LAYER_AND_STATISTICS`.
 
     :param g: the rewrite
@@ -151,7 +151,7 @@ def layer_operator(
     return {y: _scaled(g, new[0], scale)} if i is None else {y: new[0], m: new[1], i: new[2]}
 
 
-def _scaled(g: RewriteContext, new: NewResult, scale: str | None) -> NewResult:
+def _scaled(g: RewriteContext, new: NewNode | NewResult, scale: str | None) -> Replacement:
     return new if scale is None else g.op.Mul(new, scale)
 
 
@@ -185,7 +185,7 @@ def layer_normalization(
     epsilon: float,
     i: str | None,
     scale: str | None,
-) -> dict[str, NewResult]:
+) -> dict[str, Replacement]:
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
     1. d^2 is Pow(d, 2) or d * d;

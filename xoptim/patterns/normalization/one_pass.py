@@ -60,7 +60,8 @@ def _mean_of(g: RewriteContext, name: str) -> Mean:
 def _squared(g: RewriteContext, name: str) -> str:
     """The operand of a square: x * x or x ** 2."""
     node = g.before(name, "Mul", "Pow")
-    x, other = node.input
+    x: str = node.input[0]
+    other = node.input[1]
     if node.op_type == "Mul":
         g.require(x == other, "it is not a square")
     else:

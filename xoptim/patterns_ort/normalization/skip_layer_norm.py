@@ -11,7 +11,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, NewResult, RewriteContext
-from ...authoring.right_side import Operand
+from ...authoring.right_side import Operand, Replacement
 from ...catalogue import register_pattern
 from ...catalogue.speed_gated import SpeedGatedRewrite
 from ...declarative import rule
@@ -196,7 +196,7 @@ def ort_layer_normalization(
     epsilon: float,
     i: str | None,
     scale: str | None,
-) -> dict[str, NewResult]:
+) -> dict[str, Replacement]:
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
     Same cases as LayerNormalization, for opsets that do not have it: onnxruntime runs the operator
