@@ -18,7 +18,7 @@ from ..writing.registry import (
     curried,
     find_converter,
 )
-from ..writing.symbols import Operand, Size, int_vector, shape_tensor
+from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
 from . import activation, binary, compare, creation, reduce, unary, view  # noqa: F401, registers
 from .operands import common_type, identity, reshape
 from .view import permute
@@ -87,20 +87,36 @@ def transpose(g: GraphWriter, x: str, permutation: Sequence[int]) -> str:
     return permute(g, x, permutation)
 
 
-@aten(
-    "prims.reshape.default",
-    "prims.collapse_view.default",
-    "prims.split_dim.default",
-    "prims.squeeze.default",
-)
-def reshape_to_result(
-    g: GraphWriter, x: str, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS
+aten("prims.collapse_view.default")(view.flatten)
+aten("prims.squeeze.default")(view.squeeze_dims)
+
+
+@aten("prims.reshape.default")
+def reshape_to(
+    g: GraphWriter, x: str, shape: Sequence[Size], *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> str:
-    """Reshapes to the shape torch computed, since the elements stay in order."""
-    shape = expected.shape
-    if shape is None or sum(isinstance(d, str) for d in shape) > 1:
-        raise ValueError("more than one dynamic dimension, decompose the operator less")
-    return reshape(g, x, [-1 if isinstance(d, str) else d for d in shape], shape)
+    """Reshape."""
+    return reshape(g, x, shape, expected.shape)
+
+
+@aten("prims.split_dim.default")
+def split_dim(
+    g: GraphWriter,
+    x: str,
+    dim: int,
+    outer_length: Size,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """Splits one dimension into two, of which the first one is given."""
+    found = None if expected.shape is None else expected.shape[dim + 1]
+    inner: Size = -1
+    if isinstance(found, int):
+        inner = found
+    elif not isinstance(outer_length, str):
+        # -1 could be any number in an empty tensor
+        inner = g.op.Div(vector1d(g, dim_of(g, x, dim)), int_vector([outer_length]))
+    return view.unflatten(g, x, dim, (outer_length, inner), expected=expected)
 
 
 @aten("prims.broadcast_in_dim.default")

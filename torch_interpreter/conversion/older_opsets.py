@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from xbuilder.errors import OptionError
 
@@ -86,7 +86,7 @@ def _places(g: GraphBuilder, x: str, axis: int) -> Tensor:
     if isinstance(dim, int):
         return np.arange(dim, dtype=np.int64)
     size = g.op.Gather(g.op.Shape(x), np.array(g.get_rank(x) + axis), axis=0)
-    places: str = g.op.Range(np.array(0), size, np.array(1))
+    places: str = call_of(g, "Range")(np.array(0), size, np.array(1))
     return places
 
 
@@ -189,6 +189,53 @@ def _cast_like(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> A
     return g.op.Cast(inputs[0], to=g.get_type(inputs[1]), **attributes)
 
 
+def _range(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
+    """The positions of as many ones, times the step: integers with a constant step."""
+    start, limit, step = inputs
+    delta = int(_constant(g, op_type, "The step", step).item())
+    whole = (TensorProto.INT64, TensorProto.INT32)
+    kinds = {_type_of(g, bound) for bound in (start, limit)}
+    if delta == 0 or len(kinds) > 1 or not kinds <= {*whole}:
+        raise OptionError(f"Range of integers only in opset {g.main_opset}, 11 has others.")
+    kind = to_numpy_type(kinds.pop())
+    span = g.op.Sub(limit, start)
+    # the division of integers rounds towards 0, the last step may be shorter
+    steps = g.op.Div(g.op.Add(span, kind.type(delta - np.sign(delta))), kind.type(delta))
+    count = g.op.UnsqueezeAnyOpset(_extremum(g, "Max", (steps, kind.type(0)), {}), np.array([0]))
+    ones = g.op.ConstantOfShape(g.op.Cast(count, to=TensorProto.INT64))
+    places = g.op.SqueezeAnyOpset(
+        g.op.NonZero(g.op.Not(g.op.Cast(ones, to=TensorProto.BOOL))), np.array([0])
+    )
+    scaled = g.op.Mul(g.op.Cast(places, to=_type_of(g, start)), kind.type(delta))
+    return g.op.Add(scaled, start, **attributes)
+
+
+def _type_of(g: GraphBuilder, value: Tensor) -> int:
+    if isinstance(value, str):
+        return g.get_type(value)
+    return int(helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype))
+
+
+def _mod(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
+    """The remainder of integers, which has the sign of the divisor."""
+    x, y = inputs
+    if attributes.pop("fmod", 0) or _is_float(g, inputs):
+        raise OptionError(f"The remainder is that of integers in opset {g.main_opset}.")
+    left = g.op.Sub(x, g.op.Mul(g.op.Div(x, y), y))
+    zero = np.zeros((), dtype=to_numpy_type(_type_of(g, x)))
+    other = g.op.Xor(g.op.Less(left, zero), g.op.Less(y, zero))
+    moved = g.op.And(other, g.op.Not(g.op.Equal(left, zero)))
+    return g.op.Where(moved, g.op.Add(left, y), left, **attributes)
+
+
+def _pool(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
+    """Without the attributes that came later, if they say nothing."""
+    dilations = attributes.pop("dilations", ())
+    if attributes.pop("ceil_mode", 0) or any(d != 1 for d in dilations):
+        raise OptionError(f"{op_type} has no ceil_mode nor dilations in opset {g.main_opset}.")
+    return op_named(g, op_type)(*inputs, **attributes)
+
+
 def _loop(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
     """The converters write a body as a proto, with the operators of opset 15."""
     raise OptionError(f"A loop of this operator needs opset {COMPLETE_OPSET}, not {g.main_opset}.")
@@ -197,6 +244,7 @@ def _loop(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
 _Older = Callable[["GraphBuilder", str, Any, Any], Any]
 #: operator -> first opset with the form of opset 15, how it is written before
 _OLDER: dict[str, tuple[int, _Older]] = {
+    "AveragePool": (10, _pool),
     "CastLike": (15, _cast_like),
     "Clip": (12, _clip),
     "GreaterOrEqual": (12, _or_equal),
@@ -205,8 +253,11 @@ _OLDER: dict[str, tuple[int, _Older]] = {
     "Loop": (15, _loop),
     "LogSoftmax": (13, _softmax),
     "Max": (12, _extremum),
+    "MaxPool": (10, _pool),
     "Min": (12, _extremum),
+    "Mod": (10, _mod),
     "Pad": (11, _pad),
+    "Range": (11, _range),
     "Reshape": (14, _reshape),
     "Resize": (13, _resize),
     "Shape": (15, _shape),

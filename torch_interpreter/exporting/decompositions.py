@@ -30,6 +30,8 @@ from .one_node import NotDecomposed, decompose_nodes
 _FLEX: Any = importlib.import_module("torch._higher_order_ops.flex_attention")
 # decomposing an operator may bring others which have no converter
 _MAX_ROUNDS = 4
+#: operators whose decomposition writes in a tensor, which torch refuses in a functional graph
+_NOT_FUNCTIONAL = ("aten.constant_pad_nd.", "aten.diagonal_scatter.")
 #: whether an operator has a converter, on complex tensors if the second argument is true
 Supported = Callable[[torch._ops.OpOverload, bool], bool]
 
@@ -278,7 +280,7 @@ def _known_decompositions() -> dict[Any, Callable[..., Any]]:
     known = {
         k: v
         for k, v in decomposition_table.items()
-        if not str(k).startswith("prims.") and not _expects_a_name(v)
+        if not str(k).startswith(("prims.", *_NOT_FUNCTIONAL)) and not _expects_a_name(v)
     }
     return {**torch.export.default_decompositions(), **known}
 

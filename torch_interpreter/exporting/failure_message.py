@@ -59,6 +59,11 @@ _HINTS = (
         ("For combine_mode='pointwise'",),
         "torch runs it on a GPU only: combine_mode='generic' does the same on any device.",
     ),
+    (
+        ("found at least two devices",),
+        "The weights and the arguments must be on one device. Those on device meta have no data: "
+        "ExportOptions(fake=True) exports without any.",
+    ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
 pytree: Any = torch.utils._pytree

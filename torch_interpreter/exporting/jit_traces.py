@@ -48,7 +48,8 @@ def jit_trace(
     vars(on_tensors)["__signature__"] = inspect.Signature(parameters)
     trace: Callable[..., torch.jit.ScriptModule] = torch.jit.trace
     with _forward(mod, on_tensors), keep_recurrent_layers():
-        traced = trace(mod, tensors, strict=False)
+        # the graph is compared with the model, a second trace may take another branch
+        traced = trace(mod, tensors, strict=False, check_trace=False)
     program = TS2EPConverter(traced, tensors, {}).convert()
     return _Traced(program.module(), forward, results)
 

@@ -39,9 +39,14 @@ class BuilderNames(BuilderMaking, BuilderFacts):
         """
         return self.get_rank(name)
 
-    def get_type_known(self, name: str) -> int | None:
-        """The element type of a result, None if it is not known."""
-        return self.facts[name].type or None
+    def get_type_known(self, name: str, exc: bool = False) -> int | None:
+        """The element type of a result, None if it is not known.
+
+        :param name: the result
+        :param exc: raises an exception instead
+        :raises FactError: the type is not known
+        """
+        return self.get_type(name) if exc else self.facts[name].type or None
 
     def is_dynamic_dimension(self, dim: Dim | None) -> bool:
         """Whether a dimension is not a known integer."""

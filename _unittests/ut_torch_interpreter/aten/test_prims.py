@@ -39,9 +39,21 @@ def test_shapes():
     check_export(lambda x: prims.broadcast_in_dim(x, [2, 4, 3], [0, 2]), (X,))
     check_export(lambda x: prims.collapse_view(x, 0, 1), (X,), DYNAMIC, [(X[:1],)])
     check_export(lambda x: prims.split_dim(x, 1, 3), (X,))
+    check_export(lambda x: prims.squeeze(x[:, None], [1]), (X,), DYNAMIC, [(X[:1],)])
+    check_export(lambda x: prims.reshape(x, [x.shape[0], 3, 1]), (X,), DYNAMIC, [(X[:1],)])
     check_export(lambda x: prims.cat([x, x], 0), (X,))
     check_export(lambda x: prims.where(x > 0, x, x * 2), (X,))
     check_export(lambda x: prims.convert_element_type(x, torch.int64), (X,))
+
+
+def test_several_dynamic_dimensions():
+    x, other, empty = torch.randn(2, 6, 3), torch.randn(3, 4, 5), torch.randn(0, 2, 7)
+    shapes = ({0: "a", 1: torch.export.Dim("b", min=2), 2: "c"},)
+    check_export(lambda x: prims.collapse_view(x, 0, 1), (x,), shapes, [(other,), (empty,)])
+    check_export(lambda x: prims.collapse_view(x, 1, 2), (x,), shapes, [(other,), (empty,)])
+    shapes = ({0: "a", 1: 2 * torch.export.Dim("half"), 2: "c"},)
+    check_export(lambda x: prims.split_dim(x, 1, 2), (x,), shapes, [(other,), (empty,)])
+    check_export(lambda x: prims.split_dim(x, 1, x.shape[1] // 2), (x,), shapes, [(other,)])
 
 
 def test_iota():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export
 
 
@@ -37,3 +39,21 @@ def test_the_table_of_torch_is_built_once(monkeypatch):
     check_export(spectrum, args, None, atol=1e-3)
     monkeypatch.delattr(torch.export, "default_decompositions")
     check_export(spectrum, args, None, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.max_pool2d(x, 2, padding=1),
+        lambda x: F.pad(x, (1, 2), value=3.0),
+        lambda x: torch.diagonal_scatter(x[0, 0], x[0, 0].diagonal() * 2),
+        lambda x: x.repeat_interleave(3, dim=1),
+        lambda x: F.scaled_dot_product_attention(x, x, x),
+    ],
+    ids=["max_pool2d", "pad", "diagonal_scatter", "repeat_interleave", "attention"],
+)
+def test_all_decompositions(function):
+    """The decompositions of padding write in a tensor: torch refuses them in a graph."""
+    x, others = torch.randn(2, 3, 6, 6), [(torch.randn(1, 2, 6, 6),)]
+    shapes = ({0: "batch", 1: "channels"},)
+    check_export(function, (x,), shapes, others, export_options="decall")

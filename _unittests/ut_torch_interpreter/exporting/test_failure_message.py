@@ -90,3 +90,13 @@ def test_the_graph_torch_prints(verbose, capsys):
         to_onnx(Branch(), (torch.ones(3),), verbose=verbose)
     assert ("def forward" in capsys.readouterr().err) == bool(verbose)
     assert "print" not in vars(torch.export._trace)
+
+
+def test_weights_without_data():
+    """They are inputs of the model, with ``fake``."""
+    with torch.device("meta"):
+        model = torch.nn.Linear(8, 3)
+    found = message(model, (X,), None)
+    assert "ExportOptions(fake=True)" in found
+    onx = to_onnx(model, (X,), export_options="fake")
+    assert [i.name for i in onx.graph.input] == ["input", "weight", "bias"]

@@ -67,3 +67,13 @@ def test_recurrent_layers():
     assert [n.op_type for n in onx.graph.node] == ["LSTM", "Squeeze"]
     y, (h, c) = model(x)
     assert_same([y, h, c], run_ort(onx, [x]), 1e-5)
+
+
+def test_a_second_run_that_takes_another_branch():
+    """The fast path of an encoder is not taken while torch traces the first time."""
+    model, x = (
+        torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(),
+        X.repeat(2, 1, 2),
+    )
+    onx = to_onnx(model, (x,), export_options="jit")
+    assert_same(model(x), run_ort(onx, [x]), 1e-5)

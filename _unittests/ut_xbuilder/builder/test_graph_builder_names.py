@@ -32,6 +32,8 @@ def test_questions() -> None:
     assert g.rank("x") == 2 and g.get_type_known("x") == TensorProto.FLOAT
     assert g.get_type_known("m") is None
     with pytest.raises(FactError):
+        g.get_type_known("m", exc=True)
+    with pytest.raises(FactError):
         g.rank("m")
     assert [g.is_dynamic_dimension(d) for d in (3, np.int64(3), "a", None)] == [
         False,
