@@ -160,9 +160,9 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     4. zeros may replace NaN in the weights, see :mod:`.attention_guards`;
     5. in float16, scores that are finite where the values are, see MaskedScores: the kernel
        returns zeros for a row of infinities, which was NaN;
-    6. on CUDA, not in float16, neither a mask nor shared heads: products were measured faster (H100).
+    6. on CUDA, in float, neither a mask nor shared heads: products were measured faster (H100).
 
-    An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
+    A hidden score that is infinite counts as hidden, the sum of infinities was NaN. onnxruntime
     refuses empty batches and sequences.
     """
     attention = read_for_operator(g, call)
