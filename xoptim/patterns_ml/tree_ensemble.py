@@ -21,6 +21,8 @@ _REGRESSOR = "ai.onnx.ml::TreeEnsembleRegressor"
 #: the leaves and the base values: 32 bits floats, or tensors
 _SCALED = ("target_weights", "base_values")
 _TENSOR = "_as_tensor"
+#: attributes of nodes that an ensemble may have, and their default
+_OPTIONAL = {"nodes_hitrates": 1.0, "nodes_missing_value_tracks_true": 0}
 
 
 def _trees(g: RewriteContext, node: NodeProto) -> dict[str, Any]:
@@ -73,7 +75,8 @@ def tree_ensemble_regressor_concat(
 
     1. Each ensemble sums its leaves, without post-transformation.
     2. Every piece goes through Sigmoid before Concat: one Sigmoid is left.
-    3. On axis 0, each has one target: the result is transposed, then reshaped into one column.
+    3. Hit rates, and the side of missing values, have their default in an ensemble without them.
+    4. On axis 0, each has one target: the result is transposed, then reshaped into one column.
     """
     sigmoid = g.after_or_none(node, "Sigmoid")
     piece = node.output[0] if sigmoid is None else sigmoid.output[0]
@@ -87,13 +90,21 @@ def tree_ensemble_regressor_concat(
     same = all(n.input[0] == node.input[0] for n in nodes)
     g.require(same, "the ensembles do not have the same input")
     axis = g.known(axis_of(g, concat, 2, None), "the axis is not known")
-    merged = _merged(g, [_trees(g, n) for n in nodes])
+    merged = _merged(g, _completed([_trees(g, n) for n in nodes]))
     alone = axis == 1 or merged["n_targets"] == len(nodes)
     g.require(alone, "an ensemble has several targets, they would be transposed")
     found = g.op.TreeEnsembleRegressor(node.input[0], domain="ai.onnx.ml", **merged)
     if axis == 0:
         found = g.op.Reshape(g.op.Transpose(found, perm=[1, 0]), [-1, 1])
     return {concat.output[0]: found if sigmoid is None else g.op.Sigmoid(found)}
+
+
+def _completed(ensembles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ensembles, with the optional attributes of nodes that one of them has."""
+    added = [name for name in _OPTIONAL if any(name in trees for trees in ensembles)]
+    sizes = [len(trees.get("nodes_treeids", ())) for trees in ensembles]
+    defaults = [{name: [_OPTIONAL[name]] * size for name in added} for size in sizes]
+    return [{**missing, **trees} for missing, trees in zip(defaults, ensembles, strict=True)]
 
 
 def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str, Any]:

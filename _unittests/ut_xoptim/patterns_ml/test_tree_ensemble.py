@@ -131,7 +131,7 @@ REFUSED = {
             "the sum is transformed",
         ),
         "other attributes": (
-            f"{X} {{ {trees('t')} {trees('u', ', nodes_hitrates = [1.0, 1.0, 1.0]')}"
+            f"{X} {{ {trees('t')} {trees('u', ', nodes_hitrates_as_tensor = float[3] {1, 1, 1}')}"
             "y = Concat <axis = 1> (t, u) }",
             "the same attributes",
         ),
@@ -188,6 +188,10 @@ def random_trees(
     }
     if base:
         floats["base_values"] = rng.standard_normal(targets).tolist()
+    if rng.integers(2):
+        rows["nodes_missing_value_tracks_true"] = rng.integers(0, 2, 3 * n).tolist()
+    if rng.integers(2):
+        rows["nodes_hitrates"] = [1.0] * (3 * n)
     for key, value in floats.items():
         rows[f"{key}_as_tensor" if wide else key] = from_array(np.array(value)) if wide else value
     return oh.make_node("TreeEnsembleRegressor", ["x"], [name], domain="ai.onnx.ml", **rows)
@@ -199,7 +203,7 @@ def random_trees(
 def test_random_ensembles(
     pattern: str, seed: int, count: int, wide: bool, sigmoid: bool, rows: bool
 ) -> None:
-    """Floats of 32 and 64 bits, base values or not, no row of data."""
+    """Floats of 32 and 64 bits, base values, sides of missing values or not, no row of data."""
     rng = np.random.default_rng(seed)
     kind = TensorProto.DOUBLE if wide else TensorProto.FLOAT
     targets = [1 if rows else int(rng.integers(1, 4)) for _ in range(count)]
@@ -228,6 +232,7 @@ def test_random_ensembles(
     model = oh.make_model(graph, opset_imports=domains, ir_version=9)
     dtype = np.float64 if wide else np.float32
     feeds = [{"x": rng.integers(-3, 4, (n, 2)).astype(dtype)} for n in (5, 0)]
+    feeds[0]["x"][0] = np.nan
     check_pattern(model, None, pattern, feeds=feeds, atol=1e-5, rtol=1e-5, reference=False)
 
 

@@ -23,7 +23,7 @@ from ..constants import cheap_value, is_cheap
 from ..gemm import is_plain
 from ..permutations import perm_of
 from ..shapes import proven_equal
-from ..weights.weights import largest_in
+from ..weights.weights import largest_in, largest_norm
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 from .rotary_tables import COS_SIN_CACHE
 
@@ -34,6 +34,9 @@ _MOST = 64
 #: bound of integers
 _INTEGERS = 2.0**63
 _FLOAT_MAX = float(np.finfo(np.float32).max)
+#: bound of what does not overflow in float16: roundings add up to less than the rest
+HALF_LIMIT = 60000.0
+_LIMITS = {int(TensorProto.FLOAT): _FLOAT_MAX, int(TensorProto.FLOAT16): HALF_LIMIT}
 #: the lowest float absorbs any number that is not larger
 ABSORBED = 2.0**100
 #: the sum of the squares of such numbers does not overflow
@@ -68,7 +71,8 @@ class Magnitudes:
             self._known[name] = None  # unless proven: there may be too many results
             if len(self._known) <= _MOST:
                 found = self._computed(name)
-                self._known[name] = found if found is None or found <= _FLOAT_MAX else None
+                limit = _LIMITS.get(self._g.type_or_none(name) or 0, _FLOAT_MAX)
+                self._known[name] = found if found is None or found <= limit else None
         return self._known[name]
 
     def all(self, names: Iterable[str]) -> list[float] | None:
@@ -86,7 +90,7 @@ class Magnitudes:
         kind = g.type_or_none(name)
         if kind in INDICES:
             return _INTEGERS
-        if kind != TensorProto.FLOAT:
+        if kind not in _LIMITS:
             return None
         if g.is_constant(name):
             return largest_in(g, name)  # nan bounds nothing
@@ -207,13 +211,33 @@ class Magnitudes:
 
     def matmul(self, node: NodeProto) -> Found:
         """A product of matrices: as many products as the last dimension of the left operand, plus
-        the bias of a Gemm."""
+        the bias of a Gemm. In float16, which overflows earlier, it is the norm of a row times that
+        of a column, if the right operand is a constant matrix."""
         g = self._g
         plain = is_plain(g, node, "alpha", "beta", "transA")
         shape, found = g.shape_or_none(node.input[0]), self.all(node.input)
         if not plain or not shape or not isinstance(shape[-1], int) or not found:
             return None
-        return _computable(shape[-1] * found[0] * found[1] + sum(found[2:]))
+        product = shape[-1] * found[0] * found[1]
+        right, half = node.input[1], g.type_or_none(node.output[0]) == TensorProto.FLOAT16
+        if half and g.is_constant(right) and g.rank_or_none(right) == 2:
+            axis = g.get_attribute_with_default(node, "transB", 0)
+            row = self._norm_of_rows(node.input[0], shape[-1])
+            product = min(product, row * largest_norm(g, right, axis))
+        return _computable(product + sum(found[2:]))
+
+    def _norm_of_rows(self, name: str, length: int) -> float:
+        """A bound on the norm of each row, of known length, of a result that is bounded."""
+        g, node = self._g, self._g.producer_or_none(name, "Reshape", *NORMALIZATIONS)
+        while node is not None and node.op_type == "Reshape":
+            before = g.shape_or_none(node.input[0])
+            if not before or before[-1] != length:
+                break
+            name = node.input[0]
+            node = g.producer_or_none(name, "Reshape", *NORMALIZATIONS)
+        found = None if node is None or node.op_type == "Reshape" else self.all(node.input[1:])
+        largest = sum(found) if found else self.largest(name)
+        return math.inf if largest is None else math.sqrt(length) * largest
 
     def fused_matmul(self, node: NodeProto) -> Found:
         """A product of matrices, which may be transposed, times a number."""

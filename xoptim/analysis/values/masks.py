@@ -11,7 +11,7 @@ from xbuilder.dims import Dim, add
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
-from ..constants import is_number, scalar_constant, scalar_index, scalar_value
+from ..constants import cheap_value, is_number, scalar_constant, scalar_index, scalar_value
 from ..scaling import scaled_operand
 from ..shapes import at_least, padded
 from .positions import positions_of
@@ -20,6 +20,9 @@ from .uniform import is_always
 #: a mask hides a score when it adds this number or a lower one
 HIDDEN = np.float32(np.finfo(np.float32).min)
 
+#: the same in float16
+_HALF_HIDDEN = np.float16(np.finfo(np.float16).min)
+
 #: its exponential is 0, in float
 _UNDERFLOWS = -1000.0
 
@@ -27,19 +30,22 @@ _UNDERFLOWS = -1000.0
 _STEPS = 6
 
 
-def boolean_mask(g: RewriteContext, mask: str, hides: bool = False) -> tuple[str, float] | None:
-    """`(condition, c)` if a mask is Where(condition, 0, c), in float, None otherwise.
+def boolean_mask(
+    g: RewriteContext, mask: str, hides: bool = False, dtype: type[np.floating] = np.float32
+) -> tuple[str, float] | None:
+    """`(condition, c)` if a mask is Where(condition, 0, c), None otherwise.
 
     :param g: the rewrite
     :param mask: the mask
     :param hides: the mask is Where(condition, c, 0)
+    :param dtype: type of the mask
     """
     node = g.producer_or_none(mask, "Where")
     seen, hidden = (2, 1) if hides else (1, 2)
     if node is None or not _adds_zeros(g, node, seen):
         return None
     value = scalar_value(g, node.input[hidden])
-    if value is None or value.dtype != np.float32:
+    if value is None or value.dtype != dtype:
         return None
     return node.input[0], float(value.item())
 
@@ -69,6 +75,8 @@ def attention_operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Oper
     :param mask: mask added to the scores
     :param guarded: the weights that are NaN become 0
     """
+    if g.type_of(mask) == TensorProto.FLOAT16:
+        return _half_mask(g, mask)
     found = boolean_mask(g, mask)
     hides = found is None
     found = found or boolean_mask(g, mask, hides=True)
@@ -82,6 +90,24 @@ def attention_operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Oper
         return g.op.Sub(mask, g.op.ReduceMax(mask, [-1], keepdims=1))
     numbers = (np.float32(0), HIDDEN / np.float32(2))
     return g.op.Where(condition, *(reversed(numbers) if hides else numbers))
+
+
+def _half_mask(g: RewriteContext, mask: str) -> Operand:
+    """The mask of :func:`attention_operator_mask` in float16, in which no number absorbs the scores
+    but an infinity: the mask itself when it is finite or when each query sees a key, or the mask
+    minus its largest number."""
+    value = cheap_value(g, mask)
+    if value is not None:
+        known = not np.isnan(value).any() and bool((value.max(axis=-1) > _HALF_HIDDEN).all())
+        known = known and not (value == _HALF_HIDDEN).any()
+        g.require(known, "the mask may hide everything from a query")
+        return mask
+    founds = [boolean_mask(g, mask, hides, np.float16) for hides in (False, True)]
+    condition, hidden = g.known(founds[0] or founds[1], "the mask may hide everything from a query")
+    if np.isneginf(hidden) and not (founds[0] and sees_a_key(g, condition)):
+        return g.op.Sub(mask, g.op.ReduceMax(mask, [-1], keepdims=1))
+    g.require(np.isneginf(hidden) or hidden > _HALF_HIDDEN, "the mask may not hide what it lowers")
+    return mask
 
 
 def any_operator_mask(g: RewriteContext, mask: str) -> Operand:
@@ -101,16 +127,19 @@ def any_operator_mask(g: RewriteContext, mask: str) -> Operand:
     return g.op.Add(mask, g.op.Where(kept, np.float32(0), raised))
 
 
-def sees_a_key(g: RewriteContext, condition: str) -> bool:
-    """Whether a condition is proven true for one key of each query: a causal mask, or a window of
-    it.
+def sees_a_key(g: RewriteContext, condition: str, hides: bool = False) -> bool:
+    """Whether a condition is proven true for one key of each query, or false if it says which keys
+    are hidden: a constant, a causal mask, or a window of it.
 
     1. every term of it compares columns, 0, 1, 2, ... along the last axis, to rows, 0, 1, 2, ...
        along the one before, plus something;
     2. without window (`columns > rows - 5`), the first key is not after any query;
     3. with windows, the last key a query may see is one of the keys, and is in each of them.
     """
-    terms = _and_terms(g, condition)
+    value = cheap_value(g, condition)
+    if value is not None:
+        return bool(value.ndim and (value != hides).any(axis=-1).all())
+    terms = None if hides else _and_terms(g, condition)
     found = [] if terms is None else [_bound_of(g, node) for node in terms]
     bounds = [b for b in found if b is not None]
     highs = [b.first for b in bounds if b.is_last]

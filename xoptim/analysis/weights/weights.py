@@ -351,6 +351,16 @@ def largest_in(g: RewriteContext, name: str) -> float:
     return float(np.abs(value.astype(np.float64)).max(initial=0.0))
 
 
+def largest_norm(g: RewriteContext, name: str, axis: int) -> float:
+    """Largest norm of the vectors of a constant matrix along an axis, nan if it holds one. Cost: it
+    is read once, a block at a time."""
+    blocks = weight_blocks(g, name)
+    total = np.zeros(blocks.dims[1 - axis])
+    for bounds, value in each_value(blocks, lambda _, block: (wide(block) ** 2).sum(axis=axis)):
+        total[slice(*bounds[1 - axis])] += value
+    return float(np.sqrt(total).max(initial=0.0))
+
+
 def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
     """`sum(weight * shift)` over every axis but one, in a wider type.
 

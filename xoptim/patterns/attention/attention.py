@@ -25,6 +25,8 @@ from ...analysis.attention.attention import (
 )
 from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import KEYS, each_repeated, transposed
+from ...analysis.attention.magnitudes import HALF_LIMIT, Magnitudes
+from ...analysis.attention.projections import projected_sequence
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import any_operator_mask, attention_operator_mask
@@ -147,7 +149,7 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
     name="AttentionGQA",
 )
 def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-    """LocalAttention, LocalAttentionGQA -> Attention, in float, where runtimes have a kernel.
+    """LocalAttention, LocalAttentionGQA -> Attention, in float or float16, where there is a kernel.
 
     1. queries, keys and values moved from (batch, sequence, heads, length), or moved then turned by
        RotaryEmbedding, or the same constant for each sequence, and the result moved back: the
@@ -156,9 +158,11 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     3. the mask is the one of :func:`.masks.attention_operator_mask`, its last two dimensions
        are those of the scores; one row for every query is repeated, where there are as many keys;
     4. zeros may replace NaN in the weights, see :mod:`.attention_guards`;
-    5. on CUDA, neither a mask nor shared heads: products were measured faster (H100).
+    5. in float16, scores that are finite where the values are, see MaskedScores: the kernel
+       returns zeros for a row of infinities, which was NaN;
+    6. on CUDA, in float, neither a mask nor shared heads: products were measured faster (H100).
 
-    An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
+    A hidden score that is infinite counts as hidden, the sum of infinities was NaN. onnxruntime
     refuses empty batches and sequences.
     """
     attention = read_for_operator(g, call)
@@ -197,8 +201,14 @@ def read_for_operator(g: RewriteContext, call: NodeProto) -> Attention:
     which it has no fast kernel."""
     attention = read_attention(g, call)
     kind = g.type_of(attention.result)
-    g.require(kind == TensorProto.FLOAT, "the type is not float")
+    half = kind == TensorProto.FLOAT16 and not g.has_processor("CUDA")
+    g.require(half or kind == TensorProto.FLOAT, "the type is not float nor float16")
     g.require(has_kernel("Attention", kind, g.main_opset), "runtimes have no kernel at this opset")
+    if half:
+        magnitudes = Magnitudes(g, projected_sequence(g, call.input[2]))
+        found = magnitudes.all(call.input[:2]) or [np.inf]
+        product = attention.queries.length * np.prod(found) * max(attention.scale, 1.0)
+        g.require(product <= HALF_LIMIT, "a score may not be finite where the values are")
     simple = not attention.mask and attention.queries.count == attention.keys.count
     if g.has_processor("CUDA") and not simple:
         g.refuse("it is slower on CUDA with a mask or shared heads")

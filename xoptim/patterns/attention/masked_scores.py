@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.runtimes.known_kernels import has_kernel
+
 from ...analysis.attention.attention import weighted_product
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
 from ...analysis.constants import dtype_of, scalar_constant
-from ...analysis.values.masks import HIDDEN
+from ...analysis.values.masks import HIDDEN, sees_a_key
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -34,19 +36,28 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
        computed from x, by operations that keep it finite when x is, see
        :mod:`xoptim.analysis.attention.magnitudes`: where x is not finite, the result is NaN anyway.
 
+    4. in float16, the lowest number does not absorb the scores: low is an infinity, or becomes one
+       if each query is proven to see a key; not on CPU at an opset whose Attention has no kernel.
+
     Attention adds its mask, which is smaller than the scores.
     """
     masked = _read(g, where)
     largest = Magnitudes(g, projected_sequence_of(g, where.output[0])).largest(masked.scores)
     absorbed = largest is not None and largest <= ABSORBED
     g.require(absorbed, "a score may not be finite where the values are")
-    if masked.low <= HIDDEN:
+    half = g.type_of(masked.scores) == TensorProto.FLOAT16
+    g.require(not half or _reads_halves(g), "no operator for attention reads float16 at this opset")
+    if masked.low <= (-np.inf if half else HIDDEN):
         return masked.added(g, masked.low)
     alone = g.reader_or_none(where.output[0], "Softmax") is not None
     g.require(alone, "another number is added, which may hide more")
     lowest = largest is not None and masked.low <= -2 * largest - _MARGIN
     g.require(lowest, "a score may be as low as what hides others")
-    return masked.added(g, float(HIDDEN))
+    if not half:
+        return masked.added(g, float(HIDDEN))
+    seen = sees_a_key(g, masked.condition, masked.hides)
+    g.require(seen, "a query may see no key")
+    return masked.added(g, -np.inf)
 
 
 @rewrite("approximate", root="Where", read_by="Softmax", min_opset=13, precision="approximate")
@@ -60,7 +71,7 @@ def finite_scores(g: RewriteContext, where: NodeProto) -> NewNode:
 
     It is MaskedScores where nothing says how large the scores are.
     """
-    masked = _read(g, where, (TensorProto.FLOAT, TensorProto.FLOAT16))
+    masked = _read(g, where)
     _softmax_of_rows(g, where.output[0])
     lowest = float(np.finfo(dtype_of(g, masked.scores)).min) / 2
     return masked.added(g, masked.low if np.isneginf(masked.low) else lowest)
@@ -87,13 +98,12 @@ class _Masked(NamedTuple):
         return g.op.Add(self.scores, g.op.Where(self.condition, *numbers))
 
 
-def _read(
-    g: RewriteContext, where: NodeProto, types: tuple[int, ...] = (TensorProto.FLOAT,)
-) -> _Masked:
-    """Reads a Where that replaces scores, of one of some types, by a negative number."""
+def _read(g: RewriteContext, where: NodeProto) -> _Masked:
+    """Reads a Where that replaces scores, float or float16, by a negative number."""
     result = where.output[0]
     g.require(len(g.shape_of(result)) == 4, "the scores do not have four dimensions")
-    g.require(g.type_of(result) in types, "the type is not float")
+    known = g.type_of(result) in (TensorProto.FLOAT, TensorProto.FLOAT16)
+    g.require(known, "the type is not float nor float16")
     side, low = _hidden(g, where)
     g.require(g.same_shape(where.input[side], result), "the condition may be broader")
     g.require_sole_use("the scores are used elsewhere", result)
@@ -112,6 +122,12 @@ def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
         if value is not None and value.item() <= _HIDES:
             return side, float(value.item())
     return g.refuse("no score is hidden")
+
+
+def _reads_halves(g: RewriteContext) -> bool:
+    """Whether an operator for attention has a kernel for float16: MultiHeadAttention has one on
+    CUDA, only the standard Attention has one on CPU."""
+    return g.has_processor("CUDA") or has_kernel("Attention", TensorProto.FLOAT16, g.main_opset)
 
 
 def _softmax_of_rows(g: RewriteContext, scores: str) -> NodeProto:

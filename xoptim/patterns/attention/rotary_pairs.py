@@ -85,14 +85,14 @@ def function_rotary_embedding_parts(
     1. x0 and x1 are every other element of the last axis of x, of rank 4, see
        :func:`function_half_rotary_embedding`;
     2. or they are its halves, Concat joins them: HalfRotaryEmbedding(x, cos, sin);
-    3. cos and sin have four dimensions, the last one is half of the one of x.
+    3. the last dimension of cos and sin is half of the one of x.
     """
     x = _source(g, x0, x1, pairs is not None)
     _require_joined(g, x, joined, axis, pairs)
     g.require(g.same_shape(pairs or joined, x), "x may be broadcast")
     length = g.shape_of(x)[3]
     for dims in (g.shape_of(cos), g.shape_of(sin)):
-        half = len(dims) == 4 and dims_are_equal(g)(mul(2, dims[3]), length)
+        half = bool(dims) and dims_are_equal(g)(mul(2, dims[-1]), length)
         g.require(half, "cos is not one for each pair")
     return g.outline(INTERLEAVED_ROTARY if pairs else HALF_ROTARY, [x, cos, sin], [pairs or joined])
 

@@ -144,11 +144,18 @@ def layer_operator(
     if i is None and not _are_last(axes, rank):
         return {y: _scaled(g, _over_axes(g, x, axes, epsilon), scale)}
     axis = trailing_axis(g, m, rank)
-    in_float = i is None or g.type_of(x) == TensorProto.FLOAT
-    g.require(in_float, "the mean and the inverse of the deviation are not in float")
     inputs, options = [x, unit_scale(g, x, axis)], {"axis": axis, "epsilon": epsilon}
     new = NewNode("LayerNormalization", inputs, options, outputs=1 if i is None else 3)
-    return {y: _scaled(g, new[0], scale)} if i is None else {y: new[0], m: new[1], i: new[2]}
+    if i is None:
+        return {y: _scaled(g, new[0], scale)}
+    return {y: new[0], m: as_type_of(g, x, new[1]), i: as_type_of(g, x, new[2])}
+
+
+def as_type_of(g: RewriteContext, x: str, statistic: NewResult) -> NewResult:
+    """A mean or the inverse of a deviation, which a normalization computes in float, in the type of
+    its operand."""
+    kind = g.type_of(x)
+    return statistic if kind == TensorProto.FLOAT else g.op.Cast(statistic, to=kind)[0]
 
 
 def _scaled(g: RewriteContext, new: NewNode | NewResult, scale: str | None) -> Replacement:
@@ -195,8 +202,8 @@ def layer_normalization(
        null; if they are not the last ones, as for the channels of images (SAM), they are moved
        there and back;
     4. without epsilon a constant row gives NaN: not rewritten;
-    5. something else may read the mean and the inverse of the deviation, as gradients do, if x is
-       in float: they are the other results.
+    5. something else may read the mean and the inverse of the deviation, as gradients do: they are
+       the other results, which are float and converted to the type of x.
     """
     return layer_operator(g, x, m, v, y, epsilon, i, scale)
 

@@ -19,6 +19,7 @@ from ...patterns.normalization.layer_norm import (
     LAYER,
     LAYER_AND_STATISTICS,
     LAYER_SCALED,
+    as_type_of,
     layer_operator,
 )
 from ...patterns.normalization.rms_norm import (
@@ -227,7 +228,8 @@ def simplified_layer_normalization(
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
     Same cases as RMSNormalization, for opsets that do not have it. The inverse of the deviation may
-    be read elsewhere, as gradients do, if x is in float: it is the second result. Only onnxruntime
+    be read elsewhere, as gradients do: it is the second result, which is float and converted to the
+    type of x. Only onnxruntime
     knows the operator, in the main domain: `onnx.checker` has no schema for it and refuses the
     model; a row of statistics says so, and the option `public_operators` keeps the operators.
     """
@@ -239,6 +241,5 @@ def simplified_layer_normalization(
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
     if i is None:
         return {**answer}
-    g.require(g.type_of(x) == TensorProto.FLOAT, "the inverse of the deviation is not in float")
     new.outputs = 2
-    return {**dict.fromkeys(answer, new[0]), i: new[1]}
+    return {**dict.fromkeys(answer, new[0]), i: as_type_of(g, x, new[1])}

@@ -20,10 +20,12 @@ SEEN = {
     "twice": CAUSAL + "y = And(a, a)",
     "window": CAUSAL + "low = Sub(rows, five) b = Greater(columns, low) y = And(a, b)",
     "window, the other way": CAUSAL + "low = Sub(rows, five) b = Less(low, columns) y = And(b, a)",
+    "a constant": "y = Identity(lower)",
     "window of one": CAUSAL + "b = GreaterOrEqual(columns, rows) y = And(a, b)",
 }
 UNSEEN = {
     "an input": "y = Identity(c)",
+    "a constant that hides a row": "y = Not(lower)",
     "a term is an input": CAUSAL + "y = And(a, c)",
     "strictly before": "y = Less(columns, rows)",
     "after": "y = Greater(columns, rows)",
@@ -49,7 +51,8 @@ def context(body: str) -> RewriteContext:
     return context_of(
         optimizer_of(f"""g (float[s] x, float[p] cache, bool[s, s] c, int64[s, 1] others) => (y) <
             int64 zero = {{0}}, int64 one = {{1}}, int64 five = {{5}}, int64[1] v0 = {{0}},
-            int64[1] v1 = {{1}}, int64[2] v12 = {{1, 2}}, int64[3] copies = {{2, 1, 1}}
+            int64[1] v1 = {{1}}, int64[2] v12 = {{1, 2}}, int64[3] copies = {{2, 1, 1}},
+            bool[2, 2] lower = {{1, 0, 1, 1}}
         > {{ dims = Shape(x) size = Squeeze(dims) lengths = Shape(cache) past = Squeeze(lengths)
              r = Range(zero, size, one) columns = Unsqueeze(r, v0) rows = Unsqueeze(r, v1) {body} }}""")
     )
@@ -63,3 +66,10 @@ def test_sees_something(name: str) -> None:
 @pytest.mark.parametrize("name", UNSEEN)
 def test_may_see_nothing(name: str) -> None:
     assert not sees_a_key(context(UNSEEN[name]), "y")
+
+
+@pytest.mark.parametrize("name", ["lower", "upper"])
+def test_keys_that_are_hidden(name: str) -> None:
+    """Where the condition says which keys are hidden, a row of ones hides them all."""
+    g = context("upper = Not(lower) y = Identity(upper)")
+    assert sees_a_key(g, name, hides=True) == (name == "upper")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import ModelProto
+from ut_xoptim.patterns_ort.attention.attention_texts import as_float16
 from ut_xoptim.prepared import prepared_tests
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -618,3 +619,10 @@ def test_on_cuda(text: str, fused: int) -> None:
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
     operators = [n.op_type for n in builder.to_onnx().graph.node]
     assert operators.count("Attention") == fused and operators.count("Softmax") == 1 - fused
+
+
+def test_halves_that_may_be_infinite() -> None:
+    """The kernel returns zeros where every score is minus infinity."""
+    proto = as_float16(model_from_text(attention(PLAIN, mask="").replace(LOWEST, "1"), 23))
+    found = check_pattern(proto, None, ALL, atol=4e-3, reference=False)
+    assert "Attention" not in {n.op_type for n in found.graph.node}

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from ut_xoptim.patterns.normalization.normalized_texts import (
     BACK,
+    CAUSAL,
     GUARD,
     MOVED,
     NORM,
@@ -15,6 +16,7 @@ from ut_xoptim.patterns.normalization.normalized_texts import (
     SOFTMAX,
     model,
 )
+from ut_xoptim.patterns_ort.attention.attention_texts import as_float16
 
 from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import check_no_match, check_pattern, make_feeds, model_from_text
@@ -247,4 +249,98 @@ def test_finite_scores_of_halves() -> None:
     feeds = make_feeds(model_from_text(before, 18), {})
     check_pattern(before, after, "FiniteScores", feeds=[{**feeds, "seen": seen}], opset=18)
     other = before.replace("float16", "double")
-    check_no_match(other, "FiniteScores", "the type is not float", opset=18)
+    check_no_match(other, "FiniteScores", "the type is not float nor float16", opset=18)
+
+
+def halves(body: str, small: float = 1 / 6, more: str = "", opset: int = 23) -> onnx.ModelProto:
+    """A model in float16, whose weights for queries and keys are multiplied by a number."""
+    proto = model(body, more=more)
+    for tensor in proto.graph.initializer:
+        if tensor.name in ("qw", "kw"):
+            value = onnx.numpy_helper.to_array(tensor) * np.float32(small)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value, tensor.name))
+        elif tensor.name in ("low", "lower", "far", "big", "large"):
+            value = np.array(np.finfo(np.float16).min, np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value, tensor.name))
+    proto.opset_import[0].version = opset
+    return as_float16(proto)
+
+
+INFINITE, INFINITE_AFTER = (text.replace("low", "minus") for text in (SEEN, SEEN_AFTER))
+HALVES = {
+    "minus infinity": (INFINITE, INFINITE_AFTER),
+    "what is hidden": tuple(text.replace("low", "minus") for text in (FILLED, FILLED_AFTER)),
+}
+
+
+@pytest.mark.parametrize("number", [0.5, np.nan, np.inf, -np.inf, 6e4])
+@pytest.mark.parametrize("form", HALVES)
+def test_halves(form: str, number: float) -> None:
+    """The results are the same, NaN included, when a query sees nothing as well."""
+    before, after = (halves(BEFORE + body + END) for body in HALVES[form])
+    feeds = feeds_of(before, number)
+    check_pattern(before, after, NAME, feeds=[feeds], reference=False, opset=23)
+
+
+@pytest.mark.parametrize("number", [0.5, np.nan, 6e4])
+def test_halves_of_a_causal_mask(number: float) -> None:
+    """The lowest number becomes an infinity where each query is proven to see a key."""
+    causal = CAUSAL.split("mask =")[0]
+    bodies = [
+        BEFORE + causal + body.replace("seen", "causal") + END for body in (SEEN, INFINITE_AFTER)
+    ]
+    before, after = map(halves, bodies)
+    check_pattern(before, after, NAME, feeds=[feeds_of(before, number)], reference=False, opset=23)
+
+
+@pytest.mark.parametrize(
+    ("body", "small", "opset", "reason"),
+    [
+        (SEEN, 1 / 6, 23, "a query may see no key"),
+        (SEEN.replace("low", "near"), 1 / 6, 23, "a score may be as low as what hides others"),
+        (INFINITE, 1, 23, FINITE),
+        (INFINITE, 1 / 6, 22, "no operator for attention reads float16 at this opset"),
+        (INFINITE, 1 / 6, 25, "no operator for attention reads float16 at this opset"),
+    ],
+)
+def test_refuses_halves(body: str, small: float, opset: int, reason: str) -> None:
+    check_no_match(halves(BEFORE + body + END, small, opset=opset), NAME, reason)
+
+
+#: constant masks of two queries, whether the operator reads them in float16
+MASKS = {
+    "a query sees a key": ([[0, -np.inf], [0, 1]], True),
+    "another number": ([[-1e4, -3e4], [0, 1]], True),
+    "a query sees nothing": ([[-np.inf, -np.inf], [0, 1]], False),
+    "the lowest number": ([[0, -65504], [0, 1]], False),
+}
+
+
+@pytest.mark.parametrize("case", MASKS)
+def test_constant_masks_of_halves(case: str) -> None:
+    value, is_read = MASKS[case]
+    before = halves(BEFORE + "z = Add(n, given) " + END)
+    given = onnx.numpy_helper.from_array(np.array(value, np.float16), "given")
+    before.graph.initializer.append(given)
+    after = check_pattern(before, None, "default", atol=4e-2, sizes={"b": 2, "s": 2})
+    assert ("Attention" in {n.op_type for n in after.graph.node}) == is_read
+
+
+@pytest.mark.parametrize("small", [1 / 6, 1])
+def test_attention_of_halves_without_mask(small: float) -> None:
+    """The operator is written if the scores are proven finite."""
+    before = halves(BEFORE + END.replace("(z)", "(n)"), small)
+    after = check_pattern(before, None, "FunctionAttention,AttentionGQA", atol=4e-2)
+    assert ("Attention" in {n.op_type for n in after.graph.node}) == (small < 1)
+
+
+@pytest.mark.parametrize(
+    ("processor", "opset", "found"),
+    [("CPU", 23, "Attention"), ("CPU", 24, "Attention"), ("CUDA", 18, "com.microsoft")],
+)
+def test_attention_of_halves_is_found(processor: str, opset: int, found: str) -> None:
+    before = halves(BEFORE + INFINITE + END, opset=opset)
+    options = {"runtime": processor == "CPU", "processor": processor, "reference": False}
+    after = check_pattern(before, None, "default+onnxruntime", atol=4e-2, **options)
+    operators = [n for n in after.graph.node if n.op_type == "Attention"]
+    assert [n.domain or n.op_type for n in operators] == [found]

@@ -124,6 +124,13 @@ FORMS = {
         rotary(later(HALF_TABLES + GATHER + PARTS + SIDE), LATER), {"interleaved": 1, "num_heads": 2},
     ),
     "two parts, halves": (MODELS[TWO_PARTS][0], {}),
+    "two parts, tables of rank 3": (
+        rotary(ANGLES + "c = Cos(a) s = Sin(a) " + SLICES + PARTS + SIDE), {"interleaved": 1},
+    ),
+    "two parts, tables of rank 2": (
+        rotary(ANGLES + "c = Cos(a) s = Sin(a) " + HALVES + PARTS + "Y = Concat<axis = -1>(u, v)",
+               p="q, 1"), {},
+    ),
     "two parts, other order": (
         rotary(HALF_TABLES + HALVES + PARTS.replace("(x0, c)", "(c, x0)").replace("(v0, v1)", "(v1, v0)")
                + "Y = Concat<axis = -1>(u, v)"), {},
@@ -286,8 +293,10 @@ REFUSED = {
         "a difference": (
             rotary(HALF_TABLES + HALVES + PARTS.replace("Add(v0", "Sub(v0") + JOIN), "no Add before",
         ),
-        "tables of rank 3": (
-            rotary(ANGLES + "c = Cos(a) s = Sin(a) " + HALVES + PARTS + JOIN), "not one for each pair",
+        "tables of rank 5": (
+            rotary(HALF_TABLES.replace("(s0, one)", "(s0, ends)")
+                   + HALVES + PARTS + JOIN).replace("int64[1] last", "int64[2] ends = {0, 1}, int64[1] last"),
+            "x may be broadcast",
         ),
         "one cosine": (
             rotary(HALF_TABLES + HALVES + PARTS + JOIN, f="1"), "not one for each pair",

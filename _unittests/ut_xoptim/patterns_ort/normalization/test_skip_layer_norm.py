@@ -397,12 +397,6 @@ REFUSED = {
     },
     "SimplifiedLayerNormalization": {
         "middle axis": (rms(RMS.replace("axes", "middle")), "axes are not the last"),
-        "the inverse in float16": (
-            rms(f"{RMS} Z = Exp(r)", elem_type="float16", outputs=", float16[a, b, 1] Z")
-            .replace("{0.00001}", "{168}")
-            .replace("two = {2}", "two = {16384}"),
-            "the inverse of the deviation is not in float",
-        ),
         "the deviation is read elsewhere": (
             rms(f"{RMS} Z = Exp(s)", outputs=", float[a, b, 1] Z"),
             "an inner result is used elsewhere",
@@ -506,3 +500,12 @@ def test_empty_and_one() -> None:
             atol=1e-5,
             feeds=[feeds],
         )
+
+
+def test_the_inverse_in_float16() -> None:
+    """The second result is float, it is converted."""
+    text = rms(f"{RMS} Z = Exp(r)", elem_type="float16", outputs=", float16[a, b, 1] Z")
+    text = text.replace("{0.00001}", "{168}").replace("two = {2}", "two = {16384}")
+    found = check_pattern(text, None, "SimplifiedLayerNormalization", atol=4e-3, reference=False)
+    types = [n.op_type for n in found.graph.node]
+    assert types == ["SimplifiedLayerNormalization", "Cast", "Exp"]
