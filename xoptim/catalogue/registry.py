@@ -88,6 +88,7 @@ def register_pattern(
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
     read_by: Iterable[str] = (),
+    rank: int = 0,
     prepares: Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
@@ -103,6 +104,7 @@ def register_pattern(
     :param after: likewise
     :param reads: likewise
     :param read_by: likewise
+    :param rank: likewise
     :param prepares: likewise
     :param before: patterns of the same priority that run after this one, on the same nodes
     :param behind: patterns of the same priority that run before this one
@@ -129,6 +131,8 @@ def register_pattern(
         cls.precision, cls.tolerance = precision, tolerance
         cls.priority, cls.min_opset = priority_of(priority), min_opset
         cls.before, cls.behind = as_words(before), as_words(behind)
+        if rank:
+            cls.rank = rank
         for attribute, words in (*names.items(), ("prepares", prepares)):
             if words:
                 setattr(cls, attribute, tuple(words))

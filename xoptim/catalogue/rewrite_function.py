@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from ..authoring.operator_names import check_operators
@@ -19,8 +20,9 @@ def rewrite(
     *tags: str,
     root: str | Iterable[str],
     after: str | Iterable[str] = (),
-    reads: str | Iterable[str] = (),
+    reads: str | Iterable[str] | Mapping[str, Iterable[str]] = (),
     read_by: str | Iterable[str] = (),
+    rank: int = 0,
     prepares: str | Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
@@ -43,8 +45,11 @@ def rewrite(
     :param root: operator type(s) it starts from
     :param after: operator type(s) one of which produces the first input of the root: other roots
         are refused without a call
-    :param reads: operator type(s) one of which produces any input of the root, likewise
+    :param reads: operator type(s) one of which produces any input of the root, likewise; or those
+        of each root
     :param read_by: operator type(s) one of which reads a result of the root, likewise
+    :param rank: rank of the first result of the root: those known to have another one are refused
+        without a call
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
     :param before: name(s) of rewrites of the same priority that run after it, on the same nodes
     :param behind: name(s) of rewrites of the same priority that run before it
@@ -64,13 +69,16 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
+    reads_of = {k: tuple(v) for k, v in reads.items()} if isinstance(reads, Mapping) else {}
+    reads = dict.fromkeys(chain.from_iterable(reads_of.values())) if reads_of else reads
     words = (root, after, reads, read_by, prepares, before, behind, aliases)
     declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
-    declared["tolerance"] = tolerance
+    declared |= {"tolerance": tolerance, "rank": rank}
+    members = {"sole_use": sole_use, "reads_of": reads_of}
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
-        cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})
+        cls = _pattern_of(function, name, {**declared, **members})
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate
