@@ -129,10 +129,8 @@ def register_pattern(
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
         cls.precision, cls.tolerance = precision, tolerance
-        cls.priority, cls.min_opset = priority_of(priority), min_opset
+        cls.priority, cls.min_opset, cls.rank = priority_of(priority), min_opset, rank or cls.rank
         cls.before, cls.behind = as_words(before), as_words(behind)
-        if rank:
-            cls.rank = rank
         for attribute, words in (*names.items(), ("prepares", prepares)):
             if words:
                 setattr(cls, attribute, tuple(words))

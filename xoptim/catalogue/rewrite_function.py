@@ -36,20 +36,16 @@ def rewrite(
 ) -> Callable[[RewriteFunction], type[Rewrite]]:
     """Decorator that turns a function into a pattern.
 
-    The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
-    the right-hand side, see :meth:`Rewrite.rewrite`. The pattern is a class named after the
-    function: `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
+    The function takes `g` (:class:`RewriteContext`) and the root, and returns the right-hand side,
+    see :meth:`Rewrite.rewrite`. `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
 
     :param tags: sets it belongs to; without any, the pattern is not registered, a list of
         patterns gives it directly
     :param root: operator type(s) it starts from
-    :param after: operator type(s) one of which produces the first input of the root: other roots
-        are refused without a call
-    :param reads: operator type(s) one of which produces any input of the root, likewise; or those
-        of each root
+    :param after: operator type(s) that give the first input; other roots are refused without a call
+    :param reads: operator type(s) one of which produces any input of the root; or those by root
     :param read_by: operator type(s) one of which reads a result of the root, likewise
-    :param rank: rank of the first result of the root: those known to have another one are refused
-        without a call
+    :param rank: rank of the first result of the root, likewise if it is known
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
     :param before: name(s) of rewrites of the same priority that run after it, on the same nodes
     :param behind: name(s) of rewrites of the same priority that run before it
@@ -69,16 +65,14 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    reads_of = {k: tuple(v) for k, v in reads.items()} if isinstance(reads, Mapping) else {}
-    reads = dict.fromkeys(chain.from_iterable(reads_of.values())) if reads_of else reads
     words = (root, after, reads, read_by, prepares, before, behind, aliases)
     declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
     declared |= {"tolerance": tolerance, "rank": rank}
-    members = {"sole_use": sole_use, "reads_of": reads_of}
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
-        cls = _pattern_of(function, name, {**declared, **members})
+        members = {**declared, "sole_use": sole_use, "reads_of": _by_root(reads)}
+        cls = _pattern_of(function, name, members)
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate
@@ -92,5 +86,14 @@ def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) 
     return type(f"{short}Pattern", (Rewrite,), {**members, "rewrite": staticmethod(function)})
 
 
-def _names(names: str | Iterable[str]) -> tuple[str, ...]:
+def _names(names: str | Iterable[str] | Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    if isinstance(names, Mapping):
+        return tuple(dict.fromkeys(chain.from_iterable(_by_root(names).values())))
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _by_root(
+    reads: str | Iterable[str] | Mapping[str, Iterable[str]],
+) -> dict[str, tuple[str, ...]]:
+    """The operators that each root reads, empty if all roots read the same."""
+    return {root: _names(reads[root]) for root in reads} if isinstance(reads, Mapping) else {}
