@@ -65,14 +65,15 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    words = (root, after, reads, read_by, prepares, before, behind, aliases)
+    reads_of = _by_root(reads)
+    read = dict.fromkeys(chain.from_iterable(reads_of.values())) if reads_of else reads
+    words = (root, after, read, read_by, prepares, before, behind, aliases)
     declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
     declared |= {"tolerance": tolerance, "rank": rank}
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
-        members = {**declared, "sole_use": sole_use, "reads_of": _by_root(reads)}
-        cls = _pattern_of(function, name, members)
+        cls = _pattern_of(function, name, {**declared, "reads_of": reads_of, "sole_use": sole_use})
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate
@@ -86,9 +87,7 @@ def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) 
     return type(f"{short}Pattern", (Rewrite,), {**members, "rewrite": staticmethod(function)})
 
 
-def _names(names: str | Iterable[str] | Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    if isinstance(names, Mapping):
-        return tuple(dict.fromkeys(chain.from_iterable(_by_root(names).values())))
+def _names(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
