@@ -39,8 +39,7 @@ def rewrite(
     The function takes `g` (:class:`RewriteContext`) and the root, and returns the right-hand side,
     see :meth:`Rewrite.rewrite`. `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
 
-    :param tags: sets it belongs to; without any, the pattern is not registered, a list of
-        patterns gives it directly
+    :param tags: sets it belongs to; without any, it is not registered, a list of patterns gives it
     :param root: operator type(s) it starts from
     :param after: operator type(s) that give the first input; other roots are refused without a call
     :param reads: operator type(s) one of which produces any input of the root; or those by root
