@@ -7,8 +7,8 @@
 
 The models are those of a folder, ``<group>/<name>/model.onnx``. ``peers`` runs the benchmark of the optimizers
 with one thread and writes the table of the first page, of README and of the pages; without it, what other
-tools did is kept. ``gains`` measures each pattern. ``about.csv`` tells when, where, with which versions and
-under which load each table was made.
+tools did is kept. ``gains`` measures each pattern, or those of ``--patterns``. ``about.csv`` tells when,
+where, with which versions and under which load each table was made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import tempfile
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -282,14 +282,20 @@ def detailed(
     return found
 
 
-def gained(corpus: Path) -> None:
+def gained(corpus: Path, names: Sequence[str] = ()) -> None:
     """The latency with each pattern.
 
     :param corpus: `<group>/<name>/model.onnx`
+    :param names: the patterns to measure, all of them if empty; the rows of the others are kept
     """
-    rows = [*measured_examples(), *measured_models(corpus, PATTERNS)]
+    rows = [*measured_examples(names), *measured_models(corpus, PATTERNS, names)]
+    how = f"with the pattern over without it, one thread, CPU time, {PATTERNS}"
+    if names:
+        known = csv.DictReader((DATA / "gains.csv").open(encoding="utf-8"))
+        rows += [row for row in known if row["pattern"] not in names]
+        how = f"{how}; measured this time: {', '.join(sorted(names))}"
     rows.sort(key=lambda row: (row["pattern"], row["model"]))
-    write("gains.csv", rows, f"with the pattern over without it, one thread, CPU time, {PATTERNS}")
+    write("gains.csv", rows, how)
 
 
 def chain(blocks: int) -> onnx.ModelProto:
@@ -439,6 +445,7 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, help="the folder of compare.py, for peers")
     tables = ["applied", "scaling", "memory", "gains", "startup"]
     parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers"])
+    parser.add_argument("--patterns", nargs="+", default=(), help="the only ones gains measures")
     args = parser.parse_args()
     if args.corpus is None and {"applied", "gains", "peers"} & {*args.only}:
         parser.error("only scaling, startup and memory need no corpus")
@@ -457,7 +464,7 @@ def main() -> None:
     if "memory" in args.only:
         memory()
     if "gains" in args.only:
-        gained(args.corpus)
+        gained(args.corpus, args.patterns)
 
 
 if __name__ == "__main__":

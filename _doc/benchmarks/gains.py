@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,15 @@ SIZE = 32
 MODELS = 2
 
 
-def measured_examples() -> Iterator[dict[str, Any]]:
+def measured_examples(wanted: Container[str] = ()) -> Iterator[dict[str, Any]]:
     """Measures the models that the catalogue draws, before and after one application.
 
+    :param wanted: the patterns to measure, all of them if empty
     :return: rows; one that was not measured tells why
     """
     for name, (before, after) in sorted(collect_examples().items()):
+        if wanted and name not in wanted:
+            continue
         row = {"pattern": name, "model": "", "rewrites": 1, "microseconds": "", "ratio": ""}
         row |= {"low": "", "high": "", "why": ""}
         try:
@@ -70,14 +73,20 @@ def _reason(after: onnx.ModelProto) -> str:
     return "onnxruntime has no kernel for it on the CPU"
 
 
-def measured_models(folder: Path, patterns: str) -> Iterator[dict[str, Any]]:
+def measured_models(
+    folder: Path, patterns: str, wanted: Container[str] = ()
+) -> Iterator[dict[str, Any]]:
     """Measures the models of a corpus, optimized with and without each pattern applied to them.
 
     :param folder: `<group>/<name>/model.onnx`
     :param patterns: the selection that optimizes the models
+    :param wanted: the patterns to measure, all of them if empty
     :return: rows
     """
-    for model, names in sorted(_chosen(folder).items()):
+    for model, applied in sorted(_chosen(folder).items()):
+        names = [name for name in applied if not wanted or name in wanted]
+        if not names:
+            continue
         how = Tuning(",".join(names), patterns, threads=(1,), blocks=7, seconds=0.03, inputs=_given)
         try:
             measures = tune([folder / model / "model.onnx"], how)

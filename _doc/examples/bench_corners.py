@@ -4,7 +4,7 @@ Corners where a cost could become quadratic
 
 Optimizes graphs that are large in one way only: a node with as many inputs as the graph has nodes,
 a result with as many readers, as many initializers, outputs, declared shapes, branches of ``If``,
-local functions, a deep chain, a dimension with a thousand names. Each is measured at several
+local functions, a deep chain, a dimension with ten thousand names. Each is measured at several
 sizes. The exponent is the slope of the logarithm of the CPU time against the logarithm of the
 size: 1 is linear, 2 is quadratic.
 
@@ -30,7 +30,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 
 FLOAT = onnx.TensorProto.FLOAT
 #: a dimension that is the sum of this many names, at most: text of an expression is not a graph
-MOST_NAMES = 1000
+MOST_NAMES = 10000
 
 
 def value(name: str, *shape: str | int) -> onnx.ValueInfoProto:

@@ -139,6 +139,7 @@ def test_gains(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = gains.measured_examples()
     assert one["ratio"] > 0 and one["low"] <= one["ratio"] <= one["high"] and not one["why"]
     assert two["ratio"] == "" and two["why"] == "another pattern replaces the operator it writes"
+    assert [row["pattern"] for row in gains.measured_examples(["Two"])] == ["Two"]
 
 
 def test_versions() -> None:

@@ -26,6 +26,7 @@ from .api import (
     sub,
     substitute,
     symbols,
+    total,
 )
 from .axes import normalize_axes, normalize_axis
 from .broadcast import broadcast_dim, broadcast_shapes, same_shape
@@ -63,5 +64,6 @@ __all__ = [
     "sub",
     "substitute",
     "symbols",
+    "total",
     "zero_cases",
 ]

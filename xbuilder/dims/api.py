@@ -85,6 +85,7 @@ def _cached(sign: str, function: Callable[..., Poly], commutative: bool) -> Call
 
 
 _add, _mul = _cached("+", build.add, True), _cached("*", Poly.mul, True)
+_total = _cached("+", build.total, True)
 _sub, _mod = _cached("-", Poly.sub, False), _cached("%", build.mod, False)
 _floordiv = _cached("//", build.floordiv, False)
 _ceildiv = _cached("ceildiv", build.ceildiv, False)
@@ -205,6 +206,18 @@ def is_static(dims: Iterable[Dim]) -> TypeGuard[tuple[int, ...]]:
         if not isinstance(dim, int):
             return False
     return True
+
+
+def total(dims: Iterable[Dim]) -> Dim:
+    """Returns the sum of dimensions, 0 if there is none: ``total(("a", 2, "a"))`` is ``"2*a+2"``.
+
+    One form is made for all, unlike repeated calls of :func:`add`. One dimension alone is
+    returned as it is written.
+    """
+    terms = tuple(dims)
+    if is_static(terms):
+        return sum(terms)
+    return terms[0] if len(terms) == 1 else _total(*terms)
 
 
 def prod(dims: Iterable[Dim]) -> Dim:

@@ -12,7 +12,7 @@ from math import gcd
 
 from .bounds import common_divisor, interval, never_zero, nonneg, replace_atom
 from .errors import DimensionError, TooLargeError
-from .expr import Atom, Mono, Poly, divide_mono
+from .expr import Atom, Mono, Poly, Sum, divide_mono
 
 ZERO, ONE = Poly.integer(0), Poly.integer(1)
 MAX_ARGUMENTS = 16
@@ -305,6 +305,15 @@ def rebuild(
 def add(left: Poly, right: Poly) -> Poly:
     """Returns the sum; ``a%2+2*(a//2)`` becomes ``a``."""
     return shrink(left.add(right))
+
+
+def total(*forms: Poly) -> Poly:
+    """Returns the sum of several forms, shortened once. Cost: O(terms), but for their sort."""
+    first, *others = forms
+    result = Sum(first)
+    for other in others:
+        result.add(1, other)
+    return shrink(result.form())
 
 
 def shrink(poly: Poly) -> Poly:

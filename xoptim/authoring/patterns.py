@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -119,7 +119,9 @@ class PatternOptimization(Member):
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
     domain one of which must give the first input of the root, `reads` those one of which must give
     any of its inputs, `read_by` those one of which must read one of its results, if they are not
-    empty: the other roots are refused at once, `match` is not called; `prepares` lists the
+    empty: the other roots are refused at once, `match` is not called, nor for those whose first
+    result is known to have another rank than `rank`, if it is not 0; `reads_of` narrows `reads`,
+    root by root; `prepares` lists the
     functions the rewrite makes for others, which do not run without these; `before` and `behind`
     name the patterns of the same priority it has to run before, or after; `priority`, `min_opset`,
     `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
@@ -148,6 +150,8 @@ class PatternOptimization(Member):
     roots: ClassVar[tuple[str, ...]] = ("*",)
     after: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
+    reads_of: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    rank: ClassVar[int] = 0
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
     #: operators a graph must have: all those of one of these sets, if there are any

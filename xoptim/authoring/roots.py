@@ -150,6 +150,13 @@ class Roots(ABC):
             return found[0] if found else []
         return sorted(set(chain.from_iterable(found)), key=order_of)
 
+    def reading_each(self, types: Mapping[str, Iterable[str]]) -> list[NodeRecord]:
+        """Same as :meth:`reading`, where each root has its own types. Cost: as :meth:`reading`.
+
+        :param types: root -> the types
+        """
+        return _merge([self.reading((root,), kept) for root, kept in types.items()])
+
     def kinds(self, key: Key) -> Kinds:
         """The nodes of one type, indexed by the types of their producers. Cost: O(1), O(inputs) the
         first time."""

@@ -49,8 +49,10 @@ _REPEATED = (
     "precision",
     "prepares",
     "priority",
+    "rank",
     "read_by",
     "reads",
+    "reads_of",
     "receives_nodes",
     "roots",
     "tags",
@@ -80,8 +82,10 @@ class PatternCard:
     precision: str
     prepares: tuple[str, ...]
     priority: int
+    rank: int
     read_by: tuple[str, ...]
     reads: tuple[str, ...]
+    reads_of: dict[str, tuple[str, ...]]
     receives_nodes: bool
     roots: tuple[str, ...]
     tags: tuple[str, ...]

@@ -88,6 +88,7 @@ def register_pattern(
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
     read_by: Iterable[str] = (),
+    rank: int = 0,
     prepares: Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
@@ -103,6 +104,7 @@ def register_pattern(
     :param after: likewise
     :param reads: likewise
     :param read_by: likewise
+    :param rank: likewise
     :param prepares: likewise
     :param before: patterns of the same priority that run after this one, on the same nodes
     :param behind: patterns of the same priority that run before this one
@@ -127,7 +129,7 @@ def register_pattern(
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
         cls.precision, cls.tolerance = precision, tolerance
-        cls.priority, cls.min_opset = priority_of(priority), min_opset
+        cls.priority, cls.min_opset, cls.rank = priority_of(priority), min_opset, rank or cls.rank
         cls.before, cls.behind = as_words(before), as_words(behind)
         for attribute, words in (*names.items(), ("prepares", prepares)):
             if words:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from ..authoring.operator_names import check_operators
@@ -19,8 +20,9 @@ def rewrite(
     *tags: str,
     root: str | Iterable[str],
     after: str | Iterable[str] = (),
-    reads: str | Iterable[str] = (),
+    reads: str | Iterable[str] | Mapping[str, Iterable[str]] = (),
     read_by: str | Iterable[str] = (),
+    rank: int = 0,
     prepares: str | Iterable[str] = (),
     before: str | Iterable[str] = (),
     behind: str | Iterable[str] = (),
@@ -34,17 +36,15 @@ def rewrite(
 ) -> Callable[[RewriteFunction], type[Rewrite]]:
     """Decorator that turns a function into a pattern.
 
-    The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
-    the right-hand side, see :meth:`Rewrite.rewrite`. The pattern is a class named after the
-    function: `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
+    The function takes `g` (:class:`RewriteContext`) and the root, and returns the right-hand side,
+    see :meth:`Rewrite.rewrite`. `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
 
-    :param tags: sets it belongs to; without any, the pattern is not registered, a list of
-        patterns gives it directly
+    :param tags: sets it belongs to; without any, it is not registered, a list of patterns gives it
     :param root: operator type(s) it starts from
-    :param after: operator type(s) one of which produces the first input of the root: other roots
-        are refused without a call
-    :param reads: operator type(s) one of which produces any input of the root, likewise
+    :param after: operator type(s) that give the first input; other roots are refused without a call
+    :param reads: operator type(s) one of which produces any input of the root; or those by root
     :param read_by: operator type(s) one of which reads a result of the root, likewise
+    :param rank: rank of the first result of the root, likewise if it is known
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
     :param before: name(s) of rewrites of the same priority that run after it, on the same nodes
     :param behind: name(s) of rewrites of the same priority that run before it
@@ -64,13 +64,15 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    words = (root, after, reads, read_by, prepares, before, behind, aliases)
+    reads_of = _by_root(reads)
+    read = dict.fromkeys(chain.from_iterable(reads_of.values())) if reads_of else reads
+    words = (root, after, read, read_by, prepares, before, behind, aliases)
     declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
-    declared["tolerance"] = tolerance
+    declared |= {"tolerance": tolerance, "rank": rank}
 
     def decorate(function: RewriteFunction) -> type[Rewrite]:
-        cls = _pattern_of(function, name, {**declared, "sole_use": sole_use})
+        cls = _pattern_of(function, name, {**declared, "reads_of": reads_of, "sole_use": sole_use})
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate
@@ -86,3 +88,10 @@ def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) 
 
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _by_root(
+    reads: str | Iterable[str] | Mapping[str, Iterable[str]],
+) -> dict[str, tuple[str, ...]]:
+    """The operators that each root reads, empty if all roots read the same."""
+    return {root: _names(reads[root]) for root in reads} if isinstance(reads, Mapping) else {}

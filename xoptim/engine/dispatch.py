@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from functools import cached_property
 from typing import Any
 
+from xbuilder.facts.facts import FactTable
 from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.support.deferred_list import DeferredList, known, made, peek
@@ -86,8 +87,10 @@ class Dispatch:
         if starts:
             self._any_key.append((rank, roots))
             return
-        before = () if asks else pattern.after or pattern.reads
+        around = () if asks else pattern.after or pattern.reads
         for key in keys:
+            narrow = pattern.reads_of and around and not key[0]
+            before = pattern.reads_of.get(key[1], around) if narrow else around
             if not before:
                 self._by_key[key] = self._by_key.get(key, 0) | 1 << rank
                 continue
@@ -170,20 +173,34 @@ def has_listeners(patterns: Sequence[PatternOptimization]) -> bool:
     return any(p.listener is not None for p in made(patterns))
 
 
-def candidate_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
+def candidate_roots(
+    roots: Roots, pattern: PatternOptimization, facts: FactTable | None = None
+) -> list[NodeRecord]:
     """Roots a pattern does not refuse at once; all of them when a subscriber wants the reasons
-    of the refusals."""
+    of the refusals.
+
+    :param roots: the nodes
+    :param pattern: the pattern
+    :param facts: those of the graph, of any rank without them
+    """
     if pattern.listener is not None:
         return roots.of(pattern.roots)
     if pattern.read_by and roots.types.isdisjoint(pattern.read_by):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)
+    elif pattern.reads_of:
+        rows = roots.reading_each(pattern.reads_of)
     elif pattern.reads:
         rows = roots.reading(pattern.roots, pattern.reads)
     else:
         rows = pattern.candidate_roots(roots.store, roots.of(pattern.roots))
-    return roots.read_by(rows, pattern.read_by) if pattern.read_by else rows
+    if pattern.read_by:
+        rows = roots.read_by(rows, pattern.read_by)
+    if pattern.rank and facts is not None:
+        possible = (pattern.rank, None)
+        rows = [r for r in rows if facts[r.outputs[0]].known_rank() in possible]
+    return rows
 
 
 def ranks_in(bits: int) -> list[int]:

@@ -70,7 +70,7 @@ def match_pattern(
     :return: statistics and matches
     """
     begin = time.perf_counter()
-    records = candidate_roots(roots, pattern)
+    records = candidate_roots(roots, pattern, engine.facts)
     run = PatternRun(pattern, len(records))
     look = _look_of(engine, pattern, matched, is_guarded) if records else _nothing
     claimed = claims.taken

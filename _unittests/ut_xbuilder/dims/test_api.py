@@ -21,8 +21,10 @@ from xbuilder.dims import (
     sub,
     substitute,
     symbols,
+    total,
 )
-from xbuilder.dims.api import MAX_TEXT
+from xbuilder.dims.api import MAX_TEXT, Dim
+from xbuilder.dims.parse import parse
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,38 @@ def test_neg_prod_symbols():
     assert prod(("a", 2, "b", 3)) == "6*a*b"
     assert symbols("a+max(b,`c d`)*0+c//(d+1)") == {"a", "c", "d"}
     assert symbols(3) == frozenset()
+
+
+def test_total_is_the_sum_whatever_the_order() -> None:
+    assert total(()) == 0
+    assert total((1, 2, 3)) == 6
+    assert total(("a", 2, "a")) == "2*a+2"
+    assert total(("a", "b-a")) == "b"
+    assert total(("y%2", "b", "2*(y//2)")) == "b+y"
+    dims = [f"{'xyz'[i % 3]}{i}+{i}" for i in range(20)]
+    by_pairs: Dim = 0
+    for dim in dims:
+        by_pairs = add(by_pairs, dim)
+    assert total(dims) == total(dims[::-1]) == by_pairs
+
+
+def test_the_total_of_one_dimension_is_as_it_is_written() -> None:
+    assert total(["batch - size"]) == "batch - size"
+
+
+def test_a_total_does_not_read_its_partial_sums() -> None:
+    names = [f"summed{i}" for i in range(60)]
+    before = parse.cache_info().misses
+    total(names)
+    assert parse.cache_info().misses == before + len(names)
+
+
+def test_a_total_too_large_is_one_symbol() -> None:
+    names = [f"far_too_many{i}" for i in range(2000)]
+    large = total(names)
+    assert isinstance(large, str)
+    assert symbols(large) == {large}
+    assert large == total(names[::-1])
 
 
 def test_exact_div():

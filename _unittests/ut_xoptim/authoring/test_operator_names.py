@@ -32,6 +32,11 @@ def test_a_typo_in_a_rewrite(word):
         declared_rewrite(**{"root": "Exp", word: ("Exp", "Lgo")})
 
 
+def test_a_typo_in_the_operators_of_a_root():
+    with pytest.raises(OptionError, match="did you mean Log"):
+        declared_rewrite(root="Exp", reads={"Exp": ("Lgo",)})
+
+
 @pytest.mark.parametrize(
     "text", ["Lgo(Exp(x)) -> x", "Log(Exqp(x)) -> x", "Log(Lgo(x) | Exp(x)) -> x"]
 )

@@ -9,9 +9,10 @@ import pytest
 from ut_xoptim.toy_patterns import Silent, toy_optimizer
 
 from xbuilder import GraphBuilder
-from xoptim import GraphBuilderPatternOptimization, MatchResult
+from xoptim import GraphBuilderPatternOptimization, MatchResult, rewrite
 from xoptim.authoring.roots import Candidates, Roots, Sweep, parse_root
 from xoptim.catalogue.registry import all_patterns
+from xoptim.engine.dispatch import Dispatch, candidate_roots
 from xoptim.engine.matching import Claims, match_pattern
 from xoptim.testing import model_from_text
 
@@ -129,6 +130,47 @@ def test_reads_refuses_roots_at_once() -> None:
         assert found == ["p", "q"]
         assert [r.outputs[0] for r in roots.reading(("Add",), ("Abs", "Neg"))] == ["p", "q"]
         assert roots.reading(("Add",), ("Exp",)) == []
+
+
+def test_each_root_reads_its_own_operators() -> None:
+    """A sum of a product is refused at once, in the graph and near a change."""
+    builder = GraphBuilder(
+        model_from_text("""agraph (float[a] x, float[a] z) => (float[a] y) {
+            p = Mul(x, z) q = Add(p, z) r = Mul(q, x) s = Mul(r, z) t = Add(s, q)
+            y = Neg(t)
+        }"""),
+        infer_shapes_options=True,
+    )
+    g = GraphBuilderPatternOptimization(builder, None)
+    pattern = rewrite(root=("Add", "Mul"), reads={"Add": ("Add",), "Mul": ("Mul",)})(
+        lambda g, node: g.no("it is only asked")
+    )()
+    assert pattern.reads == ("Add", "Mul")
+    for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
+        assert [r.outputs[0] for r in candidate_roots(roots, pattern)] == ["s", "t"]
+        pattern.listener = print
+        assert len(candidate_roots(roots, pattern)) == 5, "every reason is asked for"
+        pattern.listener = None
+    only_mul = Candidates(g.store, [r for r in g.store.nodes if r.outputs[0] in ("q", "r")])
+    ranks = Dispatch([pattern], g.main_opset, False).starting_from(only_mul, False)
+    assert ranks == 0, "r reads a sum, q a product"
+
+
+def test_roots_of_another_rank_are_refused_at_once() -> None:
+    """One whose rank is not known is not refused."""
+    builder = GraphBuilder(
+        model_from_text("""agraph (float[a] x, float[a, b] z, float u) => (y, t, v) {
+            y = Neg(x) t = Neg(z) w = custom.Any(u) v = Neg(w)
+        }"""),
+        infer_shapes_options=True,
+    )
+    g = GraphBuilderPatternOptimization(builder, None)
+    pattern = rewrite(root="Neg", rank=2)(lambda g, node: g.no("it is only asked"))()
+    for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
+        found = candidate_roots(roots, pattern, g.facts)
+        assert [r.outputs[0] for r in found] == ["t", "v"]
+        assert match_pattern(g, pattern, roots, Claims(), []).visited == 2
+        assert len(candidate_roots(roots, pattern)) == 3, "without facts"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dims import Dim, add, mul, normalize_axes, normalize_axis
+from ...dims import Dim, mul, normalize_axes, normalize_axis, total
 from ...facts.facts import ResultFacts
 from ...operators.domains import MICROSOFT
 from ..arithmetic.elementwise import broadcast_all, broadcast_facts
@@ -226,10 +226,8 @@ def qlinear_concat(ctx: ShapeContext) -> ResultFacts | None:
     merged = merge_shapes(ctx, [replace_dim(shape, axis, 0) for shape in given])
     if merged is None:
         return None
-    total: Dim = given[0][axis]
-    for shape in given[1:]:
-        total = add(total, shape[axis])
-    return ResultFacts(elem_type, replace_dim(merged, axis, total))
+    joined = total(shape[axis] for shape in given)
+    return ResultFacts(elem_type, replace_dim(merged, axis, joined))
 
 
 # --- others --------------------------------------------------------------------------------

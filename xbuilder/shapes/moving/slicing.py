@@ -21,6 +21,7 @@ from ...dims import (
     prod,
     prove_ge,
     sub,
+    total,
 )
 from ...facts.facts import MAX_TRACKED, ResultFacts, Value
 from ..common import (
@@ -304,15 +305,13 @@ def concat(ctx: ShapeContext) -> ResultFacts | None:
     if axis is None:
         return None
     if len(known_shapes) == len(shapes):
-        total: Dim = known_shapes[0][axis]
-        for shape in known_shapes[1:]:
-            total = add(total, shape[axis])
+        joined = total(shape[axis] for shape in known_shapes)
     else:
-        total = ctx.new_dim("concat")
+        joined = ctx.new_dim("concat")
     merged = merge_shapes(ctx, [replace_dim(shape, axis, 0) for shape in known_shapes])
     if merged is None:
         return None
-    result = ResultFacts(elem_type, replace_dim(merged, axis, total))
+    result = ResultFacts(elem_type, replace_dim(merged, axis, joined))
     if len(merged) == 1:
         result.value = _joined_values(facts)
     return result

@@ -37,7 +37,7 @@ def _has_every_dimension(shape: Shape, full: Shape) -> bool:
     "default",
     "uncanonicalize",
     root=("Add", "Mul"),
-    reads=("Add", "Mul"),
+    reads={"Add": ("Add",), "Mul": ("Mul",)},
     min_opset=7,
     precision="rounding",
 )

@@ -39,7 +39,13 @@ class _Term(NamedTuple):
     divides: bool
 
 
-@rewrite("default", root=ARITHMETIC, reads=ARITHMETIC, min_opset=7, precision="rounding")
+@rewrite(
+    "default",
+    root=ARITHMETIC,
+    reads={root: ops for ops in (_SUMS, _PRODUCTS) for root in ops},
+    min_opset=7,
+    precision="rounding",
+)
 def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
     """(x * a) / b -> x * (a / b), (x + a) - b -> x + (a - b), where a and b are constants.
 

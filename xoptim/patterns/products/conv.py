@@ -10,20 +10,19 @@ from xbuilder.nodes.attributes import has_reference
 from ...analysis.constants import Ints, is_filled_with
 from ...analysis.pads import adds_zeros, pads_of
 from ...analysis.reshapes import added_ones
-from ...authoring import NewNode, RewriteContext
+from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
-from ...declarative import rule
 
 
-@rule(
-    "default",
-    "canonicalize",
-    "Conv(x, w, b, **options) -> Conv(x, w, **options)",
-    priority="first",
-)
-def conv_bias_null(g: RewriteContext, b: str) -> None:
+@rewrite("default", "canonicalize", root="Conv", priority="first")
+def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Conv(X, W, 0) -> Conv(X, W)."""
-    g.require(is_filled_with(g, b, 0), "the bias is not a constant made of zeros")
+    names = g.inputs(node)
+    if len(names) < 3:
+        return g.no("there is no bias")
+    if not is_filled_with(g, names[2], 0):
+        return g.no("the bias is not a constant made of zeros")
+    return g.like(node, *names[:2])
 
 
 @rewrite("default", root="Conv", after=("Pad", "Unsqueeze", "Reshape"), sole_use=True)

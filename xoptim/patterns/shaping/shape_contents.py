@@ -19,7 +19,9 @@ from ...catalogue import register_pattern
 _MOVED = ("Concat", "Div", "Gather", "Slice", "Squeeze", "Unsqueeze")
 #: operators that compute with dimensions
 _COMPUTED = ("Add", "Mul", "Sub")
-_ROOTS = ("Shape", *_MOVED, *_COMPUTED)
+#: operators that return dimensions when nothing computes with them
+_GIVING = ("Shape", *_MOVED)
+_ROOTS = (*_GIVING, *_COMPUTED)
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
 
@@ -36,7 +38,8 @@ class ShapeBasedSameContentPattern(Rewrite):
     @staticmethod
     def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """The Shape nodes, and the nodes that read one of these operators."""
-        return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
+        dimensions = {n for op in _GIVING for r in store.bucket("", op) for n in r.outputs}
+        return [r for r in records if r.op_type == "Shape" or not dimensions.isdisjoint(r.inputs)]
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
         """See :class:`Rewrite`."""
@@ -53,16 +56,6 @@ class ShapeBasedSameContentPattern(Rewrite):
         g.require(others, "the other result is an output")
         g.look_at(g.store.proto(first), *map(g.store.proto, others))
         return {r.outputs[0]: first.outputs[0] for r in others}
-
-
-def _reads_dimensions(store: GraphStore, record: NodeRecord) -> bool:
-    """Whether an input comes from an operator that returns dimensions."""
-    producer_of = store.producers.get
-    for name in record.inputs:
-        before = producer_of(name)
-        if before is not None and (before.op_type == "Shape" or before.op_type in _MOVED):
-            return True
-    return False
 
 
 class _Alike(dict[Content, list[NodeRecord]]):

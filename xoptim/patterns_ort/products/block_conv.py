@@ -25,6 +25,7 @@ _ADDED = {"dilations": 1, "kernel_shape": 1, "pads": 0, "strides": 1}
     "onnxruntime",
     "uncanonicalize",
     root=("Conv", _FUSED),
+    rank=3,
     priority="later",
     precision="rounding",
 )

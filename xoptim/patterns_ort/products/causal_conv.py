@@ -19,7 +19,7 @@ from ..kernels import require_kernel
 _SILU = f"{MICROSOFT}::QuickGelu"
 
 
-@register_pattern("onnxruntime", roots=("Conv",), priority="late", precision="rounding")
+@register_pattern("onnxruntime", roots=("Conv",), rank=3, priority="late", precision="rounding")
 class CausalConvWithStatePattern(SpeedGatedRewrite):
     """Conv(Concat(past, x), w, b) -> com.microsoft.CausalConvWithState(x, w, b, past), in float.
 

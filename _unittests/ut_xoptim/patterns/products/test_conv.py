@@ -70,8 +70,8 @@ MODELS = {
 
 NEAR_MISSES = {
     "ConvBiasNull": {
-        "no bias": (f"{H} <{W}> {{ y = Conv(x, w) }}", "cannot be 'b'"),
-        "a missing bias": (f"{H} <{W}> {{ y = Conv(x, w, ) }}", "cannot be 'b'|made of zeros"),
+        "no bias": (f"{H} <{W}> {{ y = Conv(x, w) }}", "there is no bias"),
+        "a missing bias": (f"{H} <{W}> {{ y = Conv(x, w, ) }}", "there is no bias"),
         "not null": (f"{H} <{W}, float[2] z = {{0, 1}}> {{ y = Conv(x, w, z) }}", "made of zeros"),
         "an input": (
             f"g (float[1, 1, 4, 4] x, float[2] z) => (float[1, 2, 3, 3] y) <{W}>"
