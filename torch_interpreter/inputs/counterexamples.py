@@ -101,7 +101,9 @@ def _is_usual(expr: Any, different: bool) -> bool:
     if kind == "Unequality" and not different:
         return True
     small = {"GreaterThan": 1, "StrictGreaterThan": 1, "LessThan": 0, "StrictLessThan": 0}.get(kind)
-    return small is not None and bool(args[small].is_Integer and args[small] <= 2)
+    # no size is negative: 0 <= n - 4 * ((n + 3) // 4) says that n is a multiple of 4
+    least = 0 if kind.startswith("Strict") else 1
+    return small is not None and bool(args[small].is_Integer and least <= args[small] <= 2)
 
 
 def python_text(expr: Any) -> str:

@@ -56,6 +56,14 @@ def test_dimensions_of_0_or_1_are_not_told():
     )
 
 
+def test_a_length_that_is_not_cut():
+    """``if n < padded: x = x[:n]``: torch did not cut, n is a multiple of 4."""
+    seq = DynamicSize("s50", 8, 2, None)
+    for condition in (sympy.Le(0, S + 4 * FloorDiv(-S, 4)), sympy.Ge(S + 4 * FloorDiv(-S, 4), 0)):
+        assert nearest([condition], [], [seq]) == ("s50", 9)
+    assert nearest([sympy.Lt(0, S + 4 * FloorDiv(-S, 4) + 1)], [], [seq]) is None
+
+
 def test_a_size_that_is_tried_may_make_another_one_0():
     """9 rows are 3 chunks of 3, 4 rows are 2 chunks, and the third one would be empty."""
     rows = DynamicSize("s50", 9, 2, None)
