@@ -59,6 +59,19 @@ _HINTS = (
         ("For combine_mode='pointwise'",),
         "torch runs it on a GPU only: combine_mode='generic' does the same on any device.",
     ),
+    (
+        (
+            "functorch",
+            "Cannot access data pointer of Tensor that doesn't have storage",
+            "'Tensor' object has no attribute 'constant'",
+            "a fake tensor in the exported program constant's list",
+            "torch.autograd.grad",
+        ),
+        "torch.export does not compute gradients (torch.func.grad, jacrev, torch.autograd.grad) nor "
+        "vmap over a convolution of several weights: write the formula of the gradient, or one "
+        "convolution with groups, with a static batch. ExportOptions(strategy='jit') may do for "
+        "static shapes.",
+    ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
 pytree: Any = torch.utils._pytree

@@ -26,6 +26,14 @@ def test_the_nearest_size():
     assert nearest([even], [], [seq._replace(most=8, least=8)]) is None
 
 
+def test_a_size_in_thousands():
+    """The number of frames of 960 samples changes far from 16000 samples, which are 16 of them."""
+    samples = DynamicSize("s50", 16000, 2, None)
+    symbol, size = nearest([S // 960 < 17], [], [samples])
+    assert symbol == "s50" and 16320 <= size < 16640
+    assert nearest([S // 960 < 17], [], [samples._replace(most=16319)]) is None
+
+
 def test_a_size_follows_what_is_known():
     seq = DynamicSize("s50", 8, 2, None)
     assert nearest([S < 11], [sympy.Eq(sympy.Mod(S, 4), 0)], [seq]) == ("s50", 12)
