@@ -67,10 +67,9 @@ _HINTS = (
             "a fake tensor in the exported program constant's list",
             "torch.autograd.grad",
         ),
-        "torch.export does not compute gradients (torch.func.grad, jacrev, torch.autograd.grad) nor "
-        "vmap over a convolution of several weights: write the formula of the gradient, or one "
-        "convolution with groups, with a static batch. ExportOptions(strategy='jit') may do for "
-        "static shapes.",
+        "torch.export does not compute gradients (torch.func.grad, jacrev, torch.autograd.grad), "
+        "nor vmap of a convolution with a dynamic batch: write the formula of the gradient, and "
+        "leave the batch static.",
     ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
