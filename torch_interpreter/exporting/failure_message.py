@@ -64,6 +64,18 @@ _HINTS = (
         "The weights and the arguments must be on one device. Those on device meta have no data: "
         "ExportOptions(fake=True) exports without any.",
     ),
+    (
+        (
+            "functorch",
+            "Cannot access data pointer of Tensor that doesn't have storage",
+            "'Tensor' object has no attribute 'constant'",
+            "a fake tensor in the exported program constant's list",
+            "torch.autograd.grad",
+        ),
+        "torch.export does not compute gradients (torch.func.grad, jacrev, torch.autograd.grad), "
+        "nor vmap of a convolution with a dynamic batch: write the formula of the gradient, and "
+        "leave the batch static.",
+    ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
 pytree: Any = torch.utils._pytree

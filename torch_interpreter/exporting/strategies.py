@@ -42,6 +42,7 @@ from .failure_message import argument_leaves, failure_message, without_printed_g
 from .jit_traces import jit_trace
 from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
+from .segments import attend_inside_segments
 from .selected_rows import loop_on_all_rows
 from .tracing import check_traced, trace_module
 
@@ -153,6 +154,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(skip_mask_detection())
             stack.enter_context(remove_dynamic_ones())
             stack.enter_context(any_number_of_queries())
+            stack.enter_context(attend_inside_segments(mod))
             stack.enter_context(scale_queries())
             stack.enter_context(skip_content_checks())
             stack.enter_context(assign_at_expressions())

@@ -101,7 +101,9 @@ def _is_usual(expr: Any, different: bool) -> bool:
     if kind == "Unequality" and not different:
         return True
     small = {"GreaterThan": 1, "StrictGreaterThan": 1, "LessThan": 0, "StrictLessThan": 0}.get(kind)
-    return small is not None and bool(args[small].is_Integer and args[small] <= 2)
+    # no size is negative: 0 <= n - 4 * ((n + 3) // 4) says that n is a multiple of 4
+    least = 0 if kind.startswith("Strict") else 1
+    return small is not None and bool(args[small].is_Integer and least <= args[small] <= 2)
 
 
 def python_text(expr: Any) -> str:
@@ -135,9 +137,11 @@ def condition_check(expr: Any, hints: Mapping[str, int]) -> Check | None:
 
 
 def _candidates(size: DynamicSize) -> Iterator[int]:
-    """Other sizes of a dimension, near its size in the arguments."""
+    """Other sizes of a dimension, first those near its size in the arguments."""
     hint = size.hint or 0
-    for step in range(1, _AROUND + 1):
+    # a size in thousands, of a sound: odd steps down to nothing, up to twice it
+    far = range(hint // _AROUND | 1, hint, hint // _AROUND | 1) if hint > _AROUND else ()
+    for step in (*range(1, _AROUND + 1), *far):
         for value in (hint + step, hint - step):
             if value >= size.least and (size.most is None or value <= size.most):
                 yield value

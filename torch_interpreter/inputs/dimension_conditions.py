@@ -107,7 +107,7 @@ def assumptions(
     others = [c for c in conditions if c not in remainders]
     for group in ([c for c in others if _has_float(c)], [c for c in others if not _has_float(c)]):
         tried = find_counterexamples(group, list(remainders), sizes, fails_at is not None)
-        broken = next((c for c in _distinct(tried) if fails({c.symbol: c.size})), None)
+        broken = next((c for c in _distinct(tried) if any(map(fails, _tries(c, sizes)))), None)
         if broken:
             name = namer.names.get(broken.symbol, broken.symbol)
             text = f"{_readable(broken.condition, namer)} (not {name}={broken.size})"
@@ -221,6 +221,16 @@ def _distinct(found: Iterator[Counterexample]) -> Iterator[Counterexample]:
     """The first sizes that differ from those before."""
     kept = {(c.symbol, c.size): c for c in reversed(list(found))}
     return itertools.islice(reversed(list(kept.values())), _TRIED)
+
+
+def _tries(found: Counterexample, sizes: Sequence[DynamicSize]) -> Iterator[Mapping[str, int]]:
+    """A size of one dimension, then of all those that have the same one in the arguments: a model
+    may refuse two buffers of two lengths."""
+    yield {found.symbol: found.size}
+    hints = {s.symbol: s.hint for s in sizes}
+    alike = [s for s in sizes if s.hint == hints[found.symbol] and s.symbol != found.symbol]
+    if alike and all(s.least <= found.size and (s.most or found.size) >= found.size for s in alike):
+        yield dict.fromkeys((found.symbol, *(s.symbol for s in alike)), found.size)
 
 
 def _meeting(sizes: Sequence[int], dim: Any, known: Sequence[Any]) -> list[Mapping[str, int]]:

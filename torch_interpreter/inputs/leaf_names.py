@@ -5,6 +5,7 @@ The states of a cache have the names onnxruntime-genai and optimum give them: a 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -97,12 +98,15 @@ def _is_both(tree: TreeSpec) -> bool:
 
 
 def _keys(tree: TreeSpec) -> list[Any]:
-    """The keys of the parts of a structure, or their positions."""
-    count = len(tree.children())
+    """The keys of the parts of a structure, the names of its fields, or their positions."""
+    count, keys = len(tree.children()), tree.context
     is_mapping = isinstance(tree.type, type) and issubclass(tree.type, Mapping)
-    if is_mapping and isinstance(tree.context, list) and len(tree.context) == count:
-        return list(tree.context)
-    return list(range(count))
+    if isinstance(keys, type):
+        keys = getattr(keys, "_fields", ())  # a named tuple
+    elif not is_mapping:
+        # a dataclass: the fields that are flattened, then those that are None
+        keys = keys[0] if dataclasses.is_dataclass(tree.type) and keys else ()
+    return list(keys) if isinstance(keys, list | tuple) and len(keys) == count else [*range(count)]
 
 
 def _state_names(layout: CacheLayout, cache: str, side: str = "") -> Iterator[str]:

@@ -100,3 +100,30 @@ def test_weights_without_data():
     assert "ExportOptions(fake=True)" in found
     onx = to_onnx(model, (X,), export_options="fake")
     assert [i.name for i in onx.graph.input] == ["input", "weight", "bias"]
+
+
+def energy_gradient(x):
+    return torch.func.grad(lambda x: x.tanh().sum())(x)
+
+
+def recorded_gradient(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_(True)
+        return torch.autograd.grad(x.tanh().sum(), x)[0]
+
+
+@pytest.mark.parametrize("function", [energy_gradient, recorded_gradient])
+@pytest.mark.parametrize("strategy", ["nostrict", "strict"])
+def test_gradients_are_refused(function, strategy):
+    found = message(Fct1(function), (X,), None, export_options=strategy)
+    assert "torch.export does not compute gradients (torch.func.grad" in found
+
+
+def test_a_convolution_under_vmap():
+    weights = torch.randn(2, 4, 3, 3, 3)
+
+    def modulated(x):
+        return torch.vmap(lambda a, w: torch.conv2d(a[None], w)[0])(x, weights)
+
+    onx = to_onnx(Fct1(modulated), (torch.randn(2, 3, 6, 6),))
+    assert sum(n.op_type == "Conv" for n in onx.graph.node) == 1

@@ -26,6 +26,14 @@ def test_the_nearest_size():
     assert nearest([even], [], [seq._replace(most=8, least=8)]) is None
 
 
+def test_a_size_in_thousands():
+    """The number of frames of 960 samples changes far from 16000 samples, which are 16 of them."""
+    samples = DynamicSize("s50", 16000, 2, None)
+    symbol, size = nearest([S // 960 < 17], [], [samples])
+    assert symbol == "s50" and 16320 <= size < 16640
+    assert nearest([S // 960 < 17], [], [samples._replace(most=16319)]) is None
+
+
 def test_a_size_follows_what_is_known():
     seq = DynamicSize("s50", 8, 2, None)
     assert nearest([S < 11], [sympy.Eq(sympy.Mod(S, 4), 0)], [seq]) == ("s50", 12)
@@ -54,6 +62,14 @@ def test_dimensions_of_0_or_1_are_not_told():
         "s50",
         12,
     )
+
+
+def test_a_length_that_is_not_cut():
+    """``if n < padded: x = x[:n]``: torch did not cut, n is a multiple of 4."""
+    seq = DynamicSize("s50", 8, 2, None)
+    for condition in (sympy.Le(0, S + 4 * FloorDiv(-S, 4)), sympy.Ge(S + 4 * FloorDiv(-S, 4), 0)):
+        assert nearest([condition], [], [seq]) == ("s50", 9)
+    assert nearest([sympy.Lt(0, S + 4 * FloorDiv(-S, 4) + 1)], [], [seq]) is None
 
 
 def test_a_size_that_is_tried_may_make_another_one_0():

@@ -47,6 +47,8 @@ def test_arguments_and_results():
     for _ in range(2):
         onx = to_onnx(Detector(), args, dynamic_shapes=shapes)
         assert [i.name for i in onx.graph.input] == ["boxes_corners", "boxes_scores"]
+        names = [o.name for o in onx.graph.output]
+        assert names == ["boxes_0_corners", "boxes_0_scores", "boxes_1_corners", "count"]
         got = run_ort(onx, (X, torch.ones(3)))
         assert (got[0] == (X * 2).numpy()).all() and (got[2] == (X + 1).numpy()).all()
         assert not any(map(is_known, (Boxes, Found)))

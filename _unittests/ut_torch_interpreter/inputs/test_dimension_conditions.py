@@ -137,6 +137,27 @@ def test_a_branch_on_a_float_computed_from_a_size(condition):
     assert text.startswith(f"The model is right for {expected}: a decision")
 
 
+class Windows(torch.nn.Module):
+    """Two buffers of tokens, which close their windows together."""
+
+    def forward(self, a, b):
+        found = [x[:, : x.shape[1] // 4 * 4] for x in (a, b)]
+        found = [x.sum(1, keepdim=True) if x.shape[1] > 0 else x for x in found]
+        if found[0].shape[1] != found[1].shape[1]:
+            raise ValueError("one window is closed, the other one is not")
+        return torch.cat(found, 2)
+
+
+def test_sizes_that_the_model_refuses_one_by_one():
+    args = (torch.randn(2, 3, 5), torch.randn(2, 3, 5))
+    with pytest.warns(UserWarning, match=r"The model is right for .* \(not channel=4\)"):
+        to_onnx(Windows(), args, dynamic_shapes=({1: Dim.DYNAMIC}, {1: Dim.DYNAMIC}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        bounded = Dim("few", max=3)
+        to_onnx(Windows(), args, dynamic_shapes=({1: bounded}, {1: bounded}))
+
+
 def test_a_branch_on_a_float_within_the_bounds_of_the_user():
     model = Branch(lambda n: n * 0.5 > 3.7)
     assert warned(model, {0: "batch", 1: Dim("seq", min=8)}) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from torch.utils._pytree import tree_structure
@@ -9,6 +11,11 @@ from torch.utils._pytree import tree_structure
 from torch_interpreter import to_onnx
 from torch_interpreter.inputs.leaf_names import default_output_names
 from xbuilder.errors import OptionError
+
+
+class Box(NamedTuple):
+    corners: int
+    scores: int
 
 
 class Keyed(torch.nn.Module):
@@ -32,6 +39,8 @@ def test_outputs_have_the_names_of_their_keys():
         ({"a": [0, {"b": 0}]}, ["a_0", "a_1_b"]),
         ({0: 0, "output_0": 0}, ["output_0", "output_1"]),
         ((0, {"a": 0}), ["output_0", "a"]),
+        (Box(0, 0), ["corners", "scores"]),
+        ({"box": Box(0, 0)}, ["box_corners", "box_scores"]),
         ({}, []),
     ],
 )
