@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 import onnx
 import pytest
@@ -122,7 +123,7 @@ class Counted(MissingRewrite):
     """Refuses what it looks at."""
 
     roots = "Relu", "Det"
-    seen: list[str] = []
+    seen: ClassVar[list[str]] = []
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> None:
         self.seen.append(node.op_type)
