@@ -24,11 +24,13 @@ from xoptim.trust.windows.validation import Validation, WrongRewriteError, with_
 from xoptim.trust.windows.window import Window
 
 
-def validated(text: str, patterns: Any, folder: Path | None = None, **options: Any) -> Validation:
+def validated(
+    text: str, patterns: Any, folder: Path | None = None, opset: int = 18, **options: Any
+) -> Validation:
     """Runs patterns, each rewrite is checked."""
     observer = Validation(folder)
     chosen = OptimizationOptions(patterns=patterns, features=[observer], **options)
-    model = model_from_text(text)
+    model = model_from_text(text, opset)
     GraphBuilder(model, infer_shapes_options=True, optimization_options=chosen).optimize()
     return observer
 
@@ -181,6 +183,13 @@ def test_the_reference_evaluator_runs_a_side_without_kernel() -> None:
     assert found.verdict == "right" and found.methods
     with pytest.raises(WrongRewriteError, match="became"):
         sole(graph, [written(0.5)])
+
+
+def test_the_reference_evaluator_gives_the_type_of_the_definition() -> None:
+    """It computes Det of a bfloat16 in double, and gives a double."""
+    text = "g (bfloat16[n, 2, 2] x) => (bfloat16[n] y) { y = Det(x) }"
+    validation = validated(text, "MissingType", opset=22)
+    assert validation.summary.counts() == {"right": 1}
 
 
 def test_error_and_files(tmp_path: Path) -> None:
