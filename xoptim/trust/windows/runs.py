@@ -247,7 +247,11 @@ class _Reference:
         large = {n: v for n, v in self._constants.items() if v.nbytes > FED_BYTES}
         check_elements({**feeds, **large})
         found = list(self._evaluator.run(None, {**feeds, **self._constants}))
-        if not any(isinstance(v, np.ndarray) and v.dtype == np.float64 for v in found):
+        declared = [o.type.tensor_type.elem_type for o in self._evaluator.proto_.graph.output]
+        if all(
+            kind == TensorProto.DOUBLE or getattr(v, "dtype", None) != np.float64
+            for kind, v in zip(declared, found, strict=True)
+        ):
             return found
         return [
             v.astype(dtype) if dtype is not None and v.dtype == np.float64 else v
@@ -320,6 +324,8 @@ def _check_domains(model: ModelProto) -> None:
         raise CannotRunError("the reference evaluator only knows the operators of onnx")
     if any(n.op_type in _OPTIONALS for n in nodes):
         raise CannotRunError("the reference evaluator takes an optional for a list")
+    if any(n.op_type == "MaxPool" and len(n.output) > 1 for n in nodes):
+        raise CannotRunError("the reference evaluator gives other places of the largest elements")
     if any(n.op_type == "ConvTranspose" and len(n.input) > 2 and _in_groups(n) for n in nodes):
         raise CannotRunError("the reference evaluator adds the bias of the first group to others")
 

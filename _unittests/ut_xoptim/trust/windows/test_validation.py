@@ -192,6 +192,23 @@ def test_the_reference_evaluator_gives_the_type_of_the_definition() -> None:
     assert validation.summary.counts() == {"right": 1}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (bfloat16[n, 2, 5, 4] x, bfloat16[n, 7, 6, 2] p) => (bfloat16[n, 2, 7, 6] y) "
+        '{ y = GridSample<mode = "nearest">(x, p) }',
+        "g (int8[n, 3] a, bfloat16 s, int8 z, int8[3, 2] b, bfloat16 t, int8 w, bfloat16 u, int8 v) "
+        "=> (int8[n, 2] y) { y = QLinearMatMul(a, s, z, b, t, w, u, v) }",
+        "g (bfloat16[n, 1, 5, 5] x) => (bfloat16[n, 1, 4, 4] y, int64[n, 1, 4, 4] i) "
+        "{ y, i = MaxPool<kernel_shape = [2, 2]>(x) }",
+    ],
+)
+def test_what_is_closer_to_doubles_is_not_wrong(text: str) -> None:
+    """The reference rounds places and scales to bfloat16, or gives other places."""
+    counts = validated(text, "MissingType", opset=22).summary.counts()
+    assert sum(counts.values()) == 1 and "wrong" not in counts
+
+
 def test_error_and_files(tmp_path: Path) -> None:
     """The models and the inputs that are saved show the difference."""
     graph = "g (float[n, 3] x) => (float[n, 3] z) { y = Sin(x) f = Floor(y) z = Exp(f) }"
