@@ -113,7 +113,8 @@ class FactTable(dict[str, ResultFacts]):
 
     Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more
     precise one; a type is set once; a dimension goes from unknown to a symbol to an integer.
-    Reading is O(1). `devices` holds the devices of the results for which it is known.
+    Reading is O(1). `devices` holds the devices of the results for which it is known, `types` every
+    element type that a result has or had.
 
     :param constraints: constraints on dimensions, a copy of the parent's for a body
     :param is_generated: whether a symbol was made by the builder; any other symbol replaces it
@@ -138,6 +139,7 @@ class FactTable(dict[str, ResultFacts]):
         "constraints",
         "devices",
         "parent",
+        "types",
     )
 
     def __init__(
@@ -157,6 +159,7 @@ class FactTable(dict[str, ResultFacts]):
         # origins that are words; a node is not recorded, the store knows which one gives the result
         self._origins: dict[str, str] = {}
         self.devices: dict[str, Any] = {}
+        self.types: set[int] = set()
 
     def __missing__(self, name: str) -> ResultFacts:
         return UNKNOWN if self.parent is None else self.parent[name]
@@ -168,6 +171,11 @@ class FactTable(dict[str, ResultFacts]):
     def origins(self) -> Mapping[str, str]:
         """The origins of facts no node gave, by name of result."""
         return self._origins
+
+    def all_types(self) -> set[int]:
+        """The element types that the results of this graph and of the outer ones have or had, 0 if
+        one is unknown. Cost: the number of types."""
+        return self.types if self.parent is None else self.types | self.parent.all_types()
 
     # -- results that are removed or renamed
 
@@ -278,12 +286,14 @@ class FactTable(dict[str, ResultFacts]):
         old = self.get(name)
         if old is None or old is UNKNOWN:
             self[name] = new
+            self.types.add(new.type)
             if origin.__class__ is str:
                 self._origins[name] = origin
             return
         if old is new or _adds_nothing(old, new):
             return
-        self[name] = self._merge(name, old, new, origin)
+        merged = self[name] = self._merge(name, old, new, origin)
+        self.types.add(merged.type)
         if origin == DECLARED:
             self._origins[name] = DECLARED
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from onnx import GraphProto, ModelProto, TensorAnnotation
 
+from ..nodes.subgraphs import may_own_graph, subgraphs_of
+from ..operators.domains import main_domain
 from .graph import Graph
 
 
@@ -23,15 +27,35 @@ def parameters_of(annotation: TensorAnnotation) -> list[str]:
 
 
 def note_annotations(graph: Graph) -> None:
-    """Keeps the initializers that the annotations of a file point at.
+    """Keeps the initializers that the annotations of a file point at, those of bodies included.
 
     :param graph: a graph that was just read
     """
+    annotated = graph.constants.annotated
+    annotated.update(names_in_bodies(graph))
     origin = origin_graph(graph)
-    if origin is None:
-        return
-    names = (name for a in origin.quantization_annotation for name in parameters_of(a))
-    graph.constants.annotated.update(name for name in names if graph.has_name(name))
+    if origin is not None and origin.quantization_annotation:
+        names = (name for a in origin.quantization_annotation for name in parameters_of(a))
+        annotated.update(name for name in names if graph.has_name(name))
+
+
+def names_in_bodies(graph: Graph) -> set[str]:
+    """The initializers of a graph that the annotations of its bodies name. Cost: O(nodes of the
+    bodies)."""
+    table, store = graph.constants, graph.store
+    owners = map(store.proto, store.possible_owners())
+    bodies = (body for node in owners for _, body in subgraphs_of(node))
+    return {name for body in bodies for name in _names_in(body) if name in table.initializers}
+
+
+def _names_in(body: GraphProto) -> Iterator[str]:
+    for annotation in body.quantization_annotation:
+        yield annotation.tensor_name
+        yield from parameters_of(annotation)
+    for node in body.node:
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            for _, inner in subgraphs_of(node):
+                yield from _names_in(inner)
 
 
 def annotations_of(graph: Graph) -> list[TensorAnnotation]:

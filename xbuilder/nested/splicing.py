@@ -119,6 +119,10 @@ def rename_graph(graph: GraphProto, outer: Rename, fresh: Rename) -> None:
         node.output.extend(outputs)
     for out in graph.output:
         out.name = rename(out.name)
+    for annotation in graph.quantization_annotation:
+        annotation.tensor_name = rename(annotation.tensor_name)
+        for pair in annotation.quant_parameter_tensor_names:
+            pair.value = rename(pair.value)
     renamed = [v for v in graph.value_info if v.name in own]
     for info in renamed:
         info.name = own[info.name]

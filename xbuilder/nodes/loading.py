@@ -29,7 +29,8 @@ from .schema_functions import changed_operators, schema_function
 _FLOAT, _FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
 #: the functions that may define a node, from the opset and the types of its inputs
 Definitions: TypeAlias = "Callable[[NodeProto, int, Sequence[int]], Sequence[FunctionProto]]"
-_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+#: operators whose kernels may refuse the attributes
+RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 
 
 def refuses(node: NodeProto) -> bool:
@@ -42,7 +43,7 @@ def refuses(node: NodeProto) -> bool:
     >>> refuses(make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2, layout=1))
     True
     """
-    if node.op_type not in _RECURRENT or main_domain(node.domain):
+    if node.op_type not in RECURRENT or main_domain(node.domain):
         return False
     layout = find_attribute(node, "layout")
     return layout is not None and layout.i == 1

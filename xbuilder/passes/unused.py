@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import attrgetter
 
-from ..graph.annotations import annotations_of, parameters_of
+from ..graph.annotations import annotations_of, names_in_bodies, parameters_of
 from ..graph.graph import Graph
 from ..nested.inlining import remove_unused_functions
 from .registry import register_count
@@ -69,6 +69,7 @@ def remove_dead_initializers(graph: Graph) -> int:
     unread -= table.overridable
     if table.annotated:
         unread.difference_update(n for a in annotations_of(graph) for n in parameters_of(a))
+        unread -= names_in_bodies(graph)
     dead = [name for name in table.initializers if name in unread] if unread else []
     for name in dead:
         table.remove_initializer(name)

@@ -75,8 +75,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     declarations.update((v.name, v) for v in proto.output)
     import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
-    if proto.quantization_annotation:
-        note_annotations(graph)
+    note_annotations(graph)
     if graph.parent is None and not graph.is_uninferred and not trusts_shapes(graph):
         note_formulas(graph, proto)
 

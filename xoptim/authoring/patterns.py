@@ -203,8 +203,9 @@ class PatternOptimization(Member):
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None]:
-        """The function the engine calls on the record of each root: by default, :meth:`match`.
+    ) -> Callable[[NodeRecord], MatchResult | None] | None:
+        """The function the engine calls on the record of each root: by default, :meth:`match`; None
+        if it would refuse all of them.
 
         :param g: the optimizer
         :param matched: matches found before in this iteration

@@ -72,9 +72,9 @@ def match_pattern(
     begin = time.perf_counter()
     records = candidate_roots(roots, pattern, engine.facts)
     run = PatternRun(pattern, len(records))
-    look = _look_of(engine, pattern, matched, is_guarded) if records else _nothing
+    look = _look_of(engine, pattern, matched, is_guarded) if records else None
     claimed = claims.taken
-    for record in records:
+    for record in records if look is not None else ():
         if record in claimed:
             continue
         try:
@@ -108,19 +108,15 @@ def match_pattern(
     return run
 
 
-def _nothing(record: NodeRecord) -> None:
-    """Does nothing, because no root is possible."""
-
-
 def _look_of(
     engine: Engine,
     pattern: PatternOptimization,
     matched: list[MatchResult],
     is_guarded: bool,
-) -> Look:
-    """The function called on each root."""
+) -> Look | None:
+    """The function called on each root, None if the pattern would refuse all of them."""
     look = pattern.matcher(engine, matched)
-    if engine.verifies or is_guarded:
+    if look is not None and (engine.verifies or is_guarded):
         look = partial(_watched, engine, pattern, look)
     return look
 

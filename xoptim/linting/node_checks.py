@@ -88,10 +88,12 @@ def kernel_findings(
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types, given)}"
     if refused:
         message = f"{runtime} refuses layout=1, a batch that comes first"
-    if _is_lowered(engine_of, graph, node):
+    refusals = _refusals(engine_of, graph, node)
+    if refusals is None:
         yield Finding("X006", where, message, "a rewrite writes operators that have one")
     else:
-        yield Finding("X002", where, message, _advice(table, op_type, domain, opset))
+        advice = "; ".join([_advice(table, op_type, domain, opset), *refusals])
+        yield Finding("X002", where, message, advice)
 
 
 def unlisted_kernels(model: CheckedModel) -> Iterator[str]:
@@ -118,13 +120,18 @@ def _is_unlisted(table: KernelTable, graph: Graph, record: NodeRecord) -> bool:
     return schema_of(op_type, domain, graph.opsets.get(domain, 1)) is not None
 
 
-def _is_lowered(engine_of: EngineOf, graph: Graph, node: NodeProto) -> bool:
-    """Whether a rewrite of the set `fix` writes operators that have kernels instead."""
-    engine = engine_of(graph)
-    return any(
-        node.op_type in pattern.roots and pattern.match(engine, node, [])
-        for pattern in engine.patterns
-    )
+def _refusals(engine_of: EngineOf, graph: Graph, node: NodeProto) -> list[str] | None:
+    """The reasons why each rewrite of the set `fix` leaves an operator, None if one writes
+    operators that have kernels instead."""
+    engine, found = engine_of(graph), dict[str, None]()
+    for pattern in engine.patterns:
+        if node.op_type in pattern.roots:
+            attempt = pattern.attempt(engine, node)
+            if attempt.match is not None:
+                return None
+            reason = attempt.reason.rpartition(" (")[0] or attempt.reason
+            found[f"{pattern.name} leaves it: {reason}"] = None
+    return list(found)
 
 
 def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:

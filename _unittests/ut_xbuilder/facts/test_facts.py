@@ -22,6 +22,17 @@ def test_unknown_is_not_an_error():
     assert facts.contradicts("x", ResultFacts(1, (2,))) == ""
 
 
+def test_types():
+    """Those of results that are gone, and of the outer graph, are kept."""
+    outer = table()
+    inner = table(outer)
+    outer.refine("x", ResultFacts(1))
+    inner.refine("y", ResultFacts(0, (2,)))
+    inner.refine("y", ResultFacts(7))
+    inner.forget("y")
+    assert outer.all_types() == {1} and inner.all_types() == {0, 1, 7}
+
+
 def test_refining():
     facts = table()
     facts.refine("x", ResultFacts(1))

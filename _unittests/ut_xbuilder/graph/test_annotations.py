@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import onnx
+import pytest
 from onnx import GraphProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -86,3 +87,31 @@ def test_the_annotations_of_a_body():
     (body,) = (a.g for a in optimized(model).node[0].attribute if a.name == "then_branch")
     assert annotations(body) == {"a": ("s",)}
     assert [i.name for i in body.initializer] == ["s"]
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_the_weights_that_the_annotations_of_a_body_name(is_taken: bool) -> None:
+    """They are neither merged with others nor removed, until the body is; a body whose names hide
+    others is renamed with its annotations."""
+    branch = "<float[1] s = {2}> { a = Cos (w) }"
+    model = onnx.parser.parse_model(
+        f"""
+        <ir_version: 9, opset_import: ["": 18]> g (float[n] x, bool c) => (float[1] y, float[n] u)
+        <float[1] v = {{3}}, float[1] w = {{3}}, float[1] z = {{0.5}}, float[1] k = {{0.5}},
+         float[1] {"s" if is_taken else "p"} = {{7}}> {{
+          y = If (c) <then_branch = one () => (float[1] a) {branch},
+                      else_branch = two () => (float[1] b) {{ b = Exp (v) }}>
+          t = Add(x, {"s" if is_taken else "p"}) r = Mul(t, k) u = Mul(r, v)
+        }}
+        """
+    )
+    (body,) = (a.g for a in model.graph.node[0].attribute if a.name == "then_branch")
+    annotate(body, {"w": ("z",), "a": ("s",)})
+    graph = optimized(model)
+    assert {"w", "z"} <= {i.name for i in graph.initializer}
+    owner = next(n for n in graph.node if n.op_type == "If")
+    (body,) = (a.g for a in owner.attribute if a.name == "then_branch")
+    (own,) = (i.name for i in body.initializer)
+    assert annotations(body) == {"w": ("z",), "a": (own,)}
+    model.graph.node[0].attribute[0].g.CopyFrom(model.graph.node[0].attribute[1].g)
+    assert "z" not in {i.name for i in optimized(model).initializer}

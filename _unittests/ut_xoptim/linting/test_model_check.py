@@ -71,6 +71,12 @@ def test_each_finding(code):
     assert report.ok == all(CODES[c].severity != "error" for c in codes(report))
 
 
+def test_an_operator_that_stays_has_a_reason():
+    text, opset, _ = WRONG["X002"]
+    (finding,) = check_model(parse(text, opset)).findings
+    assert "MissingType leaves it: onnxruntime has no kernel for a wider type" in finding.advice
+
+
 def with_weights(**arrays: np.ndarray) -> onnx.ModelProto:
     """A model whose outputs are its weights."""
     weights = [from_array(array, name) for name, array in arrays.items()]

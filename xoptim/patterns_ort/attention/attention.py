@@ -75,7 +75,8 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
        with such a cache, or where the operator was not measured slower than what it replaces, or
        if `with_mask=True`;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
-    5. not one head that is a sequence: the operator would copy it, and be slower;
+    5. not one head that is a sequence: the operator would copy it, and be slower; nor, on CPU and
+       without mask, heads that nothing moves from a sequence, when nothing moves the result back;
     6. on CUDA, a mask has as many queries as keys, or a number of keys that is a multiple of 8, or
        one of queries that is not: a kernel fails on the others.
 
@@ -108,6 +109,9 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
             result = with_nan_guard(g, attention, new[0], attention.values.name, False)
             return written(new, attention.replaced(g, result), cache)
         g.require(not attention.keys.alone, "one head is not moved, the operator would copy it")
+        if not attention.mask and not g.has_processor("CUDA"):
+            sequences = attention.queries.is_moved or attention.moved_back(g)
+            g.require(sequences, "heads would be moved to sequences and back")
         moved = bool(attention.keys.moved and attention.values.moved)
         flat = moved or attention.keys.length != attention.values.length
         pairs = (attention.keys, attention.values)

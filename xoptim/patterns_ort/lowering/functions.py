@@ -14,9 +14,9 @@ from xbuilder.runtimes.installed import kernel_table
 
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
-from ...catalogue import rewrite
+from ...catalogue import register_pattern
 from .definitions import DEFINED, definitions
-from .missing import missing_types
+from .missing import MissingRewrite, missing_types
 
 _SCHEMAS: list[Any] = list(onnx.defs.get_all_schemas())  # the stubs do not tell functions
 #: the operators whose definition has a function
@@ -31,8 +31,8 @@ _FUNCTIONS = tuple(
 )
 
 
-@rewrite("onnxruntime", "fix", root=_FUNCTIONS)
-def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+@register_pattern("onnxruntime", "fix", roots=_FUNCTIONS)
+class MissingFunctionPattern(MissingRewrite):
     """Swish(x, alpha) -> Mul(x, Sigmoid(Mul(x, alpha))): the function that defines an operator.
 
     1. onnxruntime has no kernel for the operator; it replaces operators by their functions by
@@ -42,6 +42,13 @@ def missing_function(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
     3. Where it has none, or where the definition has no function, one of ours: Acosh, Hardmax,
        InstanceNormalization in double.
     """
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+        """See :class:`Rewrite`."""
+        return _written(g, node)
+
+
+def _written(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     types = missing_types(g, node)
     given = [g.type_or_none(name) or 0 for name in node.output]
     known = definitions(node, g.main_opset, types)

@@ -2,15 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import ClassVar
 
 from onnx import NodeProto, TensorProto
 
-from xbuilder.nodes.loading import loads, refuses
-from xbuilder.operators.op_traits import HALF_FLOATS
+from xbuilder.nodes.loading import RECURRENT, loads, refuses
+from xbuilder.nodes.record import Key, NodeRecord
+from xbuilder.operators.op_schemas import schema_of
+from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS
 from xbuilder.runtimes.installed import kernel_table
+from xbuilder.runtimes.kernel_table import KernelTable
+from xbuilder.tensors.bits import pretty_type
 
-from ...authoring import NewNode, RewriteContext
+from ...authoring import GraphQueries, MatchResult, NewNode, Rewrite, RewriteContext
+
+#: combinations of types of an operator beyond which none is tried
+_MOST = 256
+
+
+class MissingRewrite(Rewrite):
+    """Base of the rewrites of any operator without kernel. They look at no operator that has
+    kernels for all the types of the graph, which is most models."""
+
+    #: types that are left alone in an operator that has no other one
+    usual: ClassVar[frozenset[int]] = frozenset()
+
+    def matcher(
+        self, g: GraphQueries, matched: list[MatchResult]
+    ) -> Callable[[NodeRecord], MatchResult | None] | None:
+        """Looks at the operators that may have no kernel."""
+        look = super().matcher(g, matched)
+        if look is None or self.listener is not None:
+            return look
+        types = frozenset(g.facts.all_types())
+        keys = frozenset(g.store.bucket_keys())
+        found = may_be_missing(kernel_table("CPU"), keys, g.main_opset, types, self.usual)
+        if not found:
+            return None
+        return lambda record: look(record) if record.op_type in found else None
+
+
+@lru_cache(maxsize=256)
+def may_be_missing(
+    table: KernelTable, keys: Set[Key], opset: int, types: Set[int], usual: Set[int]
+) -> frozenset[str]:
+    """The operators of the main domain that may have no kernel for some types.
+
+    :param table: the kernels
+    :param keys: domains and types of the nodes
+    :param opset: version of the main domain
+    :param types: the element types of the results
+    :param usual: types that do not count without another one
+
+    >>> from xbuilder.runtimes.kernel_table import shipped_kernels
+    >>> keys = frozenset({("", "Det"), ("", "Relu")})
+    >>> types = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE})
+    >>> sorted(may_be_missing(shipped_kernels("CPU"), keys, 22, types, frozenset()))
+    ['Det']
+    """
+    if types <= usual:
+        return frozenset()
+    return frozenset(
+        op_type
+        for domain, op_type in keys
+        if not domain and _may_be_missing(table, op_type, opset, types, usual)
+    )
+
+
+def _may_be_missing(
+    table: KernelTable, op_type: str, opset: int, types: Set[int], usual: Set[int]
+) -> bool:
+    schema = schema_of(op_type, "", opset)
+    if schema is None or op_type in RECURRENT:
+        return True
+    texts = {kind: f"tensor({pretty_type(kind)})" for kind in types if kind}
+    names = [c.type_param_str for c in schema.type_constraints]
+    allowed = [set(c.allowed_type_strs) for c in schema.type_constraints]
+    for found in allowed:
+        if "tensor(float)" in found:  # files give other floats to definitions that ignore them
+            found.update(texts[kind] for kind in FLOATS.intersection(texts))
+    choices = [[k for k, text in texts.items() if text in found] or [0] for found in allowed]
+    if any(not i.is_homogeneous for i in schema.inputs) or prod(map(len, choices)) > _MOST:
+        return True
+    inputs, outputs = ([v.type_str for v in vs] for vs in (schema.inputs, schema.outputs))
+    for chosen in product(*choices):
+        if not usual.issuperset(chosen):
+            kinds = dict(zip(names, chosen, strict=True))
+            given, made = ([kinds.get(p, 0) for p in ps] for ps in (inputs, outputs))
+            if not table.runs(op_type, "", opset, given, made):
+                return True
+    return False
 
 
 def require_missing(g: RewriteContext, node: NodeProto, types: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.nodes.loading import loads
@@ -21,6 +21,8 @@ _SWAP = (1, 0, 2)
 _BATCH_FIRST = (2, 0, 1, 3)
 #: initial states among the inputs
 _STATES = (5, 6)
+#: operators with a kernel in double that only raises an error
+_FLOAT_ONLY = frozenset({"GRU", "LSTM"})
 
 
 @rewrite("onnxruntime", "fix", root=("GRU", "LSTM", "RNN"))
@@ -33,6 +35,8 @@ def batchwise_recurrent(g: RewriteContext, node: NodeProto) -> Sequence[Replacem
     layout = g.get_attribute_with_default(node, "layout", 0)
     g.require(layout == 1, "the batch is the second dimension already")
     g.require(_has_kernel(g, node), "onnxruntime has no kernel for this type")
+    unfinished = node.op_type in _FLOAT_ONLY and g.type_or_none(node.input[0]) == TensorProto.DOUBLE
+    g.require(not unfinished, "the kernel of onnxruntime refuses doubles when it runs")
     inputs = [
         g.op.Transpose(name, perm=_SWAP) if name and (i == 0 or i in _STATES) else name or None
         for i, name in enumerate(node.input)

@@ -22,10 +22,10 @@ from xbuilder.operators.op_traits import having
 from xbuilder.runtimes.installed import kernel_table
 
 from ...authoring import NewNode, NewResult, RewriteContext, RewriteResult
-from ...catalogue import rewrite
+from ...catalogue import register_pattern
 from ..kernels import runtime_has_kernel
 from .definitions import definitions
-from .missing import require_missing
+from .missing import MissingRewrite, require_missing
 
 _FLOAT, _DOUBLE, _FLOAT16 = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
 _INT8, _UINT8 = TensorProto.INT8, TensorProto.UINT8
@@ -77,14 +77,14 @@ _OPERATORS = tuple(
 )
 
 
-@rewrite(
+@register_pattern(
     "onnxruntime",
     "fix",
-    root=_OPERATORS,
+    roots=_OPERATORS,
     precision="rounding",
     aliases=("MissingCosSin", "MissingRange", "MissingReduceMax", "MissingTopK"),
 )
-def missing_type(g: RewriteContext, node: NodeProto) -> RewriteResult:
+class MissingTypePattern(MissingRewrite):
     """Add(x, y) -> Cast(Add(Cast(x to float), Cast(y to float))) for a type without kernel.
 
     1. bfloat16, float16 and the floats of 8 bits become float, or double. Casts to a wider type are
@@ -93,8 +93,17 @@ def missing_type(g: RewriteContext, node: NodeProto) -> RewriteResult:
     3. Only the inputs whose kernels are missing change; a type that an attribute gives changes too.
     4. The wider operator has a kernel, or the function that defines it has kernels.
     """
-    if _has_usual_types(g, node):  # most nodes
-        return g.no("the kernel exists for this type")
+
+    usual = _USUAL
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> RewriteResult:
+        """See :class:`Rewrite`."""
+        if _has_usual_types(g, node):
+            return g.no("the kernel exists for this type")
+        return _on_wider_types(g, node)
+
+
+def _on_wider_types(g: RewriteContext, node: NodeProto) -> RewriteResult:
     types = [g.type_of(name) if name else 0 for name in node.input]
     given = [g.type_or_none(name) or 0 if name else 0 for name in node.output]
     g.require(all(t or not name for t, name in zip(given, node.output, strict=True)), "no tensor")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx.helper as oh
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
@@ -241,10 +242,32 @@ class _Reference:
         self._evaluator, self._constants = evaluator_of(content), constants
 
     def run(self, feeds: Values) -> list[Any]:
-        """Runs the model, unless it is too large."""
+        """Runs the model, unless it is too large. Some implementations give doubles whatever the
+        type of their inputs is: they become what the definition says."""
         large = {n: v for n, v in self._constants.items() if v.nbytes > FED_BYTES}
         check_elements({**feeds, **large})
-        return list(self._evaluator.run(None, {**feeds, **self._constants}))
+        found = list(self._evaluator.run(None, {**feeds, **self._constants}))
+        declared = [o.type.tensor_type.elem_type for o in self._evaluator.proto_.graph.output]
+        if all(
+            kind == TensorProto.DOUBLE or getattr(v, "dtype", None) != np.float64
+            for kind, v in zip(declared, found, strict=True)
+        ):
+            return found
+        return [
+            v.astype(dtype) if dtype is not None and v.dtype == np.float64 else v
+            for v, dtype in zip(found, self._types, strict=True)
+        ]
+
+    @cached_property
+    def _types(self) -> list[Any]:
+        """The types of floats of the results, None for others and if inference does not know."""
+        model = ModelProto()
+        model.CopyFrom(self._evaluator.proto_)
+        for output in model.graph.output:
+            output.ClearField("type")
+        inferred = onnx.shape_inference.infer_shapes(model)
+        kinds = (o.type.tensor_type.elem_type for o in inferred.graph.output)
+        return [oh.tensor_dtype_to_np_dtype(k) if k and is_float(k) else None for k in kinds]
 
     def close(self) -> None:
         """Nothing to free."""
@@ -301,6 +324,8 @@ def _check_domains(model: ModelProto) -> None:
         raise CannotRunError("the reference evaluator only knows the operators of onnx")
     if any(n.op_type in _OPTIONALS for n in nodes):
         raise CannotRunError("the reference evaluator takes an optional for a list")
+    if any(n.op_type == "MaxPool" and len(n.output) > 1 for n in nodes):
+        raise CannotRunError("the reference evaluator gives other places of the largest elements")
     if any(n.op_type == "ConvTranspose" and len(n.input) > 2 and _in_groups(n) for n in nodes):
         raise CannotRunError("the reference evaluator adds the bias of the first group to others")
 

@@ -28,6 +28,10 @@ from xoptim.testing import check_pattern, make_feeds, model_from_text
 from xoptim.trust.sessions.session_child import open_session
 
 UNMASKED = attention(PLAIN, "b, 4, s, 8;b, 4, t, 8;b, 4, t, 6", "", "b, 4, s, 6")
+MOVED_BACK = attention(
+    PLAIN.replace("y =", "y0 =") + " y = Transpose<perm = [0, 2, 1, 3]>(y0)",
+    "b, 4, s, 8;b, 4, t, 8;b, 4, t, 6", "", "b, s, 4, 6",
+)  # fmt: skip
 MOVED = attention(
     "Qm = Transpose<perm = [0, 2, 1, 3]>(Q) kt = Transpose<perm = [0, 2, 3, 1]>(K) "
     "Vm = Transpose<perm = [0, 2, 1, 3]>(V) " + SCORES.replace("(Q,", "(Qm,")
@@ -94,7 +98,7 @@ def test_operator(name: str) -> None:
         {"b": 0, "s": 3, "t": 5}, {"b": 2, "s": 0, "t": 5}, {"b": 2, "s": 0, "t": 0},
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("text", [UNMASKED, MOVED, UNMASKED.replace("6]", "8]")])
+@pytest.mark.parametrize("text", [MOVED_BACK, MOVED, MOVED_BACK.replace("6]", "8]")])
 def test_sizes(text: str, sizes: dict[str, int]) -> None:
     """Empty batches, empty sequences; keys that are moved already, or not."""
     found = check_pattern(
@@ -198,7 +202,8 @@ STAYS = {
         MASKED.replace("[b, 1, s, t] c", "[b, 1, 1, t] c"), "MultiHeadAttention3D(with_mask=True)",
     ),
     "guarded, a mask": (MASKED.replace(VALUES, GUARD), "MultiHeadAttention3D"),
-    "double": (UNMASKED.replace("float", "double"), "MultiHeadAttention3D"),
+    "heads moved to sequences and back": (UNMASKED, "MultiHeadAttention3D"),
+    "double": (MOVED_BACK.replace("float", "double"), "MultiHeadAttention3D"),
     "an empty batch": (group("b", 3), "GroupQueryAttention3D"),
     "an empty sequence": (group(2, "s"), "GroupQueryAttention3D"),
     "a cache and several of each": (group(2, 3, 5), "GroupQueryAttention3D"),

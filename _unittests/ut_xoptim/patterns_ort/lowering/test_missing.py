@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 import onnx
 import pytest
+from onnx import NodeProto
 from ut_xbuilder.nodes.one_node_models import STANDARD, OneNode, schema_models
 
+from xbuilder import GraphBuilder
 from xbuilder.nodes.loading import loads
 from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.kernel_table import shipped_kernels
-from xoptim.testing import optimize_with
+from xoptim import GraphBuilderPatternOptimization, RewriteContext
+from xoptim.authoring.roots import Sweep
+from xoptim.engine.matching import Claims, match_pattern
+from xoptim.patterns_ort.lowering.functions import MissingFunctionPattern
+from xoptim.patterns_ort.lowering.missing import MissingRewrite, may_be_missing
+from xoptim.patterns_ort.lowering.types import MissingTypePattern
+from xoptim.testing import model_from_text, optimize_with
 
 TABLE = shipped_kernels("CPU")
 #: types a model usually has; an operator that onnxruntime loads for some of them is not missing
@@ -93,3 +102,42 @@ def test_becomes_what_loads(op_type: str) -> None:
         found, _, _ = optimize_with(model, MISSING[op_type])
         done.append(op_type not in {n.op_type for n in found.graph.node if not n.domain})
     assert any(done)
+
+
+def test_no_missing_operator_is_left_out() -> None:
+    """An operator that has no kernel for a model may be missing for the types of this model."""
+    opset, wrong = newest_opset(), set()
+    roots = {*MissingFunctionPattern.roots, *MissingTypePattern.roots}
+    for schema in map(onnx.defs.get_schema, sorted(roots)):
+        for one in schema_models(schema, [opset]):
+            types = frozenset(one.elem_types)
+            keys = frozenset({("", schema.name)})
+            if not TABLE.runs(schema.name, "", opset, one.elem_types) and not may_be_missing(
+                TABLE, keys, opset, types, frozenset()
+            ):
+                wrong.add((schema.name, types))
+    assert wrong == set()
+
+
+class Counted(MissingRewrite):
+    """Refuses what it looks at."""
+
+    roots = "Relu", "Det"
+    seen: ClassVar[list[str]] = []
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> None:
+        self.seen.append(node.op_type)
+
+
+@pytest.mark.parametrize("kind, expected", [("float", []), ("double", ["Det"])])
+def test_only_looks_at_what_may_be_missing(kind: str, expected: list[str]) -> None:
+    """Unless a subscriber wants the reasons."""
+    text = f"g ({kind}[a, 3, 3] x) => ({kind}[a] y) {{ r = Relu(x) y = Det(r) }}"
+    g = GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
+    pattern, reasons = Counted(), []
+    Counted.seen = []
+    match_pattern(g, pattern, Sweep(g.store), Claims(), [])
+    assert Counted.seen == expected
+    pattern.listener = reasons.append
+    match_pattern(g, pattern, Sweep(g.store), Claims(), [])
+    assert len(reasons) == 2

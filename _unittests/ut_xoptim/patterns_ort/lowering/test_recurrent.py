@@ -58,6 +58,7 @@ REFUSED = {
     "BatchwiseRecurrent": {
         "the usual layout": (RNN.replace("1, 4] y", "4] y").replace(", layout = 1", ""), "second"),
         "no kernel in double": (RNN.replace("float[", "double["), "no kernel for this type"),
+        "a kernel that refuses doubles": (GRU.replace("float[", "double["), "refuses doubles"),
         "layout 0": (GRU.replace("layout = 1", "layout = 0"), "the batch is the second dimension"),
     }
 }

@@ -24,11 +24,13 @@ from xoptim.trust.windows.validation import Validation, WrongRewriteError, with_
 from xoptim.trust.windows.window import Window
 
 
-def validated(text: str, patterns: Any, folder: Path | None = None, **options: Any) -> Validation:
+def validated(
+    text: str, patterns: Any, folder: Path | None = None, opset: int = 18, **options: Any
+) -> Validation:
     """Runs patterns, each rewrite is checked."""
     observer = Validation(folder)
     chosen = OptimizationOptions(patterns=patterns, features=[observer], **options)
-    model = model_from_text(text)
+    model = model_from_text(text, opset)
     GraphBuilder(model, infer_shapes_options=True, optimization_options=chosen).optimize()
     return observer
 
@@ -181,6 +183,30 @@ def test_the_reference_evaluator_runs_a_side_without_kernel() -> None:
     assert found.verdict == "right" and found.methods
     with pytest.raises(WrongRewriteError, match="became"):
         sole(graph, [written(0.5)])
+
+
+def test_the_reference_evaluator_gives_the_type_of_the_definition() -> None:
+    """It computes Det of a bfloat16 in double, and gives a double."""
+    text = "g (bfloat16[n, 2, 2] x) => (bfloat16[n] y) { y = Det(x) }"
+    validation = validated(text, "MissingType", opset=22)
+    assert validation.summary.counts() == {"right": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (bfloat16[n, 2, 5, 4] x, bfloat16[n, 7, 6, 2] p) => (bfloat16[n, 2, 7, 6] y) "
+        '{ y = GridSample<mode = "nearest">(x, p) }',
+        "g (int8[n, 3] a, bfloat16 s, int8 z, int8[3, 2] b, bfloat16 t, int8 w, bfloat16 u, int8 v) "
+        "=> (int8[n, 2] y) { y = QLinearMatMul(a, s, z, b, t, w, u, v) }",
+        "g (bfloat16[n, 1, 5, 5] x) => (bfloat16[n, 1, 4, 4] y, int64[n, 1, 4, 4] i) "
+        "{ y, i = MaxPool<kernel_shape = [2, 2]>(x) }",
+    ],
+)
+def test_what_is_closer_to_doubles_is_not_wrong(text: str) -> None:
+    """The reference rounds places and scales to bfloat16, or gives other places."""
+    counts = validated(text, "MissingType", opset=22).summary.counts()
+    assert sum(counts.values()) == 1 and "wrong" not in counts
 
 
 def test_error_and_files(tmp_path: Path) -> None:
