@@ -11,8 +11,8 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_UNARY
 
+from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.kernels import is_faster_as_image
-from ...analysis.regions import Region
 from ...analysis.weights.scaled_convs import NOT_STATIC
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -49,11 +49,11 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(_fits(g, root), "the weight is not constant, or not for rows")
     g.require(_runs_in_blocks(g, root), "the kernel for rows is as fast")
     data = partial(_data, g)
-    around = Region(g, partial(_fits, g), data)
+    around = ConnectedNodes(g, partial(_fits, g), data)
     for record in around.grow([root]):
         earlier = record.order < root.order and _is_conv(record) and _runs_in_blocks(g, record)
         g.require(not earlier, "it is written with the convolutions before it")
-    region = Region(g, _between(sorted(around.nodes, key=order_of)).__contains__, data)
+    region = ConnectedNodes(g, _between(sorted(around.nodes, key=order_of)).__contains__, data)
     nodes = sorted(region.grow([root]), key=order_of)
     g.look_at(*map(g.store.proto, nodes))
     lifted = {name: g.op.Unsqueeze(name, axes=[2]) for name in region.entries()}

@@ -14,8 +14,8 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from ...analysis.arguments import int_attribute
 from ...analysis.attention.magnitudes import NORMALIZATIONS
 from ...analysis.axes import axis_of
+from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.neighbours import depends_on
-from ...analysis.regions import Region
 from ...analysis.shapes import proven_equal
 from ...authoring import Refusal, RewriteContext
 from ...authoring.right_side import NewNode, Replacement
@@ -74,7 +74,7 @@ class _Rows:
         g.require(self.width, "the last dimension is not known, or there are less than three")
         self._wide: dict[str, bool] = {}
         self._rows: dict[str, list[NodeRecord]] = {}
-        self.region = Region(g, self.accepts, self.wide_inputs)
+        self.region = ConnectedNodes(g, self.accepts, self.wide_inputs)
         rows = self._is_reshape(g.record(root), int(flat))
         g.require(rows, "the last dimension changes")
 

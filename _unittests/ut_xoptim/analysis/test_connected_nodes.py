@@ -5,15 +5,15 @@ from __future__ import annotations
 from ut_xoptim.analysis.small_graph import optimizer
 
 from xbuilder.nodes.record import NodeRecord
-from xoptim.analysis.regions import Region
+from xoptim.analysis.connected_nodes import ConnectedNodes
 
 BODY = "n = Neg(X) a = Abs(n) m = Mul(n, Z) s = Add(a, m) e = Exp(X) Y = Sub(s, e)"
 
 
-def region(*op_types: str, most: int = 0) -> tuple[Region, list[str]]:
+def region(*op_types: str, most: int = 0) -> tuple[ConnectedNodes, list[str]]:
     """The region of some operators around Neg, and its nodes in the order they are added."""
     g = optimizer(BODY)
-    found = Region(g, lambda r: r.op_type in op_types, lambda r: r.inputs)
+    found = ConnectedNodes(g, lambda r: r.op_type in op_types, lambda r: r.inputs)
     first: NodeRecord = g.store.producers["n"]
     return found, [r.op_type for r in found.grow([first], most)]
 
@@ -30,7 +30,7 @@ def test_grow() -> None:
 def test_what_goes_in_and_out() -> None:
     """Outputs are read outside, and so is what nodes that are not in the region read."""
     g = optimizer(BODY)
-    found = Region(g, lambda r: r.op_type in ("Neg", "Abs", "Mul"), lambda r: r.inputs)
+    found = ConnectedNodes(g, lambda r: r.op_type in ("Neg", "Abs", "Mul"), lambda r: r.inputs)
     assert len([*found.grow([g.store.producers["n"]])]) == 3
     assert found.entries() == ["X", "Z"]
     assert not found.is_read_outside("n")

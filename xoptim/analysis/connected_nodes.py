@@ -11,7 +11,7 @@ from ..authoring.queries import GraphQueries
 from ..authoring.roots import order_of
 
 
-class Region:
+class ConnectedNodes:
     """Nodes that read or produce results of one another.
 
     :param g: the optimizer
