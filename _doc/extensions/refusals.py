@@ -11,7 +11,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from xoptim.declarative.rules import RulePattern
+from xoptim.declarative.rule_patterns import RulePattern
 
 #: methods that take the reason of a refusal
 _ASK = {"after", "before", "known", "no", "none", "refuse", "require", "producer_of", "reader_of"}

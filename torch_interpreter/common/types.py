@@ -34,6 +34,13 @@ _ONNX_TO_TORCH = {v: k for k, v in _TORCH_TO_ONNX.items()}
 _PYTHON_TO_TORCH = {bool: torch.bool, int: torch.int64, float: torch.float32}
 
 COMPLEXES = frozenset({TensorProto.COMPLEX64, TensorProto.COMPLEX128})
+#: numbers and conditions that depend on sizes
+SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def is_symbolic(value: object) -> bool:
+    """Whether a value is a number, or a condition, that depends on sizes."""
+    return isinstance(value, SYMBOLS)
 
 
 def to_onnx_type(dtype: torch.dtype | type) -> int:

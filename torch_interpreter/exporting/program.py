@@ -13,6 +13,7 @@ from xbuilder.support.user_warnings import warn_user
 from ..aten.symbolic import tensor_form
 from ..checking.training import training_message
 from ..common.export_options import ExportOptions
+from ..common.types import is_symbolic
 from ..dispatch.convertible import has_converter
 from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
@@ -55,7 +56,7 @@ def prepare(
         functional = decompose(mod, options, is_supported, verbose)
         return from_exported_program(functional, specs, options.fake)
     _check_module(mod)
-    if isinstance(mod, torch.fx.GraphModule) and any(map(_is_symbolic, args)):
+    if isinstance(mod, torch.fx.GraphModule) and any(map(is_symbolic, args)):
         mod = mod if _is_aten_graph(mod) else trace_graph(mod)
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(decompose_graph(mod, is_supported), mod)
@@ -114,11 +115,6 @@ def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[s
             f"The arguments do not fit {type(mod).__name__}.forward{signature}: {e}. Give args, "
             f"a tuple, and kwargs, a dictionary."
         ) from e
-
-
-def _is_symbolic(value: Any) -> bool:
-    """Whether a value is a symbolic number, which torch.export does not take."""
-    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:

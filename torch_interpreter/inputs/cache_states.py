@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..common.types import is_symbolic
+
 #: names of the parts that differ from those of the attributes
 _NAMES = {"keys": "key_cache", "values": "value_cache", "cumulative_length": "length"}
 #: parts of a cache that holds no tensor yet
@@ -30,7 +32,6 @@ _SIZES = {
 _CONSTANTS = {"_sliding_window_tensor": "sliding_window"}
 #: a method of a layer that counts tokens in Python: a layer made again reads a tensor instead
 _COUNT = "get_seq_length"
-_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class _Slot(NamedTuple):
@@ -162,7 +163,7 @@ def _template(value: Any, part: str, place: tuple[Any, ...], found: dict[str, li
         return {k: _template(v, part, (*place, k), found) for k, v in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_template(v, part, (*place, i), found) for i, v in enumerate(value))
-    if isinstance(value, _SYMBOLS):
+    if is_symbolic(value):
         return None  # a size nothing else needs
     return _stored(value, place, found) if _is_object(value) else value
 

@@ -13,7 +13,7 @@ import torch
 from xbuilder.errors import OptionError
 from xbuilder.support.argument_types import check_type
 
-from ..common.types import to_numpy_type, to_onnx_type
+from ..common.types import is_symbolic, to_numpy_type, to_onnx_type
 
 
 def split_arguments(
@@ -75,9 +75,9 @@ def is_model_input(fake: Any) -> bool:
 
     None and python values are constants.
     """
-    return isinstance(fake, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool) and not (
-        not isinstance(fake, torch.Tensor) and fake.node.expr.is_number
-    )
+    if isinstance(fake, torch.Tensor):
+        return True
+    return is_symbolic(fake) and not fake.node.expr.is_number
 
 
 def name_inputs(inputs: Sequence[ModelInput], input_names: Sequence[str] | None) -> None:

@@ -25,6 +25,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
 from ..common.symbolic_ranges import SymbolicRange
+from ..common.types import is_symbolic
 from .attributes import patched
 
 _UNTYPED: Any = torch
@@ -155,16 +156,12 @@ def _classes(original: Callable[..., Any], tensor: torch.Tensor, num_classes: An
     return tensor.unsqueeze(-1).eq(classes).to(torch.int64)
 
 
-def _is_symbol(value: Any) -> bool:
-    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
-
-
 def _of_numbers(original: Callable[..., Any], data: Any, *args: Any, **options: Any) -> Any:
     """Makes ``tensor`` take a list of any length."""
     if not isinstance(data, SymbolicRange):
         # torch.export does this replacement itself, for the function that is replaced here
-        is_symbolic = original is _TENSOR and any(map(_is_symbol, pytree.tree_leaves(data)))
-        return (_UNTYPED._refs.tensor if is_symbolic else original)(data, *args, **options)
+        replaces = original is _TENSOR and any(map(is_symbolic, pytree.tree_leaves(data)))
+        return (_UNTYPED._refs.tensor if replaces else original)(data, *args, **options)
     tensor = data.tensor()
     return tensor.to(options.get("device") or tensor.device, options.get("dtype") or tensor.dtype)
 

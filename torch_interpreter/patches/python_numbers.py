@@ -27,13 +27,14 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ..common import symbolic_ranges
 from ..common.symbolic_ranges import SymbolicList, SymbolicRange
+from ..common.types import SYMBOLS, is_symbolic
 from .attributes import patched
 from .math_functions import symbolic_function
 from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
 _UNTYPED: Any = torch
-_CONVERTED = (torch.SymInt, torch.SymFloat, torch.SymBool, torch.Tensor)
+_CONVERTED = (*SYMBOLS, torch.Tensor)
 #: methods through which Python asks for one of its numbers
 _ASKED = ("__int__", "__index__", "__float__")
 _MISSING = object()
@@ -75,7 +76,7 @@ class _Shape(tuple[Any, ...]):
 
 def _shape(x: torch.Tensor) -> Any:
     shape = _SHAPE.__get__(x)
-    return _Shape(shape) if any(map(_is_symbolic, shape)) else shape
+    return _Shape(shape) if any(map(is_symbolic, shape)) else shape
 
 
 def _size(x: torch.Tensor, dim: int | None = None) -> Any:
@@ -83,10 +84,6 @@ def _size(x: torch.Tensor, dim: int | None = None) -> Any:
 
 
 _SHAPE: Any = torch.Tensor.shape
-
-
-def _is_symbolic(value: Any) -> bool:
-    return isinstance(value, torch.SymInt | torch.SymFloat)
 
 
 def _number(value: Any) -> Any:
@@ -98,12 +95,12 @@ def _number(value: Any) -> Any:
 
 def _integer(value: Any) -> Any:
     number = _number(value)
-    return _UNTYPED.sym_int(number) if _is_symbolic(number) else int(number)
+    return _UNTYPED.sym_int(number) if is_symbolic(number) else int(number)
 
 
 def _real(value: Any) -> Any:
     number = _number(value)
-    return _UNTYPED.sym_float(number) if _is_symbolic(number) else float(number)
+    return _UNTYPED.sym_float(number) if is_symbolic(number) else float(number)
 
 
 def _length(value: Any) -> Any:
@@ -117,7 +114,7 @@ def _counted(*args: Any) -> Any:
     ``n`` up to 128."""
     bounds = [_number(a) for a in args]
     start, stop, step = bounds if len(bounds) == 3 else (*([0] * (2 - len(bounds))), *bounds, 1)
-    if not any(map(_is_symbolic, bounds)) or not statically_known_true(step > 0):
+    if not any(map(is_symbolic, bounds)) or not statically_known_true(step > 0):
         return range(*bounds)
     known = (n for n in range(_ROUNDS) if statically_known_true(stop <= start + n * step))
     count = next(known, None)
@@ -166,7 +163,7 @@ def _of_symbols(name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (symbolic if args and _is_symbolic(args[0]) else original)(*args, **kwargs)
+        return (symbolic if args and is_symbolic(args[0]) else original)(*args, **kwargs)
 
     return call
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from ..common.types import is_symbolic
 from .complex_names import is_complex
 from .symbols import SYM_KINDS
 
@@ -49,7 +50,7 @@ def python_value(value: Any) -> Any:
     """The value of a symbolic number if torch knows it, None otherwise."""
     if isinstance(value, bool | int | float):
         return value
-    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+    if is_symbolic(value):
         expr = value.node.expr
         return SYM_KINDS[type(value)](expr) if expr.is_number else None
     return None

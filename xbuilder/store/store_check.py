@@ -2,45 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from onnx import NodeProto
-
 from ..errors import PatternError
-from ..nodes.record import Key, NodeRecord
-from .readers import Readers
+from .store_order import StoreOrder
 
 
-class StoreTables(Protocol):
-    """The tables of a :class:`.graph_store.GraphStore`."""
-
-    producers: dict[str, NodeRecord]
-    consumers: dict[str, Readers]
-    captures: dict[str, int]
-    read_twice: dict[str, None]
-    index: dict[int, NodeRecord]
-    order_violated: bool
-
-    def __len__(self) -> int: ...
-
-    @property
-    def nodes(self) -> list[NodeRecord]:
-        """Live nodes."""
-
-    def proto(self, record: NodeRecord) -> NodeProto:
-        """A node as a proto."""
-
-    def record_of(self, proto: NodeProto) -> NodeRecord | None:
-        """The record of a proto."""
-
-    def bucket(self, domain: str, op_type: str) -> list[NodeRecord]:
-        """Live nodes of a type."""
-
-    def bucket_keys(self) -> set[Key]:
-        """Types of nodes."""
-
-
-def check_tables(store: StoreTables, fresh: StoreTables) -> None:
+def check_tables(store: StoreOrder, fresh: StoreOrder) -> None:
     """Compares the tables of a store with those of one made of the same nodes.
 
     :param store: the store to check
@@ -69,7 +35,7 @@ def check_tables(store: StoreTables, fresh: StoreTables) -> None:
         raise PatternError("The index of the nodes holds dead nodes.")
 
 
-def _readers(store: StoreTables) -> dict[str, list[str]]:
+def _readers(store: StoreOrder) -> dict[str, list[str]]:
     return {name: sorted(map(repr, rows)) for name, rows in store.consumers.items()}
 
 

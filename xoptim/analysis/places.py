@@ -46,7 +46,7 @@ def moved_places(g: RewriteContext, places: np.ndarray, *nodes: NodeProto) -> np
         return places
     split, concat = nodes
     axis = g.known(axis_of(g, split, places.ndim), "the axis is not known")
-    ends = np.cumsum([_length(g, name, axis) for name in split.output])
+    ends = np.cumsum([length_along(g, name, axis) for name in split.output])
     parts = dict(zip(split.output, np.split(places, ends[:-1], axis), strict=True))
     return np.concatenate([parts[name] for name in concat.input], axis)
 
@@ -63,7 +63,13 @@ def transposed_places(dims: Sequence[int], perm: Sequence[int]) -> np.ndarray:
     return np.arange(prod(dims)).reshape(dims).transpose(perm)
 
 
-def _length(g: RewriteContext, name: str, axis: int) -> int:
+def length_along(g: RewriteContext, name: str, axis: int) -> int:
+    """The length of a part along an axis; refuses if it is not known.
+
+    :param g: the optimizer
+    :param name: the part
+    :param axis: the axis
+    """
     dim = g.shape_of(name)[axis]
     return dim if isinstance(dim, int) else g.refuse("the length of a part is not known")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .rules import RulePattern, equation, rule
+from .rule_patterns import RulePattern
+from .rules import equation, rule
 from .tuples import equation_from_tuples
 
 __all__ = ["RulePattern", "equation", "equation_from_tuples", "rule"]

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 from xbuilder.errors import OptionError
 
-from .rules import RulePattern, equation
+from .rule_patterns import RulePattern
+from .rules import equation
 
 #: a variable, a number, a missing input, or (operator, operands..., attributes)
 Tree: TypeAlias = "str | int | float | tuple[Any, ...] | None"

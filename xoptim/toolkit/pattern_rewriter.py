@@ -15,7 +15,8 @@ from ..authoring.context import RewriteContext, context_of
 from ..authoring.patterns import MatchResult, Reason
 from ..authoring.queries import GraphQueries
 from ..authoring.right_side import RightSide
-from ..declarative.rules import RulePattern, make_rule
+from ..declarative.rule_patterns import RulePattern
+from ..declarative.rules import make_rule
 from .rewriters import NodeRewriter, Transformed
 from .substitution import is_same_kind
 from .trees import Constraint, TreeReader

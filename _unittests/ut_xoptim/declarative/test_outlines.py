@@ -7,7 +7,7 @@ import pytest
 from xbuilder.errors import OptionError
 from xoptim.catalogue.registry import all_patterns
 from xoptim.declarative.outlines import outline_of
-from xoptim.declarative.rules import RulePattern
+from xoptim.declarative.rule_patterns import RulePattern
 
 EQUATIONS = {
     "Not(Not(x)) -> x": (("Not",), "Not"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -139,12 +141,12 @@ def sees_a_key(g: RewriteContext, condition: str, hides: bool = False) -> bool:
     value = cheap_value(g, condition)
     if value is not None:
         return bool(value.ndim and (value != hides).any(axis=-1).all())
-    terms = None if hides else _and_terms(g, condition)
-    found = [] if terms is None else [_bound_of(g, node) for node in terms]
+    terms = [] if hides else [*islice(_and_terms(g, condition), _STEPS + 1)]
+    found = [None if node is None else _bound_of(g, node) for node in terms]
     bounds = [b for b in found if b is not None]
     highs = [b.first for b in bounds if b.is_last]
     lows = [b.first for b in bounds if not b.is_last]
-    if len(bounds) < len(found) or not highs:
+    if len(bounds) < len(found) or len(found) > _STEPS or not highs:
         return False
     starts = all(at_least(g, high, 0) for high in highs)
     if not lows or not starts:
@@ -186,18 +188,15 @@ _REVERSED = {
 }
 
 
-def _and_terms(g: RewriteContext, condition: str) -> list[NodeProto] | None:
-    """The comparisons whose conjunction is a condition, None if it has another term."""
-    waiting, terms = [condition], list[NodeProto]()
+def _and_terms(g: RewriteContext, condition: str) -> Iterator[NodeProto | None]:
+    """The comparisons whose conjunction is a condition, None for another term."""
+    waiting = [condition]
     while waiting:
         node = g.producer_or_none(waiting.pop(), "And", "Expand", *_BOUNDS)
-        if node is None or len(terms) + len(waiting) > _STEPS:
-            return None
-        if node.op_type in ("And", "Expand"):
+        if node is not None and node.op_type in ("And", "Expand"):
             waiting += node.input if node.op_type == "And" else node.input[:1]
         else:
-            terms.append(node)
-    return terms
+            yield node
 
 
 def _bound_of(g: RewriteContext, node: NodeProto) -> _Bound | None:
@@ -236,18 +235,8 @@ def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
 
 def hides_later_keys(g: RewriteContext, condition: str) -> bool:
     """Whether a condition, or a term of it, is `columns <= rows`, both 0, 1, 2, ..."""
-    waiting = [condition]
-    while waiting:
-        node = g.producer_or_none(waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
-        if node is None:
-            continue
-        if node.op_type in ("And", "Expand"):
-            waiting += node.input if node.op_type == "And" else node.input[:1]
-            continue
-        columns, rows = tuple(node.input) if node.op_type == "LessOrEqual" else node.input[::-1]
-        if causal_positions(g, columns, rows) == 0:
-            return True
-    return False
+    bounds = [_bound_of(g, node) for node in _and_terms(g, condition) if node is not None]
+    return any(b is not None and b.is_last and b.first == 0 for b in bounds)
 
 
 def are_causal(

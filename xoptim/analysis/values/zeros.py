@@ -11,6 +11,7 @@ from xbuilder.dims import normalize_axis
 from ...authoring import RewriteContext
 from ..axes import axis_of
 from ..pads import adds_zeros, pads_of
+from ..places import length_along
 from .uniform import is_always
 
 #: most ScatterND that write rows of one result
@@ -47,9 +48,7 @@ def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, l
     axis = g.known(axis_of(g, node, rank, None), "the axis is not known")
     parts, position = [], 0
     for name in node.input:
-        length = g.shape_of(name)[axis]
-        if not isinstance(length, int):
-            g.refuse("the length of a part is not known")
+        length = length_along(g, name, axis)
         if not is_always(g, name, 0):
             parts.append(Part(position, position + length, name))
         position += length
@@ -62,9 +61,7 @@ def _surrounded(g: RewriteContext, pad: NodeProto, rank: int) -> tuple[int, list
     axes = [axis for axis in range(rank) if pads[:, axis].any()]
     one = len(axes) == 1 and not (pads < 0).any() and adds_zeros(g, pad)
     g.require(one, "zeros are not added along one axis")
-    length = g.shape_of(pad.input[0])[axes[0]]
-    if not isinstance(length, int):
-        g.refuse("the length of a part is not known")
+    length = length_along(g, pad.input[0], axes[0])
     start = int(pads[0, axes[0]])
     return axes[0], [Part(start, start + length, pad.input[0])]
 
@@ -78,9 +75,7 @@ def _scattered(g: RewriteContext, node: NodeProto, depth: int = _STEPS) -> list[
     g.require(zeros, "rows are not written on zeros")
     reduction = g.get_attribute_with_default(node, "reduction", "none")
     g.require(reduction in ("none", "add"), "the reduction may keep a zero")
-    length = g.shape_of(data)[0]
-    if not isinstance(length, int):
-        g.refuse("the length of a part is not known")
+    length = length_along(g, data, 0)
     indices = g.constant_of(rows, "the rows are not known")
     g.require(indices.ndim == 2 and indices.shape[1] == 1, "what is written is not whole rows")
     found = [normalize_axis(int(i), length) for i in indices.ravel()]

@@ -23,21 +23,23 @@ _PAIRS = (
     "joined = Concat(Unsqueeze({0}, *_, **_) | {0}, Unsqueeze({1}, *_, **_) | {1}, axis=axis); "
     "pairs = Reshape(joined, *_, **_)"
 )
-_ROTATED = "first = x0 * cos - x1 * sin; second = x1 * cos + x0 * sin"
+_ROTATED = "n = x0 * cos - x1 * sin; second = x1 * cos + x0 * sin"
 
 
 @rule(
     "default",
     f"n = -x1; {_HALVES.format('n', 'x0')}; y = x * cos + joined * sin; y",
     f"n = -x1; {_PAIRS.format('n', 'x0')}; y = x * cos + pairs * sin; y",
+    f"{_ROTATED}; {_HALVES.format('n', 'second')}; joined",
+    f"{_ROTATED}; {_PAIRS.format('n', 'second')}; pairs",
     root="n",
     prepares=_FUNCTIONS,
-    aliases="FunctionInterleavedRotaryEmbedding",
+    aliases=("FunctionInterleavedRotaryEmbedding", "FunctionRotaryEmbeddingParts"),
     sole_use=False,
 )
 def function_half_rotary_embedding(
     g: RewriteContext,
-    x: str,
+    x: str | None,
     x0: str,
     x1: str,
     cos: str,
@@ -45,7 +47,7 @@ def function_half_rotary_embedding(
     axis: int,
     joined: str,
     pairs: str | None,
-    y: str,
+    y: str | None,
 ) -> dict[str, NewResult]:
     """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
 
@@ -54,47 +56,20 @@ def function_half_rotary_embedding(
        every other element of the last axis of x, of rank 4, whose length is known: Slice of step
        2, or the columns of Reshape(x, (..., length / 2, 2)). Stack is Concat of one more
        dimension, the last one, then Reshape to the shape of x;
-    3. neither cos nor sin broadcasts x.
+    3. neither cos nor sin broadcasts x;
+    4. Concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin), or Stack of them: the last
+       dimension of cos and sin is half of the one of x.
     """
-    g.require(_source(g, x0, x1, pairs is not None) == x, "the parts are not those of x")
-    _require_joined(g, x, joined, axis, pairs)
-    g.require(g.same_shape(y, x), "x may be broadcast")
-    return g.outline(INTERLEAVED_ROTARY if pairs else HALF_ROTARY, [x, cos, sin], [y])
-
-
-@rule(
-    "default",
-    f"{_ROTATED}; {_HALVES.format('first', 'second')}; joined",
-    f"{_ROTATED}; {_PAIRS.format('first', 'second')}; pairs",
-    root="first",
-    prepares=_FUNCTIONS,
-    sole_use=False,
-)
-def function_rotary_embedding_parts(
-    g: RewriteContext,
-    x0: str,
-    x1: str,
-    cos: str,
-    sin: str,
-    axis: int,
-    joined: str,
-    pairs: str | None,
-) -> dict[str, NewResult]:
-    """Stack(x0 * cos - x1 * sin, x1 * cos + x0 * sin) -> InterleavedRotaryEmbedding(x, cos, sin).
-
-    1. x0 and x1 are every other element of the last axis of x, of rank 4, see
-       :func:`function_half_rotary_embedding`;
-    2. or they are its halves, Concat joins them: HalfRotaryEmbedding(x, cos, sin);
-    3. the last dimension of cos and sin is half of the one of x.
-    """
-    x = _source(g, x0, x1, pairs is not None)
-    _require_joined(g, x, joined, axis, pairs)
-    g.require(g.same_shape(pairs or joined, x), "x may be broadcast")
-    length = g.shape_of(x)[3]
-    for dims in (g.shape_of(cos), g.shape_of(sin)):
+    source = _source(g, x0, x1, pairs is not None)
+    g.require(x in (None, source), "the parts are not those of x")
+    _require_joined(g, source, joined, axis, pairs)
+    result = y or pairs or joined
+    g.require(g.same_shape(result, source), "x may be broadcast")
+    length = g.shape_of(source)[3]
+    for dims in (g.shape_of(cos), g.shape_of(sin)) if x is None else ():
         half = bool(dims) and dims_are_equal(g)(mul(2, dims[-1]), length)
         g.require(half, "cos is not one for each pair")
-    return g.outline(INTERLEAVED_ROTARY if pairs else HALF_ROTARY, [x, cos, sin], [pairs or joined])
+    return g.outline(INTERLEAVED_ROTARY if pairs else HALF_ROTARY, [source, cos, sin], [result])
 
 
 def _require_joined(g: RewriteContext, x: str, joined: str, axis: int, pairs: str | None) -> None:

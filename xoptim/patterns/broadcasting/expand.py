@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 
 from onnx import NodeProto
@@ -73,15 +73,11 @@ def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     4. A Tile that only repeats dimensions 1 is an Expand.
     5. op is Where, Max or Min, some of its operands are expanded.
     """
-    return _without_expands(g, node, _has_shape)
+    return _without_expands(g, node)
 
 
-def _without_expands(
-    g: RewriteContext,
-    node: NodeProto,
-    fits: Callable[[RewriteContext, NodeProto, Mapping[str, str], Shape], bool],
-) -> NewNode:
-    """The node without its Expand: on every source if *fits* accepts it, else on some of them."""
+def _without_expands(g: RewriteContext, node: NodeProto, whole: int = 0) -> NewNode:
+    """The node without its Expand: on every source if its shape stays, else on some of them."""
     expands = [e for e in g.before_each(node, "Expand", "Tile") if e is not None]
     expands = [e for e in expands if e.op_type == "Expand" or _repeats_ones(g, e)]
     g.require(expands, "no Expand before")
@@ -89,7 +85,7 @@ def _without_expands(
     after = g.shape_of(node.output[0], "a shape is not known")
     sizes = range(len(sources), 0, -1)
     choices = (dict(c) for size in sizes for c in combinations(sources.items(), size))
-    accepted = (c for c in choices if fits(g, node, c, after))
+    accepted = (c for c in choices if _has_shape(g, node, c, after, whole))
     chosen = g.known(next(accepted, None), "the shape of the result would change")
     return g.rewired(node, chosen)
 
@@ -106,37 +102,29 @@ def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
 
 
 def _has_shape(
-    g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
+    g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape, whole: int
 ) -> bool:
-    """Whether an elementwise operator returns the same shape once some operands are replaced.
+    """Whether an operator returns the same shape once some operands are replaced.
 
     It compares the shapes of the operands with the one of the result, axis by axis.
+
+    :param g: the optimizer
+    :param node: the operator
+    :param sources: operand -> its replacement
+    :param after: shape of the result
+    :param whole: number of last axes that are not broadcast, those of matrices
     """
-    pairs = []
+    rank, same = len(after), dims_are_equal(g)
+    rows = []
     for name in node.input:
         wide = g.shape_or_none(name)
         small = moved_shape(g, sources[name]) if name in sources else wide
-        if wide is None or small is None:
+        if wide is None or small is None or not whole <= len(small) <= rank >= len(wide) >= whole:
             return False
-        pairs.append((small, wide))
-    return _same_broadcast(g, pairs, after)
-
-
-def _same_broadcast(g: RewriteContext, pairs: Sequence[tuple[Shape, Shape]], after: Shape) -> bool:
-    """Whether shapes still broadcast to the same one when they replace others.
-
-    :param g: the optimizer
-    :param pairs: each new shape, and the one it replaces
-    :param after: shape the replaced shapes broadcast to
-    """
-    rank = len(after)
-    if max(len(s) for s, _ in pairs) != rank or max(len(w) for _, w in pairs) > rank:
-        return False
-    same = dims_are_equal(g)
-    rows = [(padded(small, rank), padded(wide, rank)) for small, wide in pairs]
-    return all(
-        all(same(small[i], wide[i]) for small, wide in rows)
-        or any(same(small[i], dim) for small, _ in rows)
+        rows.append((padded(small, rank), padded(wide, rank), len(small)))
+    return max(length for *_, length in rows) == rank and all(
+        all(same(small[i], wide[i]) for small, wide, _ in rows)
+        or (i < rank - whole and any(same(small[i], dim) for small, *_ in rows))
         for i, dim in enumerate(after)
     )
 
@@ -170,7 +158,7 @@ def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> 
     4. Not in an attention, whose operators require queries, keys and values of the same batch.
     """
     g.require(not _is_of_attention(g, node), "the operators of attention read the batch")
-    return _without_expands(g, node, _keeps_matrices)
+    return _without_expands(g, node, whole=2)
 
 
 def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
@@ -187,20 +175,3 @@ def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
             return after is not None
         name = after.output[0]
     return False
-
-
-def _keeps_matrices(
-    g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
-) -> bool:
-    """Whether a MatMul multiplies the same matrices, and as many of them, once some operands are
-    replaced."""
-    same, pairs = dims_are_equal(g), []
-    for name in node.input:
-        wide = g.shape_or_none(name)
-        small = moved_shape(g, sources[name]) if name in sources else wide
-        if wide is None or small is None or min(len(wide), len(small)) < 2:
-            return False
-        if not all(map(same, small[-2:], wide[-2:])):
-            return False
-        pairs.append((small[:-2], wide[:-2]))
-    return _same_broadcast(g, pairs, after[:-2])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from onnx import FunctionProto, NodeProto
 
-from xbuilder.dims import Shape
 from xbuilder.nodes.determinism import is_deterministic
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.subgraphs import subgraphs_of
@@ -21,6 +20,8 @@ from xbuilder.store.readers import Readers
 from ...authoring import GraphQueries, Rewrite, RewriteContext
 from ...catalogue import register_pattern
 
+#: operators that the shape of their result tells from others on the same data
+_SIZED = frozenset({"Expand", "Reshape"})
 #: visiting every name of the graph is cheaper than those of more than one node out of so many
 _SWEEP = 4
 
@@ -65,10 +66,13 @@ def may_have_twins(readers: Readers) -> bool:
 
 def have_twins(readers: Readers) -> bool:
     """Whether two readers of a result have the same operator type and read the same results, in any
-    order, as common subexpressions do. Cost: O(readers)."""
+    order, as common subexpressions do. The target of a Reshape or an Expand does not count. Cost:
+    O(readers)."""
     if not may_have_twins(readers):  # the usual case, in less time
         return False
-    kinds = {(r.op_type, frozenset(r.inputs)) for r in readers}
+    kinds = {
+        (r.op_type, frozenset(r.inputs[:1] if r.op_type in _SIZED else r.inputs)) for r in readers
+    }
     return len(kinds) < len(readers)
 
 
@@ -100,8 +104,9 @@ class TwinSearch:
     """Finds common subexpressions among the readers of some results, and among their own readers.
 
     Two nodes compute the same thing when they have the same operator, domain, attributes (a missing
-    one has its default value), and inputs once equal results are identified. Each reader is hashed
-    once: O(readers of the given results and of the merged results).
+    one has its default value), and inputs once equal results are identified; or they are two
+    Reshape, or two Expand, of the same data, to shapes proven equal. Each reader is hashed once:
+    O(readers of the given results and of the merged results).
 
     :param g: the optimizer
     """
@@ -141,12 +146,20 @@ class TwinSearch:
         return sorted(readers, key=lambda r: r.order) if len(readers) > 1 else []
 
     def _twins(self, name: str) -> Iterator[tuple[NodeRecord, NodeRecord]]:
-        equal = EqualNodes(self.g.graph, self._root)
+        equal, sized = EqualNodes(self.g.graph, self._root), dict[Hashable, NodeRecord]()
         for record in self._readers(name):
             if record.op_type != "Identity" or record.domain:
-                first = equal.first_like(record)
+                size = self._size(record)
+                first = sized.setdefault(size, record) if size else equal.first_like(record)
                 if first is not record and is_repeatable(self.g, self.g.store.proto(record)):
                     yield first, record
+
+    def _size(self, record: NodeRecord) -> Hashable:
+        """The data of a Reshape or an Expand and the shape of its result, None for other nodes."""
+        (result, *_), g = record.outputs, self.g
+        if record.domain or record.op_type not in _SIZED or g.shape_or_none(result) is None:
+            return None
+        return record.op_type, self._root(record.inputs[0]), g.get_shape_renamed(result)
 
 
 def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
@@ -174,7 +187,11 @@ def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
 
 
 @register_pattern(
-    "default", "merge", roots=("*",), priority="first", aliases="SameChildrenFromInput"
+    "default",
+    "merge",
+    roots=("*",),
+    priority="first",
+    aliases=("SameChildrenFromInput", "ShapeBasedSameChildren"),
 )
 class SameChildrenPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
@@ -185,6 +202,8 @@ class SameChildrenPattern(Rewrite):
        once.
     3. X is an input of the graph, or a result of the outer graph when this one is a subgraph: its
        first reader is the root, O(consumers) for each input, not for each consumer.
+    4. Two Reshape, or two Expand, of one result, or of a constant that nothing reads before, give
+       shapes proven equal, in terms of the dimensions of the inputs.
 
     Random operators, training Dropout, functions holding them, and nodes with a subgraph are kept.
     O(1) when no result has two consumers, O(consumers) otherwise; only merged nodes are followed.
@@ -209,7 +228,8 @@ class SameChildrenPattern(Rewrite):
         """See :class:`Rewrite`."""
         record, store = g.record(node), g.store
         outer = [name for name in record.inputs if name not in store.producers]
-        given = [name for name in outer if self._is_input(g, name)]
+        data = record.inputs[0] if record.op_type in _SIZED else None
+        given = [name for name in outer if name == data or self._is_input(g, name)]
         names = [name for name in (*record.outputs, *given) if may_have_twins(store.readers(name))]
         g.require(names, "no result has two consumers of one type")
         return merged_readers(g, names)
@@ -218,38 +238,3 @@ class SameChildrenPattern(Rewrite):
     def _is_input(g: RewriteContext, name: str) -> bool:
         constants = g.graph.constants
         return name not in constants.initializers or name in constants.overridable
-
-
-@register_pattern("default", "merge", roots=("Expand", "Reshape"), priority="first")
-class ShapeBasedSameChildrenPattern(Rewrite):
-    """Reshape(X, s), Reshape(X, t) -> Reshape(X, s), Identity when they give the same shape.
-
-    1. Two Reshape of one result giving shapes proven equal.
-    2. Two Expand of one result giving shapes proven equal.
-
-    Shapes are compared in terms of the dimensions of the inputs. Only the first of these consumers
-    visits the others: O(consumers) for each result.
-    """
-
-    @staticmethod
-    def candidate_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """Nodes whose data has another consumer."""
-        consumers = store.consumers
-        return [r for r in records if len(consumers.get(r.inputs[0], ())) > 1]
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
-        """See :class:`Rewrite`."""
-        record = g.record(node)
-        readers = g.store.readers(record.inputs[0])
-        g.require(len(readers) > 1, "the data has one consumer")
-        alike = (r for r in readers if r.key == record.key and r.inputs[0] == record.inputs[0])
-        g.require(next(alike) is record, "another consumer of the data looks at its siblings")
-        firsts: dict[Shape, NodeRecord] = {}
-        twin_of: dict[NodeRecord, NodeRecord] = {}
-        for r in sorted((record, *alike), key=lambda r: r.order):
-            if g.shape_or_none(r.outputs[0]) is not None:
-                first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
-                if first is not r:
-                    twin_of[r] = first
-        g.require(twin_of, "no sibling is proven to have the same shape")
-        return merged(g, twin_of)

@@ -18,9 +18,9 @@ from ...analysis.gemm import product_and_bias
 from ...analysis.permutations import perm_of
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import joined_weight, require_weight, split_weight
-from ...authoring import NewNode, Rewrite, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
-from ...catalogue import register_pattern
+from ...catalogue import rewrite
 from ..kernels import require_kernel
 
 #: (batch, heads, sequence, length) to (sequence, batch, heads, length)
@@ -44,8 +44,8 @@ class Columns(NamedTuple):
     first: int
 
 
-@register_pattern("onnxruntime", roots=(f"intermediate::{LOCAL}",), precision="rounding")
-class DecoderAttentionPattern(Rewrite):
+@rewrite("onnxruntime", root=f"intermediate::{LOCAL}", precision="rounding", sole_use=True)
+def decoder_attention(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttention(x @ Q + q, y @ K + k, y @ V + v) -> com.microsoft.DecoderAttention, on CUDA.
 
     1. x and y have the shapes (sequence, batch, width), the default of torch.nn.MultiheadAttention;
@@ -57,32 +57,27 @@ class DecoderAttentionPattern(Rewrite):
     MultiHeadAttention3D would match the same heads once moved. The operator never ran on a device:
     the tests use its definition, in numpy.
     """
-
-    sole_use = True
-
-    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-        """Checks the three products and the layout, then writes the operator."""
-        attention = read_attention(g, call)
-        require_kernel(g, "DecoderAttention", attention.result)
-        g.require(not attention.mask and not attention.guarded, "the operator does not add a mask")
-        three = (attention.queries, attention.keys, attention.values)
-        length, heads = attention.queries.length, attention.queries.count
-        near = abs(attention.scale * sqrt(length) - 1) <= _PRECISION
-        g.require(near, "the operator has another scale")
-        same = {(h.count, h.length) for h in three} == {(heads, length)}
-        g.require(same, "the heads do not have the same length")
-        width = heads * length
-        rows = [_columns(g, _sequence(g, h.name, heads, length), width) for h in three]
-        g.require(rows[1].x == rows[2].x, "keys and values are not those of one sequence")
-        after = g.reader_of(attention.result, "Transpose", reason="the result is not moved back")
-        g.require(perm_of(g, after) == _BACK, "the result is not moved back")
-        g.look_at(after)
-        query, key_value, bias = _weights(g, rows, width)
-        flags = [np.array([flag]) for flag in (rows[0].x != rows[1].x, False, False, False)]
-        inputs: list[Operand] = [rows[0].x, rows[1].x, query, key_value, bias, None, None, None]
-        options = {"num_heads": heads}
-        new = NewNode("DecoderAttention", [*inputs, *flags], options, MICROSOFT)
-        return {after.output[0]: g.op.Reshape(new, [0, 0, heads, length])}
+    attention = read_attention(g, call)
+    require_kernel(g, "DecoderAttention", attention.result)
+    g.require(not attention.mask and not attention.guarded, "the operator does not add a mask")
+    three = (attention.queries, attention.keys, attention.values)
+    length, heads = attention.queries.length, attention.queries.count
+    near = abs(attention.scale * sqrt(length) - 1) <= _PRECISION
+    g.require(near, "the operator has another scale")
+    same = {(h.count, h.length) for h in three} == {(heads, length)}
+    g.require(same, "the heads do not have the same length")
+    width = heads * length
+    rows = [_columns(g, _sequence(g, h.name, heads, length), width) for h in three]
+    g.require(rows[1].x == rows[2].x, "keys and values are not those of one sequence")
+    after = g.reader_of(attention.result, "Transpose", reason="the result is not moved back")
+    g.require(perm_of(g, after) == _BACK, "the result is not moved back")
+    g.look_at(after)
+    query, key_value, bias = _weights(g, rows, width)
+    flags = [np.array([flag]) for flag in (rows[0].x != rows[1].x, False, False, False)]
+    inputs: list[Operand] = [rows[0].x, rows[1].x, query, key_value, bias, None, None, None]
+    options = {"num_heads": heads}
+    new = NewNode("DecoderAttention", [*inputs, *flags], options, MICROSOFT)
+    return {after.output[0]: g.op.Reshape(new, [0, 0, heads, length])}
 
 
 def _sequence(g: RewriteContext, name: str, heads: int, length: int) -> str:

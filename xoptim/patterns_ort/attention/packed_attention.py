@@ -18,9 +18,9 @@ from ...analysis.constants import dtype_of
 from ...analysis.gemm import is_plain, product_and_bias
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import is_finite, joined_weight, require_weight
-from ...authoring import NewNode, Rewrite, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
-from ...catalogue import register_pattern
+from ...catalogue import rewrite
 from ..kernels import require_kernel
 from .attention import added_mask
 
@@ -54,14 +54,15 @@ class Packed(NamedTuple):
     rows: list[Projection]
 
 
-@register_pattern(
+@rewrite(
     "onnxruntime",
-    roots=(f"intermediate::{LOCAL}",),
+    root=f"intermediate::{LOCAL}",
     behind=("CausalAttention", "TinyWeightsAttention"),
     priority="first",
     precision="rounding",
+    sole_use=True,
 )
-class Attention3DPattern(Rewrite):
+def attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).
 
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
@@ -78,20 +79,15 @@ class Attention3DPattern(Rewrite):
     they are multiplied, by a weight that is transposed or not. It comes before the operator
     Attention of opset 23, which does not project.
     """
-
-    sole_use = True
-
-    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-        """Checks the three products, then writes the operator and its layout."""
-        found = read_attention(g, call)
-        require_kernel(g, "Attention", found.result)
-        mask = added_mask(g, found)
-        packed = packed_heads(g, (found.queries, found.keys, found.values))
-        require_long(g, g.shape_of(found.result)[0], found.steps)
-        inputs = packed.inputs if mask is None else [*packed.inputs, None, None, mask]
-        options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
-        new = NewNode("Attention", inputs, options, MICROSOFT)
-        return found.replaced(g, _guarded(g, found, new, packed.rows[-1]))
+    found = read_attention(g, call)
+    require_kernel(g, "Attention", found.result)
+    mask = added_mask(g, found)
+    packed = packed_heads(g, (found.queries, found.keys, found.values))
+    require_long(g, g.shape_of(found.result)[0], found.steps)
+    inputs = packed.inputs if mask is None else [*packed.inputs, None, None, mask]
+    options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
+    new = NewNode("Attention", inputs, options, MICROSOFT)
+    return found.replaced(g, _guarded(g, found, new, packed.rows[-1]))
 
 
 def packed_heads(g: RewriteContext, three: tuple[Heads, Heads, Heads]) -> Packed:

@@ -13,9 +13,9 @@ from ...analysis.arguments import other_input
 from ...analysis.axes import axes_of
 from ...analysis.same_elements import source_of_reshapes
 from ...analysis.shapes import proven_equal
-from ...authoring import NewNode, Rewrite, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
-from ...catalogue import register_pattern
+from ...catalogue import rewrite
 from ..kernels import require_kernel
 
 
@@ -49,10 +49,8 @@ class Update(NamedTuple):
     beta: str = ""
 
 
-@register_pattern(
-    "onnxruntime", "model", roots=("ReduceSum",), after=("Mul",), precision="rounding"
-)
-class LinearAttentionPattern(Rewrite):
+@rewrite("onnxruntime", "model", root="ReduceSum", after="Mul", precision="rounding")
+def linear_attention(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """T = S * exp(g), U = T + k * (v - k @ T) * b, q @ U -> com.microsoft.LinearAttention.
 
     1. one step: S and U have the shape (batch, heads, length of the keys, length of the values),
@@ -63,33 +61,30 @@ class LinearAttentionPattern(Rewrite):
 
     `Qwen3NextGatedDeltaNet` of transformers generates a token this way.
     """
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
-        """Checks the sum, the update before, and the decay before, then writes the operator."""
-        read, kept = _reduced(g, node), _kept(g, node)
-        pairs = g.either_order(read)
-        found = next((p for p in pairs if g.producer_or_none(p[0], "Add") is not None), None)
-        state, query = g.known(found, "no state is updated before")
-        sizes = _sizes(g, state)
-        g.require(_has_shape(g, query, (*sizes[:3], 1)), "the query is not a vector of each head")
-        update = _update(g, g.before(state, "Add"), sizes)
-        past, decay, width = _decay(g, update.past, sizes)
-        require_kernel(g, "LinearAttention", past)
-        rule = "_".join(["gated"] * bool(decay) + ["delta"] * bool(update.beta)) or "linear"
-        batch, heads, keys, values = sizes
-        inputs: list[Operand] = [
-            _row(g, query, batch, heads * keys),
-            _row(g, update.key, batch, heads * keys),
-            _row(g, update.value, batch, heads * values),
-            past,
-        ]
-        if decay or update.beta:
-            inputs.append(_row(g, decay, batch, width) if decay else None)
-        if update.beta:
-            inputs.append(_row(g, update.beta, batch, heads))
-        options = {"q_num_heads": heads, "kv_num_heads": heads, "scale": 1.0, "update_rule": rule}
-        new = NewNode("LinearAttention", inputs, options, MICROSOFT, outputs=2)
-        return {node.output[0]: g.op.Reshape(new[0], [0, heads, *kept, values]), state: new[1]}
+    read, kept = _reduced(g, node), _kept(g, node)
+    pairs = g.either_order(read)
+    found = next((p for p in pairs if g.producer_or_none(p[0], "Add") is not None), None)
+    state, query = g.known(found, "no state is updated before")
+    sizes = _sizes(g, state)
+    g.require(_has_shape(g, query, (*sizes[:3], 1)), "the query is not a vector of each head")
+    update = _update(g, g.before(state, "Add"), sizes)
+    past, decay, width = _decay(g, update.past, sizes)
+    require_kernel(g, "LinearAttention", past)
+    rule = "_".join(["gated"] * bool(decay) + ["delta"] * bool(update.beta)) or "linear"
+    batch, heads, keys, values = sizes
+    inputs: list[Operand] = [
+        _row(g, query, batch, heads * keys),
+        _row(g, update.key, batch, heads * keys),
+        _row(g, update.value, batch, heads * values),
+        past,
+    ]
+    if decay or update.beta:
+        inputs.append(_row(g, decay, batch, width) if decay else None)
+    if update.beta:
+        inputs.append(_row(g, update.beta, batch, heads))
+    options = {"q_num_heads": heads, "kv_num_heads": heads, "scale": 1.0, "update_rule": rule}
+    new = NewNode("LinearAttention", inputs, options, MICROSOFT, outputs=2)
+    return {node.output[0]: g.op.Reshape(new[0], [0, heads, *kept, values]), state: new[1]}
 
 
 def _reduced(g: RewriteContext, node: NodeProto) -> NodeProto:

@@ -20,9 +20,9 @@ from ...analysis.constants import scalar_constant, scalar_value
 from ...analysis.same_elements import source_of_reshapes
 from ...analysis.shapes import proven_equal
 from ...analysis.weights.weights import require_weight
-from ...authoring import NewNode, Rewrite, RewriteContext
+from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
-from ...catalogue import register_pattern
+from ...catalogue import rewrite
 from ..kernels import require_kernel
 
 _SILU = f"{MICROSOFT}::QuickGelu"
@@ -69,10 +69,16 @@ class Activation(NamedTuple):
     options: dict[str, float]
 
 
-@register_pattern(
-    "onnxruntime", "model", roots=("ReduceSum",), after=("Reshape",), precision="rounding"
+@rewrite(
+    "onnxruntime",
+    "model",
+    root="ReduceSum",
+    after="Reshape",
+    precision="rounding",
+    sole_use=True,
+    name="MoE",
 )
-class MoEPattern(Rewrite):
+def moe(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """ReduceSum(w * U[i] @ (SiLU(g) * u)), g, u = Split(G[i] @ x) -> com.microsoft.MoE(x, r, G, U).
 
     1. the experts i are those TopK chooses for each token, their weights w are computed before from
@@ -90,51 +96,36 @@ class MoEPattern(Rewrite):
     `batched_mm`: `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock`, `GptOssMLP`. The matrices of
     the experts are no longer copied for each token.
     """
-
-    sole_use = True
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
-        """Checks the two products of each expert, the tokens and the weights, then writes the
-        operator."""
-        g.require(axes_of(g, node) == (1,), "the experts are not added along the second axis")
-        g.require(g.get_attribute_with_default(node, "keepdims", 1) == 0, "an axis is kept")
-        shape = g.shape_of(node.input[0])
-        g.require(len(shape) == 3, "there are not three dimensions")
-        product = g.before(source_of_reshapes(g, node.input[0]), "Mul")
-        first, activation, second, weights = _products(g, product, shape[1])
-        experts, length, width = first.sizes(g)
-        same = second.sizes(g) == (experts, width, length // 2) and shape[2] == width
-        g.require(same, "the weights do not have the shapes of experts")
-        g.require(first.chosen == second.chosen, "the experts are not the same")
-        scores = _scores(g, first.chosen, experts)
-        count, chosen = shape[1], g.shape_of(first.chosen)
-        g.require(isinstance(count, int) and chosen[1] == count, "the number is not known")
-        paired = proven_equal(g, g.shape_of(weights), chosen)
-        g.require(paired, "a weight is not for an expert")
-        g.require(_positive(g, weights), "the weights may be negative")
-        tokens = _tokens(g, first, count, width)
-        require_kernel(g, "MoE", weights)
-        g.require(processors_of(g.processor) == ("CPU",), "the operator of CUDA was not compared")
-        none: Any = onh.from_array(np.array([-np.inf], np.float32))
-        router = g.op.ScatterElements(
-            g.op.ConstantOfShape(g.op.Shape(scores), value=none),
-            first.chosen,
-            g.op.Log(weights),
-            axis=1,
-        )
-        matrices = [*_matrices(g, first, activation.together), *_matrices(g, second, False)]
-        inputs = [tokens, router, *matrices]
-        options = {
-            "k": count,
-            "activation_type": "swiglu",
-            "swiglu_fusion": 1,
-            **activation.options,
-        }
-        operands = inputs if second.bias else inputs[:-1]
-        result = NewNode("MoE", operands, options, MICROSOFT)
-        total = g.op.ReduceSum(weights, axes=[1], keepdims=1)
-        never = g.op.Less(total, g.scalar(0, weights))
-        return {node.output[0]: g.op.Where(never, tokens, g.op.Mul(result, total))}
+    g.require(axes_of(g, node) == (1,), "the experts are not added along the second axis")
+    g.require(g.get_attribute_with_default(node, "keepdims", 1) == 0, "an axis is kept")
+    shape = g.shape_of(node.input[0])
+    g.require(len(shape) == 3, "there are not three dimensions")
+    product = g.before(source_of_reshapes(g, node.input[0]), "Mul")
+    first, activation, second, weights = _products(g, product, shape[1])
+    experts, length, width = first.sizes(g)
+    same = second.sizes(g) == (experts, width, length // 2) and shape[2] == width
+    g.require(same, "the weights do not have the shapes of experts")
+    g.require(first.chosen == second.chosen, "the experts are not the same")
+    scores = _scores(g, first.chosen, experts)
+    count, chosen = shape[1], g.shape_of(first.chosen)
+    g.require(isinstance(count, int) and chosen[1] == count, "the number is not known")
+    paired = proven_equal(g, g.shape_of(weights), chosen)
+    g.require(paired, "a weight is not for an expert")
+    g.require(_positive(g, weights), "the weights may be negative")
+    tokens = _tokens(g, first, count, width)
+    require_kernel(g, "MoE", weights)
+    g.require(processors_of(g.processor) == ("CPU",), "the operator of CUDA was not compared")
+    none: Any = onh.from_array(np.array([-np.inf], np.float32))
+    hidden = g.op.ConstantOfShape(g.op.Shape(scores), value=none)
+    router = g.op.ScatterElements(hidden, first.chosen, g.op.Log(weights), axis=1)
+    matrices = [*_matrices(g, first, activation.together), *_matrices(g, second, False)]
+    inputs = [tokens, router, *matrices]
+    options = {"k": count, "activation_type": "swiglu", "swiglu_fusion": 1, **activation.options}
+    operands = inputs if second.bias else inputs[:-1]
+    result = NewNode("MoE", operands, options, MICROSOFT)
+    total = g.op.ReduceSum(weights, axes=[1], keepdims=1)
+    never = g.op.Less(total, g.scalar(0, weights))
+    return {node.output[0]: g.op.Where(never, tokens, g.op.Mul(result, total))}
 
 
 def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Activation, Rows, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.attributes import has_reference
@@ -9,6 +11,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_UNARY
 
+from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.kernels import is_faster_as_image
 from ...analysis.weights.scaled_convs import NOT_STATIC
 from ...authoring import NewNode, RewriteContext
@@ -43,59 +46,34 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     g.require(g.type_or_none(node.input[0]) == TensorProto.FLOAT, "the type is not float")
-    g.require(_fits(g, g.record(node)), "the weight is not constant, or not for rows")
-    g.require(_runs_in_blocks(g, node), "the kernel for rows is as fast")
-    first = not _follows_another(g, g.record(node))
-    g.require(first, "it is written with the convolutions before it")
-    region = _between(_region(g, g.record(node)))
-    g.look_at(*(g.store.proto(record) for record in region))
-    lifted: dict[str, NewNode] = {}
-    entries: dict[str, NewNode] = {}
-    for record in region:
-        names = {name: _lifted(g, name, lifted, entries) for name in _data(g, record)}
+    root = g.record(node)
+    g.require(_fits(g, root), "the weight is not constant, or not for rows")
+    g.require(_runs_in_blocks(g, root), "the kernel for rows is as fast")
+    data = partial(_data, g)
+    around = ConnectedNodes(g, partial(_fits, g), data)
+    for record in around.grow([root]):
+        earlier = record.order < root.order and _is_conv(record) and _runs_in_blocks(g, record)
+        g.require(not earlier, "it is written with the convolutions before it")
+    region = ConnectedNodes(g, _between(sorted(around.nodes, key=order_of)).__contains__, data)
+    nodes = sorted(region.grow([root]), key=order_of)
+    g.look_at(*map(g.store.proto, nodes))
+    lifted = {name: g.op.Unsqueeze(name, axes=[2]) for name in region.entries()}
+    for record in nodes:
+        names = {name: lifted[name] for name in _data(g, record)}
         lifted[record.outputs[0]] = _written(g, record, names)
-    members = set(map(id, region))
-    exits = (name for name in lifted if _is_read_outside(g, name, members))
+    exits = (r.outputs[0] for r in nodes if region.is_read_outside(r.outputs[0]))
     return {name: g.op.Squeeze(lifted[name], axes=[2]) for name in exits}
 
 
-def _runs_in_blocks(g: RewriteContext, conv: NodeProto) -> bool:
+def _runs_in_blocks(g: RewriteContext, conv: NodeRecord) -> bool:
     """Whether a convolution of rows is worth writing for images; refuses if its weight is not
     static."""
-    shape = g.static_shape(conv.input[1], NOT_STATIC)
-    return is_faster_as_image(shape, g.get_attribute_with_default(conv, "group", 1))
+    shape = g.static_shape(conv.inputs[1], NOT_STATIC)
+    group = g.get_attribute_with_default(g.store.proto(conv), "group", 1)
+    return is_faster_as_image(shape, group)
 
 
-def _follows_another(g: RewriteContext, root: NodeRecord) -> bool:
-    """Whether a convolution depends on another one of the same region that runs in blocks."""
-    seen, waiting = {id(root)}, [root]
-    while waiting:
-        for name in _data(g, waiting.pop()):
-            record = g.store.producers.get(name)
-            if record is None or id(record) in seen or not _fits(g, record):
-                continue
-            if _is_conv(record) and _runs_in_blocks(g, g.store.proto(record)):
-                return True
-            seen.add(id(record))
-            waiting.append(record)
-    return False
-
-
-def _region(g: RewriteContext, root: NodeRecord) -> list[NodeRecord]:
-    """The nodes on rows of channels around a convolution, in topological order."""
-    found, waiting = {id(root): root}, [root]
-    while waiting:
-        record = waiting.pop()
-        around = [g.store.producers.get(name) for name in _data(g, record)]
-        around.extend(g.store.readers(record.outputs[0]))
-        for other in around:
-            if other is not None and id(other) not in found and _fits(g, other):
-                found[id(other)] = other
-                waiting.append(other)
-    return sorted(found.values(), key=order_of)
-
-
-def _between(region: list[NodeRecord]) -> list[NodeRecord]:
+def _between(region: list[NodeRecord]) -> set[NodeRecord]:
     """The convolutions of a region, and the nodes that are after one and before another."""
     after: set[str] = set()
     for record in region:
@@ -105,11 +83,11 @@ def _between(region: list[NodeRecord]) -> list[NodeRecord]:
     for record in reversed(region):
         if _is_conv(record) or not before.isdisjoint(record.outputs):
             before.update(record.inputs)
-    return [
+    return {
         r
         for r in region
         if _is_conv(r) or not (after.isdisjoint(r.inputs) or before.isdisjoint(r.outputs))
-    ]
+    }
 
 
 def _is_conv(record: NodeRecord) -> bool:
@@ -146,17 +124,6 @@ def _data(g: RewriteContext, record: NodeRecord) -> list[str]:
     return [name for name in record.inputs if not _is_number(g, name)]
 
 
-def _lifted(
-    g: RewriteContext, name: str, lifted: dict[str, NewNode], entries: dict[str, NewNode]
-) -> NewNode:
-    """A result as an image of one line."""
-    if name in lifted:
-        return lifted[name]
-    if name not in entries:
-        entries[name] = g.op.Unsqueeze(name, axes=[2])
-    return entries[name]
-
-
 def _written(g: RewriteContext, record: NodeRecord, names: dict[str, NewNode]) -> NewNode:
     """A node of the region, for images."""
     node = g.store.proto(record)
@@ -173,10 +140,3 @@ def _written(g: RewriteContext, record: NodeRecord, names: dict[str, NewNode]) -
             attributes[name] = [v for end in ends if end for v in (added, *end)]
     new: NewNode = g.like(node, *inputs, **attributes)
     return new
-
-
-def _is_read_outside(g: RewriteContext, name: str, members: set[int]) -> bool:
-    """Whether an output, a subgraph or a node out of the region reads a result."""
-    if g.is_output(name) or g.is_used_by_subgraph(name):
-        return True
-    return any(id(reader) not in members for reader in g.store.readers(name))

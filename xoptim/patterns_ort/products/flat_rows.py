@@ -3,7 +3,6 @@ between."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from onnx import NodeProto
@@ -15,6 +14,7 @@ from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from ...analysis.arguments import int_attribute
 from ...analysis.attention.magnitudes import NORMALIZATIONS
 from ...analysis.axes import axis_of
+from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.neighbours import depends_on
 from ...analysis.shapes import proven_equal
 from ...authoring import Refusal, RewriteContext
@@ -48,23 +48,15 @@ def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] |
     ranks = [g.rank_or_none(name) for name in (g.inputs(node)[0], node.output[0])]
     if 2 not in ranks or None in ranks or ranks == [2, 2]:
         return g.no("it makes no rows, it is not made of rows")
-    region = _Region(g, node, ranks[1] == 2)
-    waiting = deque(region.first())
-    met: set[NodeRecord] = set()
-    while waiting and len(region.nodes) < _NODES:
-        record = waiting.popleft()
-        if record in met:
-            continue
-        met.add(record)
-        if region.accepts(record):
-            waiting.extend(region.add(record))
-            if region.gain() > 0:
-                return region.written()
+    rows = _Rows(g, node, ranks[1] == 2)
+    for _ in rows.region.grow(rows.first(), _NODES):
+        if rows.gain() > 0:
+            return rows.written()
     return g.refuse("no Reshape goes away")
 
 
-class _Region:
-    """Connected nodes whose wide results have the same shape.
+class _Rows:
+    """Connected nodes whose wide results have the same shape, and become rows.
 
     :param g: the rewrite
     :param root: a Reshape of one of them to rows, or from rows
@@ -82,10 +74,7 @@ class _Region:
         g.require(self.width, "the last dimension is not known, or there are less than three")
         self._wide: dict[str, bool] = {}
         self._rows: dict[str, list[NodeRecord]] = {}
-        self.nodes: list[NodeRecord] = []
-        #: wide results that the nodes read, and the nodes again, for quick tests
-        self._read: dict[str, None] = {}
-        self._inside: set[NodeRecord] = set()
+        self.region = ConnectedNodes(g, self.accepts, self.wide_inputs)
         rows = self._is_reshape(g.record(root), int(flat))
         g.require(rows, "the last dimension changes")
 
@@ -140,21 +129,9 @@ class _Region:
         shape = self.g.shape_or_none(name) if name else ()
         return shape is not None and len(shape) < 2
 
-    def add(self, record: NodeRecord) -> list[NodeRecord]:
-        """Adds a node and returns its neighbours."""
-        store = self.g.store
-        self.nodes.append(record)
-        self._inside.add(record)
-        names = [n for n in dict.fromkeys(record.inputs) if n and self.is_wide(n)]
-        self._read.update(dict.fromkeys(names))
-        before = [store.producers[n] for n in names if n in store.producers]
-        after = {r for n in (*names, record.outputs[0]) for r in store.readers(n)}
-        return [*before, *sorted(after, key=order_of)]
-
-    def entries(self) -> list[str]:
-        """Wide results that the nodes read but do not produce."""
-        given = {r.outputs[0] for r in self.nodes}
-        return [name for name in self._read if name not in given]
+    def wide_inputs(self, record: NodeRecord) -> list[str]:
+        """The wide results that a node reads."""
+        return [n for n in record.inputs if n and self.is_wide(n)]
 
     def rows_of(self, name: str) -> list[NodeRecord]:
         """The Reshape nodes that turn a wide result into rows."""
@@ -162,24 +139,17 @@ class _Region:
             self._rows[name] = [r for r in self.g.store.readers(name) if self.makes_rows(r)]
         return self._rows[name]
 
-    def is_seen(self, name: str, *others: NodeRecord) -> bool:
-        """Whether a node outside the region and the others reads a result."""
-        g = self.g
-        if g.is_output(name) or g.is_used_by_subgraph(name):
-            return True
-        return not self._inside.union(others).issuperset(g.store.readers(name))
-
     def gain(self) -> int:
         """Number of removed Reshape minus the number of new ones."""
         total = 0
-        for name in self.entries():
+        for name in self.region.entries():
             if self.restores(name) is not None:
-                total += not self.is_seen(name)
+                total += not self.region.is_read_outside(name)
             else:
                 total -= not self.rows_of(name)
-        for record in self.nodes:
+        for record in self.region.nodes:
             rows = self.rows_of(record.outputs[0])
-            total += len(rows) - self.is_seen(record.outputs[0], *rows)
+            total += len(rows) - self.region.is_read_outside(record.outputs[0], *rows)
         return total
 
     def written(self) -> dict[str, Replacement]:
@@ -187,7 +157,7 @@ class _Region:
         g = self.g
         new, template = self._sources()
         flats: dict[str, Replacement] = {}
-        for record in self.nodes:
+        for record in self.region.nodes:
             name = record.outputs[0]
             g.look_at(g.store.proto(record))
             rows = self.rows_of(name)
@@ -195,11 +165,11 @@ class _Region:
             for reshape in rows:
                 g.look_at(g.store.proto(reshape))
                 flats[reshape.outputs[0]] = self._flat(record, new)
-            if self.is_seen(name, *rows):
+            if self.region.is_read_outside(name, *rows):
                 back = g.known(template, "no Reshape gives the shape back")
                 flats[name] = g.like(g.store.proto(back), self._flat(record, new), back.inputs[1])
         targets = [r.inputs[1] for r in (g.record(self.root), template) if r is not None]
-        made = depends_on(g, targets, [r.outputs[0] for r in self.nodes])
+        made = depends_on(g, targets, [r.outputs[0] for r in self.region.nodes])
         g.require(not made, "a shape is computed from the results")
         return flats
 
@@ -208,7 +178,7 @@ class _Region:
         g = self.g
         new: dict[str, str | NewNode] = {}
         template: NodeRecord | None = None
-        for name in self.entries():
+        for name in self.region.entries():
             reshape = self.restores(name)
             if reshape is not None:
                 template = template or reshape
@@ -225,7 +195,7 @@ class _Region:
         """A node of the region on rows, written once."""
         name, store = record.outputs[0], self.g.store
         if name not in new:
-            wide = (n for n in record.inputs if n and self.is_wide(n))
+            wide = self.wide_inputs(record)
             inputs = {n: new.get(n) or self._flat(store.producers[n], new) for n in wide}
             operands = [inputs.get(n, n) for n in record.inputs]
             node = store.proto(record)

@@ -280,7 +280,7 @@ REFUSED = {
         ),
         "joined in another order": (
             rotary(HALF_TABLES + HALVES + PARTS + "Y = Concat<axis = -1>(v, u)"),
-            "cannot be 'first'",
+            "cannot be 'n'",
         ),
         "joined along another axis": (
             rotary(HALF_TABLES + HALVES + PARTS + "z = Concat<axis = 2>(u, v) Y = Reshape(z, shape)"),

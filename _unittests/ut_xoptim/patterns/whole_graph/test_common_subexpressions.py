@@ -132,6 +132,13 @@ MODELS = {
             "g (float[a, 1] x) => (float[a, 3] y) <int64[2] s = {1, 3}>"
             "{ k = Neg(x) u = Expand(x, s) w = Add(u, k) y = Add(u, w) }",
         ),
+        "a constant": (
+            "g (float[3] x, float[b, 3] z) => (float[b, 3] y) <float[3] c = {1, 2, 3}>"
+            "{ p = Shape(z) q = Shape<end = 2>(z) u = Expand(c, p) v = Expand(c, q)"
+            "  w = Mul(u, v) y = Add(w, x) }",
+            "g (float[3] x, float[b, 3] z) => (float[b, 3] y) <float[3] c = {1, 2, 3}>"
+            "{ p = Shape(z) u = Expand(c, p) w = Mul(u, u) y = Add(w, x) }",
+        ),
         "two groups": (
             "g (float[a, 6] x) => (float[a, 6] y) <int64[3] s = {0, 2, 3}, int64[3] t = {-1, 2, 3},"
             "  int64[2] k = {0, -1}, int64[2] l = {-1, 6}> { u = Reshape(x, s) p = Reshape(x, k)"
@@ -212,28 +219,23 @@ INPUT_NEAR_MISSES = {
 SHAPE_NEAR_MISSES = {
     "one consumer": (
         "g (float[a, 6] x) => (float[b, 2] y) <int64[2] s = {-1, 2}> { y = Reshape(x, s) }",
-        "the data has one consumer",
+        "no result has two consumers of one type",
     ),
     "other shapes": (
         "g (float[a, 6] x) => (float[b, 2] y, float[c, 3] z)"
         "<int64[2] s = {-1, 2}, int64[2] t = {-1, 3}> { y = Reshape(x, s) z = Reshape(x, t) }",
-        "proven to have the same shape",
-    ),
-    "another consumer looks": (
-        "g (float[a, 6] x) => (float[b, 2] y, float[c, 3] z)"
-        "<int64[2] s = {-1, 2}, int64[2] t = {-1, 3}> { y = Reshape(x, s) z = Reshape(x, t) }",
-        "another consumer of the data",
+        "no two consumers do the same",
     ),
     "unknown shapes": (
         "g (float[a, 6] x, int64[2] s, int64[2] t) => (float[b, c] y, float[d, e] z)"
         "{ y = Reshape(x, s) z = Reshape(x, t) }",
-        "proven to have the same shape",
+        "no two consumers do the same",
     ),
     "other operators": (
         "g (float[a, 1] x) => (float[a, 1] y, float[a, 1] z) <int64[2] s = {-1, 1},"
         " int64[2] t = {1, 1}>"
         "{ y = Reshape(x, s) z = Expand(x, t) }",
-        "proven to have the same shape",
+        "no result has two consumers of one type",
     ),
 }
 

@@ -108,6 +108,11 @@ CASES = {
         ],
         {"k": (16, 1)},
     ),
+    "a convolution that nothing joins to it": (
+        f"c = Conv<{WIDE}>(x, w) r = Neg(x) d = Conv(r, v) y = Add(c, d)",
+        [*["Unsqueeze"] * 2, "Conv", "Squeeze", "Neg", "Conv", "Add"],
+        {"v": (16, 16, 1)},
+    ),
     "fused with an activation": (
         'y = com.microsoft.FusedConv<activation = "Relu">(x, w)',
         ["Unsqueeze", "Unsqueeze", "FusedConv", "Squeeze"],

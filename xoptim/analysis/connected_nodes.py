@@ -1,0 +1,70 @@
+"""Connected nodes that a rewrite writes together, in another layout."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from xbuilder.nodes.record import NodeRecord
+
+from ..authoring.queries import GraphQueries
+from ..authoring.roots import order_of
+
+
+class ConnectedNodes:
+    """Nodes that read or produce results of one another.
+
+    :param g: the optimizer
+    :param accepts: whether a node may be one of them
+    :param data: the results by which a node is connected to those before it
+    """
+
+    def __init__(
+        self,
+        g: GraphQueries,
+        accepts: Callable[[NodeRecord], bool],
+        data: Callable[[NodeRecord], Iterable[str]],
+    ):
+        self._store, self._accepts, self._data = g.store, accepts, data
+        self.nodes: list[NodeRecord] = []
+        self._inside: set[NodeRecord] = set()
+        self._read: dict[str, None] = {}
+
+    def grow(self, first: Iterable[NodeRecord], most: int = 0) -> Iterator[NodeRecord]:
+        """Adds nodes, the nearest ones first, and yields each of them. Cost: O(edges).
+
+        :param first: nodes to start from
+        :param most: most nodes to add, 0 for all of them
+        """
+        store, waiting, met = self._store, deque(first), set[NodeRecord]()
+        while waiting and not 0 < most <= len(self.nodes):
+            record = waiting.popleft()
+            if record in met:
+                continue
+            met.add(record)
+            if not self._accepts(record):
+                continue
+            self.nodes.append(record)
+            self._inside.add(record)
+            names = dict.fromkeys(self._data(record))
+            self._read.update(names)
+            waiting.extend(store.producers[n] for n in names if n in store.producers)
+            after = {r for n in (*names, *record.outputs) for r in store.readers(n)}
+            waiting.extend(sorted(after, key=order_of))
+            yield record
+
+    def entries(self) -> list[str]:
+        """The results that connect the nodes and that none of them produces."""
+        given = {name for record in self.nodes for name in record.outputs}
+        return [name for name in self._read if name not in given]
+
+    def is_read_outside(self, name: str, *others: NodeRecord) -> bool:
+        """Whether a result is an output, or a subgraph or another node reads it.
+
+        :param name: the result
+        :param others: nodes that do not count either
+        """
+        store = self._store
+        if name in store.outputs or name in store.captures:
+            return True
+        return any(r not in self._inside and r not in others for r in store.readers(name))
