@@ -110,7 +110,7 @@ def split_dim(
 ) -> str:
     """Splits one dimension into two, of which the first one is given."""
     found = None if expected.shape is None else expected.shape[dim + 1]
-    inner: Size = -1
+    inner: Size | str = -1
     if isinstance(found, int):
         inner = found
     elif not isinstance(outer_length, str):

@@ -90,7 +90,7 @@ def _may_be_missing(
         return True
     inputs, outputs = ([v.type_str for v in vs] for vs in (schema.inputs, schema.outputs))
     for chosen in product(*choices):
-        if not usual.issuperset(chosen):
+        if not usual >= {*chosen}:
             kinds = dict(zip(names, chosen, strict=True))
             given, made = ([kinds.get(p, 0) for p in ps] for ps in (inputs, outputs))
             if not table.runs(op_type, "", opset, given, made):
