@@ -18,7 +18,7 @@ from ..writing.registry import (
     curried,
     find_converter,
 )
-from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
+from ..writing.symbols import Operand, Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from . import activation, binary, compare, creation, reduce, unary, view  # noqa: F401, registers
 from .operands import common_type, identity, reshape
 from .view import permute
@@ -110,12 +110,13 @@ def split_dim(
 ) -> str:
     """Splits one dimension into two, of which the first one is given."""
     found = None if expected.shape is None else expected.shape[dim + 1]
-    inner: Size | str = -1
+    inner: Size = -1
     if isinstance(found, int):
         inner = found
-    elif not isinstance(outer_length, str):
+    elif isinstance(outer_length, int):
         # -1 could be any number in an empty tensor
-        inner = g.op.Div(vector1d(g, dim_of(g, x, dim)), int_vector([outer_length]))
+        size = vector1d(g, dim_of(g, x, dim))
+        inner = SymScalar(g.op.Div(size, int_vector([outer_length])), int)
     return view.unflatten(g, x, dim, (outer_length, inner), expected=expected)
 
 
