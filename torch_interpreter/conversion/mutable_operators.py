@@ -103,8 +103,9 @@ class _View:
         :param g: receives the nodes
         :param base: the tensor
         """
-        read = slice_ if self.kind == "slice" else as_strided
-        return read(g, base, *self.arguments)
+        if self.kind == "slice":
+            return slice_(g, base, *self.arguments)
+        return as_strided(g, base, *self.arguments)
 
     def write(self, g: GraphWriter, base: str, part: str) -> str:
         """The tensor with another part.
@@ -113,8 +114,9 @@ class _View:
         :param base: the tensor
         :param part: the part
         """
-        write = slice_scatter if self.kind == "slice" else as_strided_scatter
-        return write(g, base, part, *self.arguments)
+        if self.kind == "slice":
+            return slice_scatter(g, base, part, *self.arguments)
+        return as_strided_scatter(g, base, part, *self.arguments)
 
 
 class _Modified(NamedTuple):
