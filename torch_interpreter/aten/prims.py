@@ -18,7 +18,15 @@ from ..writing.registry import (
     curried,
     find_converter,
 )
-from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
+from ..writing.symbols import (
+    Operand,
+    Size,
+    SymScalar,
+    dim_of,
+    int_vector,
+    shape_tensor,
+    vector1d,
+)
 from . import activation, binary, compare, creation, reduce, unary, view  # noqa: F401, registers
 from .operands import common_type, identity, reshape
 from .view import permute
@@ -115,7 +123,8 @@ def split_dim(
         inner = found
     elif not isinstance(outer_length, str):
         # -1 could be any number in an empty tensor
-        inner = g.op.Div(vector1d(g, dim_of(g, x, dim)), int_vector([outer_length]))
+        quotient = g.op.Div(vector1d(g, dim_of(g, x, dim)), int_vector([outer_length]))
+        inner = SymScalar(quotient)
     return view.unflatten(g, x, dim, (outer_length, inner), expected=expected)
 
 

@@ -150,7 +150,8 @@ def _place(
     if index in kwargs and described <= {"alias"}:
         return place, None
     found = [k for k, names in _VIEWS.items() if described == set(names)]
-    base = node.kwargs["_all_bases"][place].meta["val"] if place is not None else None
+    given: Any = node.kwargs["_all_bases"]
+    base = given[place].meta["val"] if place is not None else None
     if not found or base is None or not base.is_contiguous() or base.storage_offset() != 0:
         raise ConversionError(
             f"Argument {name!r} of fx node {node.name!r} is a list, or a view of a tensor that is "
