@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from xbuilder.errors import OptionError
-from xbuilder.support.argument_types import check_type
+from xbuilder.support.argument_types import PATH, check_type
 
 from ..common.types import is_symbolic, to_numpy_type, to_onnx_type
 
@@ -24,6 +24,11 @@ def split_arguments(
 
     :raises OptionError: an argument is given twice, or *args* or *kwargs* has another type
     """
+    if isinstance(kwargs, PATH):
+        raise OptionError(
+            f"kwargs expects a dictionary of named arguments, not {str(kwargs)!r}: a file is "
+            f"to_onnx(..., filename={str(kwargs)!r})."
+        )
     check_type("kwargs", kwargs, Mapping, "a dictionary of named arguments", optional=True)
     kinds = (Sequence, Mapping, torch.Tensor)
     check_type("args", args, kinds, "a tuple of arguments, or a dictionary", optional=True)

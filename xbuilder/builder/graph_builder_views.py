@@ -34,6 +34,10 @@ class BuilderViews:
 
     graph: Graph
 
+    def __repr__(self) -> str:
+        names = [", ".join(found) for found in (self.input_names, self.output_names)]
+        return f"GraphBuilder(({names[0]}) -> ({names[1]}), {len(self.graph.store)} nodes)"
+
     def _repr_html_(self) -> str:
         """The signature and the number of nodes by operator, for a notebook."""
         counts = Counter(record.op_type for record in self.graph.store.nodes)

@@ -47,7 +47,7 @@ def explain_model(
     if len(found) != 1:
         raise OptionError(
             f"{pattern!r} is {counted(len(found), 'pattern')}, one is explained at a time: "
-            f"`xoptim patterns` lists them."
+            f"`xoptim explain MODEL -p {pattern} --node NODE` tries all of them near a node."
         )
     builder = GraphBuilder(
         model,

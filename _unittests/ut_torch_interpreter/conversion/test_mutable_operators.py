@@ -88,13 +88,44 @@ def test_an_argument_that_is_not_given():
     assert_same(X + 1, run_ort(onx, [X]), 1e-6)
 
 
-def test_a_part_of_a_tensor_is_refused():
+def a_slice(x, y):
+    y = y.clone()
+    add_to(x[:1], y[1:2])
+    add_to(x[:, :2], y[:, 1:3])
+    return y
+
+
+def a_row_and_a_column(x, y):
+    y = y.clone()
+    add_to(x[0], y[1])
+    add_to(x[:, 2], y[:, 3])
+    return y.relu()
+
+
+def parts_of_one_tensor(x, y):
+    y = y.clone()
+    total = move(y[:1], y[1:2])
+    return total, y
+
+
+@pytest.mark.parametrize("fct", [a_slice, a_row_and_a_column, parts_of_one_tensor])
+@pytest.mark.parametrize("strategy", ["nostrict", "strict"])
+def test_a_part_of_a_tensor(fct, strategy):
+    options = {"dispatcher": DISPATCHER, "export_options": strategy}
+    onx = to_onnx(Fct(fct), (X, Y), **options)
+    assert_same(fct(X, Y), run_ort(onx, [X, Y]), 1e-5)
+    onx = to_onnx(Fct(fct), (X, Y), dynamic_shapes=(({0: "n"}, {0: "n"}),), **options)
+    for n in (3, 2):
+        assert_same(fct(X[:n], Y[:n]), run_ort(onx, [X[:n], Y[:n]]), 1e-5)
+
+
+def test_a_part_of_a_transposed_tensor_is_refused():
     def fct(x, y):
-        y = y.clone()
-        add_to(x[0], y[0])
+        y = y.t().clone(memory_format=torch.preserve_format)
+        add_to(x[0], y[:, 0])
         return y
 
-    with pytest.raises(ConversionError, match="Argument 'y' .* a view of the tensor"):
+    with pytest.raises(ConversionError, match="Argument 'y' .* not contiguous"):
         to_onnx(Fct(fct), (X, Y), dispatcher=DISPATCHER)
 
 

@@ -23,6 +23,8 @@ def test_split_arguments():
     assert split_arguments(None, None) == ((), {})
     assert split_arguments({"a": 3}, {"b": 1}) == ((), {"a": 3, "b": 1})
     assert split_arguments(X, None)[0][0] is X
+    with pytest.raises(OptionError, match=r"a file is to_onnx\(..., filename='model.onnx'\)"):
+        split_arguments((X,), "model.onnx")
 
 
 def test_match_input_parameters():

@@ -100,6 +100,12 @@ def test_build_and_run():
     np.testing.assert_array_equal(got, [[1, 0, 6]])
 
 
+def test_repr():
+    assert repr(GraphBuilder(18)) == "GraphBuilder(() -> (), 0 nodes)"
+    model = parse("g (float[n] x, float[n] z) => (float[n] y) { y = Add(x, z) }")
+    assert repr(GraphBuilder(model)) == "GraphBuilder((x, z) -> (y), 1 nodes)"
+
+
 def test_notebook():
     model = parse("g (float[n, 4] x) => (float[n, 4] y) { y = Relu(x) }")
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "<b>"

@@ -211,7 +211,7 @@ def read_for_operator(g: RewriteContext, call: NodeProto) -> Attention:
         g.require(product <= HALF_LIMIT, "a score may not be finite where the values are")
     simple = not attention.mask and attention.queries.count == attention.keys.count
     if g.has_processor("CUDA") and not simple:
-        g.refuse("it is slower on CUDA with a mask or shared heads")
+        g.refuse("it is slower on CUDA with a mask or shared heads, processor='CPU' applies it")
     return attention
 
 

@@ -40,7 +40,8 @@ def fused_conv(g: RewriteContext, conv: NodeProto) -> dict[str, NewNode]:
     1. the activation is Relu, Sigmoid, Tanh, LeakyRelu, HardSigmoid, or Clip with constant bounds;
     2. on CPU only: CUDA has the kernel for Relu, but it was measured slower (GPU H100).
     """
-    g.require(not g.has_processor("CUDA"), "it is slower on CUDA")
+    slower = g.has_processor("CUDA")
+    g.require(not slower, "it is slower on CUDA, processor='CPU' applies it")
     node = _activation(g, conv, "FusedConv", _OF_CONV)
     clips = node.op_type == "Clip"
     parameters = _bounds(g, node) if clips else [*_parameters(g, node).values()]

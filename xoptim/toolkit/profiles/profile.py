@@ -316,6 +316,9 @@ class Profile(Observer):
 
         return profile_text(self.root, least)
 
+    def __str__(self) -> str:
+        return self.to_text()
+
     def _repr_html_(self) -> str:
         """The rewriters that took the most time, for a notebook."""
         rewriters: dict[str, list[float]] = {}

@@ -259,4 +259,5 @@ def test_notebook() -> None:
     profile, _ = profiled(TEXT, [NegNeg(), Never()])
     text = profile._repr_html_()
     assert "nodes</b>" in text and "<td>NegNeg</td>" in text and "<td>Never</td>" in text
+    assert str(profile) == profile.to_text() and "NegNeg" in str(profile)
     assert Profile()._repr_html_().startswith("<p><b>Profile: 0.000 s, 0 -&gt; 0 nodes")
