@@ -88,7 +88,7 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | NewNode |
     follows = any(n.op_type == node.op_type and n.input[0] == node.output[0] for n in following)
     g.require(not follows, "another one follows")
     parts = [rows_written(g, node)]
-    while before is not None and sum(p.end - p.start for p in parts) < shape[0]:
+    while before is not None and sum(p.end - p.start for p in parts) != shape[0]:
         g.require_sole_use("an inner result is used elsewhere", before.output[0])
         adds = g.get_attribute_with_default(before, "reduction", "none") != "none"
         g.require(not adds, "there is a reduction")
