@@ -68,13 +68,20 @@ def _surrounded(g: RewriteContext, pad: NodeProto, rank: int) -> tuple[int, list
 
 def _scattered(g: RewriteContext, node: NodeProto, depth: int = _STEPS) -> list[Part]:
     """Consecutive rows that replace zeros, or are added to zeros, beside other rows."""
-    data, rows, updates = node.input
+    data = node.input[0]
     before = g.producer_or_none(data, "ScatterND") if depth else None
     parts = [] if before is None else _scattered(g, before, depth - 1)
     zeros = before is not None or is_always(g, data, 0)
     g.require(zeros, "rows are not written on zeros")
     reduction = g.get_attribute_with_default(node, "reduction", "none")
     g.require(reduction in ("none", "add"), "the reduction may keep a zero")
+    g.look_at(before)
+    return [*parts, rows_written(g, node)]
+
+
+def rows_written(g: RewriteContext, node: NodeProto) -> Part:
+    """The consecutive rows that a ScatterND writes; refuses others."""
+    data, rows, updates = node.input
     length = length_along(g, data, 0)
     indices = g.constant_of(rows, "the rows are not known")
     g.require(indices.ndim == 2 and indices.shape[1] == 1, "what is written is not whole rows")
@@ -82,5 +89,4 @@ def _scattered(g: RewriteContext, node: NodeProto, depth: int = _STEPS) -> list[
     start = g.known(found[0] if found else None, "no row is written")
     follow = found == list(range(start, start + len(found)))
     g.require(follow, "the rows do not follow each other")
-    g.look_at(before)
-    return [*parts, Part(start, start + len(found), updates)]
+    return Part(start, start + len(found), updates)

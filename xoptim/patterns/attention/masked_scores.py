@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.attention.attention import weighted_product
+from ...analysis.attention.heads import repeated
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
 from ...analysis.attention.projections import projected_sequence
 from ...analysis.axes import axis_of
@@ -37,7 +38,8 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
        :mod:`xoptim.analysis.attention.magnitudes`: where x is not finite, the result is NaN anyway.
 
     4. in float16, the lowest number does not absorb the scores: low is an infinity, or becomes one
-       if each query is proven to see a key; not on CPU at an opset whose Attention has no kernel.
+       if each query is proven to see a key; not on CPU at an opset whose Attention has no kernel,
+       unless queries share heads and every size is known, for GroupQueryAttention.
 
     Attention adds its mask, which is smaller than the scores.
     """
@@ -46,7 +48,8 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     absorbed = largest is not None and largest <= ABSORBED
     g.require(absorbed, "a score may not be finite where the values are")
     half = g.type_of(masked.scores) == TensorProto.FLOAT16
-    g.require(not half or _reads_halves(g), "no operator for attention reads float16 at this opset")
+    known = not half or _reads_halves(g, where.output[0])
+    g.require(known, "no operator for attention reads float16 at this opset")
     if masked.low <= (-np.inf if half else HIDDEN):
         return masked.added(g, masked.low)
     alone = g.reader_or_none(where.output[0], "Softmax") is not None
@@ -124,10 +127,13 @@ def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
     return g.refuse("no score is hidden")
 
 
-def _reads_halves(g: RewriteContext) -> bool:
+def _reads_halves(g: RewriteContext, scores: str) -> bool:
     """Whether an operator for attention has a kernel for float16: MultiHeadAttention has one on
-    CUDA, only the standard Attention has one on CPU."""
-    return g.has_processor("CUDA") or has_kernel("Attention", TensorProto.FLOAT16, g.main_opset)
+    CUDA. On CPU, the standard Attention has one, and GroupQueryAttention if sizes are known."""
+    if g.has_processor("CUDA") or has_kernel("Attention", TensorProto.FLOAT16, g.main_opset):
+        return True
+    sizes_are_known = all(isinstance(d, int) for d in g.shape_of(scores))
+    return sizes_are_known and repeated(g, _values_of(g, scores)) is not None
 
 
 def _softmax_of_rows(g: RewriteContext, scores: str) -> NodeProto:
@@ -143,7 +149,13 @@ def projected_sequence_of(g: RewriteContext, scores: str) -> str:
     :param g: the rewrite
     :param scores: what Softmax reads, or a term of it
     """
+    return projected_sequence(g, _values_of(g, scores))
+
+
+def _values_of(g: RewriteContext, scores: str) -> str:
+    """The values that the weights of an attention multiply; refuses scores that are not those of
+    one."""
     add = g.reader_or_none(scores, "Add")
     softmax = _softmax_of_rows(g, scores if add is None else add.output[0])
     _, weighted = weighted_product(g, softmax.output[0])
-    return projected_sequence(g, weighted.input[1])
+    return str(weighted.input[1])

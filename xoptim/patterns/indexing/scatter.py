@@ -13,6 +13,7 @@ from ...analysis.constants import scalar_value
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
 from ...analysis.values.uniform import is_always
+from ...analysis.values.zeros import rows_written
 from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import register_pattern, rewrite
@@ -60,25 +61,45 @@ def _repeats(g: RewriteContext, scatter: NodeProto) -> bool:
 
 
 @rewrite("default", "specialize", root="ScatterND", min_opset=11, name="ScatterNDEverything")
-def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
+def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     """ScatterND(x, ((0,), (1,), ..., (n-1,)), updates) -> updates, x has n rows.
 
     1. The indices are constant.
     2. They are Unsqueeze(Range(0, n, 1), -1).
+    3. Several ScatterND write every row once, each of them consecutive rows, which are constant:
+       ScatterND(ScatterND(x, i, u), j, v) -> Concat(u, v).
 
-    Nothing of x remains: `x[:] = updates` in torch. Refused when there is a reduction.
+    Nothing of x remains: `x[:] = updates` in torch. Refused when there is a reduction, or when
+    something else reads an inner result.
     """
     if g.get_attribute_with_default(node, "reduction", "none") != "none":
         return g.no("there is a reduction")
     data, indices, updates = g.inputs(node)
     rows = _all_rows(g, indices)
-    if rows is None:
+    before = g.producer_or_none(data, "ScatterND")
+    if rows is None and before is None:
         return g.no("the indices are not 0, 1, 2, ...")
     shape = g.shape_of(data)
-    same = shape != () and dims_are_equal(g)(rows, shape[0])
-    g.require(same, "some rows may stay")
     g.require(g.type_or_none(updates), "the type of the updates is not known")
-    return updates
+    if rows is not None and shape != () and dims_are_equal(g)(rows, shape[0]):
+        return updates
+    g.require(before is not None, "some rows may stay")
+    following = g.next_nodes(node.output[0])
+    follows = any(n.op_type == node.op_type and n.input[0] == node.output[0] for n in following)
+    g.require(not follows, "another one follows")
+    parts = [rows_written(g, node)]
+    while before is not None and sum(p.end - p.start for p in parts) != shape[0]:
+        g.require_sole_use("an inner result is used elsewhere", before.output[0])
+        adds = g.get_attribute_with_default(before, "reduction", "none") != "none"
+        g.require(not adds, "there is a reduction")
+        g.look_at(before)
+        parts.append(rows_written(g, before))
+        before = g.producer_or_none(before.input[0], "ScatterND")
+    parts.sort()
+    ends = [0, *(part.end for part in parts)]
+    whole = [*(part.start for part in parts), shape[0]] == ends
+    g.require(whole, "some rows may stay")
+    return g.op.Concat(*(part.name for part in parts), axis=0)
 
 
 def _all_rows(g: RewriteContext, indices: str) -> Dim | None:

@@ -12,6 +12,7 @@ from ut_xoptim.patterns.normalization.normalized_texts import (
     MOVED,
     NORM,
     PROJECTED,
+    REPEATED,
     SCORES,
     SOFTMAX,
     model,
@@ -256,7 +257,7 @@ def halves(body: str, small: float = 1 / 6, more: str = "", opset: int = 23) -> 
     """A model in float16, whose weights for queries and keys are multiplied by a number."""
     proto = model(body, more=more)
     for tensor in proto.graph.initializer:
-        if tensor.name in ("qw", "kw"):
+        if tensor.name in ("qw", "kw", "kh"):
             value = onnx.numpy_helper.to_array(tensor) * np.float32(small)
             tensor.CopyFrom(onnx.numpy_helper.from_array(value, tensor.name))
         elif tensor.name in ("low", "lower", "far", "big", "large"):
@@ -344,3 +345,18 @@ def test_attention_of_halves_is_found(processor: str, opset: int, found: str) ->
     after = check_pattern(before, None, "default+onnxruntime", atol=4e-2, **options)
     operators = [n for n in after.graph.node if n.op_type == "Attention"]
     assert [n.domain or n.op_type for n in operators] == [found]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("opset", [18, 25])
+def test_shared_heads_of_halves(opset: int, is_known: bool) -> None:
+    """GroupQueryAttention reads float16 on CPU at any opset, if sizes are known."""
+    before = halves(NORM + REPEATED + SCORES + INFINITE + END, opset=opset)
+    sizes = {"b": 2, "s": 5}
+    for value in (*before.graph.input, *before.graph.output):
+        for dim in value.type.tensor_type.shape.dim if is_known else ():
+            if dim.dim_param:
+                dim.dim_value = sizes[dim.dim_param]
+    after = check_pattern(before, None, "default+onnxruntime", atol=4e-2, reference=False)
+    types = {n.op_type for n in after.graph.node}
+    assert ("GroupQueryAttention" in types) == is_known

@@ -33,6 +33,10 @@ _COLUMNS = """g (float[2, 2] x, float[2, 1] u, float[2, 1] v, float[2, 1] w) => 
         r0 = ScatterElements<axis = 1>(x, j, w) r = ScatterElements<axis = 1>(r0, i, u)
         y = ScatterElements<axis = 1>(r, j, v)
     }"""
+TWO = (
+    "g (float[3, a] x, float[2, a] u, float[1, a] v) => (float[3, a] y)"
+    "<int64[2, 1] i = {{{0}}}, int64[1, 1] j = {{{1}}}>"
+)
 MODELS = {
     "ScatterElementsConcat": {
         "two rows": (
@@ -73,6 +77,16 @@ MODELS = {
         "as many as there are rows": (
             f"{ROWS} {RANGE} r = ScatterND(x, i, u) y = Neg(r) }}",
             "g (float[n, a] x, float[n, a] u) => (float[n, a] y) { y = Neg(u) }",
+        ),
+        "two that write every row": (
+            f"{TWO.format('1, 2', '0')} {{ r = ScatterND(x, i, u) s = ScatterND(r, j, v) y = Neg(s) }}",
+            "g (float[3, a] x, float[2, a] u, float[1, a] v) => (float[3, a] y)"
+            "{ r = Concat<axis = 0>(v, u) y = Neg(r) }",
+        ),
+        "negative rows": (
+            f"{TWO.format('0, 1', '-1')} {{ r = ScatterND(x, i, u) s = ScatterND(r, j, v) y = Neg(s) }}",
+            "g (float[3, a] x, float[2, a] u, float[1, a] v) => (float[3, a] y)"
+            "{ r = Concat<axis = 0>(u, v) y = Neg(r) }",
         ),
     },
     "GatherGrad": (
@@ -140,6 +154,26 @@ REFUSED = {
         ),
     },
     "ScatterNDEverything": {
+        "two that write a row twice": (
+            f"{TWO.format('0, 1', '1')} {{ r = ScatterND(x, i, u) y = ScatterND(r, j, v) }}",
+            "some rows may stay",
+        ),
+        "two, rows that do not follow": (
+            f"{TWO.format('2, 0', '1')} {{ r = ScatterND(x, i, u) y = ScatterND(r, j, v) }}",
+            "the rows do not follow each other",
+        ),
+        "two, a reduction inside": (
+            f"{TWO.format('1, 2', '0')} {{ r = {ADD} (x, i, u) y = ScatterND(r, j, v) }}",
+            "there is a reduction",
+        ),
+        "two, an inner result is used": (
+            f"{TWO.format('1, 2', '0')} {{ r = ScatterND(x, i, u) s = ScatterND(r, j, v) y = Add(r, s) }}",
+            "an inner result is used elsewhere",
+        ),
+        "the first of two": (
+            f"{TWO.format('1, 2', '0')} {{ q = ScatterND(x, j, v) r = ScatterND(q, j, v) y = ScatterND(r, j, v) }}",
+            "another one follows",
+        ),
         "a reduction": (
             "g (float[2, a] x, float[2, a] u) => (float[2, a] y) <int64[2, 1] i = {0, 1}>"
             f"{{ y = {ADD} (x, i, u) }}",
