@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from xbuilder.facts.facts import FactTable
@@ -22,6 +23,10 @@ from .intermediate_functions import useful
 
 #: number of dispatches kept in the cache
 _KEPT = 64
+# the declarations of a rewrite, read by one call for each: every optimization reads all of them
+_place_of = attrgetter("priority", "min_opset", "before", "behind")
+_roots_of = attrgetter("roots", "prepares")
+_around_of = attrgetter("after", "reads", "read_by")
 #: no pattern starts from an operator
 _NOTHING: tuple[int, dict[str, int]] = 0, {}
 
@@ -292,12 +297,11 @@ class Plan:
 def _declarations(member: Member | PatternCard) -> tuple[Any, ...]:
     """The declarations of a class and of its instance. The operators next to the roots of a rule
     are left out, because reading them compiles the rule. A card declares the same as its class."""
-    place = member.priority, member.min_opset, member.before, member.behind
     if not isinstance(member, (PatternOptimization, PatternCard)):
-        return type(member), *place
+        return type(member), *_place_of(member)
     which = (member.__module__, member.name) if is_shipped(member) else type(member)
-    rows = which, *place, member.roots, member.prepares
-    is_as_class = isinstance(member, PatternCard) or DECLARED.isdisjoint(member.__dict__)
-    if member.has_lazy_declarations and is_as_class:
-        return rows
-    return *rows, member.after, member.reads, member.read_by
+    is_lazy = member.has_lazy_declarations and (
+        isinstance(member, PatternCard) or DECLARED.isdisjoint(member.__dict__)
+    )
+    around = () if is_lazy else _around_of(member)
+    return which, *_place_of(member), *_roots_of(member), *around

@@ -40,7 +40,7 @@ def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[N
     given = set().union(*outputs)
     gone = [r for r in documented if given.isdisjoint(r.outputs)]
     replacing = given.intersection(n for r in removed for n in r.outputs)
-    same = _counterparts(documented, added)
+    same = _counterparts(documented, added) if len(documented) > 1 else {}  # it orders them
     named: set[str] = set()
     for node, names in zip(added, outputs, strict=True):
         first, op_type = same.get(id(node)), node.op_type

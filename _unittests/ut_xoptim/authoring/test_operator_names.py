@@ -32,6 +32,14 @@ def test_a_typo_in_a_rewrite(word):
         declared_rewrite(**{"root": "Exp", word: ("Exp", "Lgo")})
 
 
+def test_a_table_of_operators_names_them():
+    """Only `reads` gives the operators of each root."""
+    table = {"Log": 1.0, "Abs": None}
+    declared = declared_rewrite(root="Exp", after=table, read_by=table)
+    assert declared.after == declared.read_by == ("Log", "Abs")
+    assert declared.reads_of == {} and declared.reads == ()
+
+
 def test_a_typo_in_the_operators_of_a_root():
     with pytest.raises(OptionError, match="did you mean Log"):
         declared_rewrite(root="Exp", reads={"Exp": ("Lgo",)})

@@ -52,14 +52,14 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
        of constants that are moved, or integers. See :func:`.overflows.require_merged`.
     """
     record = g.record(node)
-    found = [g.producer_or_none(name, record.op_type) for name in record.inputs]
-    pairs = zip(found, record.inputs[::-1], strict=True)
-    inners = [(inner, other) for inner, other in pairs if inner is not None]
-    if not inners:
-        return g.no("no operand is given by the same operator")
-    alone = [(i, other) for i, other in inners if not g.is_used_more_than_once(i.output[0])]
+    alone = [
+        (inner, other)
+        for name, other in g.either_order(node)
+        if (inner := g.producer_or_none(name, record.op_type)) is not None
+        and not g.is_used_more_than_once(name)
+    ]
     if not alone:
-        return g.no("an inner result is used elsewhere")
+        return g.no("no operand is given by the same operator, or it is used elsewhere")
     shape = g.shape_or_none(node.output[0])
     for inner, c in alone:
         right = g.shape_or_none(c)
