@@ -250,6 +250,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "sum": _reduced(operator.add, 0),
     "prod": _reduced(operator.mul, 1),
     **dict.fromkeys(("scalar_tensor", "to", "_to_copy", "clone", "detach", "alias"), _same),
+    "lift_fresh": _same,
     "full": _filled,
     "select": lambda x, dim, index: _array(np.take(x, index, dim)),
     "slice": _part,
@@ -265,17 +266,24 @@ _RULES: dict[str, Callable[..., Any]] = {
 def _known(value: torch.Tensor) -> Any:
     """The elements of a tensor."""
     if not isinstance(value, FakeTensor):
-        raise _UnknownError
+        return _content(value)
     array, version = getattr(value, _ATTRIBUTE, (None, None))
     if array is not None and version == value._version:
         return array
-    if value.constant is not None and value.constant.numel() <= _ELEMENTS:
-        with unset_fake_temporarily():
-            flat = value.constant.reshape(-1).tolist()
-        return _array(flat).reshape(tuple(value.constant.shape))
+    if value.constant is not None:
+        return _content(value.constant)
     if value.ndim == 0 and isinstance(value.item_memo, torch.SymInt):
         return _array(value.item_memo)
     raise _UnknownError
+
+
+def _content(value: torch.Tensor) -> Any:
+    """The elements of a constant, ``torch.tensor([4, 4])``."""
+    if type(value) is not torch.Tensor or value.numel() > _ELEMENTS:
+        raise _UnknownError
+    with unset_fake_temporarily():
+        flat = value.reshape(-1).tolist()
+    return _array(flat).reshape(tuple(value.shape))
 
 
 def _as_type(value: Any, dtype: torch.dtype) -> Any:

@@ -1,8 +1,9 @@
 """Functions of torch that check the content of their tensors, which no graph can do.
 
 ``torch.cov`` and ``torch.corrcoef`` look at the number of observations in a tensor,
-``gaussian_nll_loss`` at the signs of the variances, ``interpolate`` at those of its sizes. Here,
-they compute the same without a look: the model does not refuse what torch refuses.
+``gaussian_nll_loss`` at the signs of the variances, ``interpolate`` at those of its sizes,
+``view`` whether a size that is read from a tensor is 1. Here, they compute the same without a look:
+the model does not refuse what torch refuses.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import make_contiguous_strides_for
+from torch._subclasses import fake_impls
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from .attributes import patched
 
@@ -21,6 +25,8 @@ _UNTYPED: Any = torch
 _FUNCTIONS: Any = torch.nn.functional
 _META: Any = importlib.import_module("torch._meta_registrations")
 _CHECKED: Any = _META.upsample_common_check
+#: None if torch has no such function
+_VIEWED: Any = vars(fake_impls).get("_view_unbacked_meta")
 
 
 def _observations(x: torch.Tensor) -> torch.Tensor:
@@ -96,6 +102,14 @@ def _resized(
     return found
 
 
+def _viewed(a: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
+    """A view, whose strides no graph keeps: those of a contiguous tensor if they depend on data."""
+    try:
+        return _VIEWED(a, shape, *args, **kwargs)
+    except GuardOnDataDependentSymNode:
+        return a.as_strided(shape, make_contiguous_strides_for(shape))
+
+
 @contextlib.contextmanager
 def skip_content_checks() -> Iterator[None]:
     """Computes covariances, losses and resized tensors without a look at values in this context."""
@@ -104,5 +118,7 @@ def skip_content_checks() -> Iterator[None]:
         stack.enter_context(patched(torch, statistics))
         stack.enter_context(patched(torch.Tensor, statistics))
         stack.enter_context(patched(_META, {"upsample_common_check": _resized}))
+        views = {} if _VIEWED is None else {"_view_unbacked_meta": _viewed}
+        stack.enter_context(patched(fake_impls, views))
         stack.enter_context(patched(_FUNCTIONS, {"gaussian_nll_loss": _gaussian_nll_loss}))
         yield

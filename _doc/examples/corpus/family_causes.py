@@ -13,7 +13,6 @@ _TIES = "the best of equal scores are taken, in an order that torch does not def
 _GLOBAL = "it is decided from the mask, in Python, whether a token has a global attention"
 _DURATIONS = "the durations it predicts are tested in Python"
 _COUNTS = "a loop of Python counts what each token attends to"
-_CUT = "a sound is only cut to its length when it was padded, which Python decides"
 _FRAME = "Python decides whether the last frame of a sound is whole, a graph keeps one of both"
 _LENGTHS = "the lengths of sounds and films are compared in Python"
 _SIZES = "the size of a picture is read from a tensor and decides in Python"
@@ -24,20 +23,18 @@ CAUSES = {
     "cosmos3_edge_vision": (_UNDECIDED, _SIZES),
     "cpmant": (_STATIC, _LOOP.format("the length")),
     "deepseek_v4": ("shape", "a step closes a window of tokens or not, which Python decides"),
-    "encodec": ("shape", _CUT),
     "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
     "funnel": (_STATIC, _LOOP.format("the length")),
-    "higgs_audio_v2_tokenizer": ("Concat", _FRAME),
+    "higgs_audio_v2_tokenizer": ("only be right", _FRAME),
     "hy_v4_vl_vision": ("SymFloat", "the scales of an interpolation are read from a tensor, torch "
                         "accepts numbers"),
     "led": (_UNDECIDED, _GLOBAL),
     "lightglue": (_UNDECIDED, "the points it finds in each picture are counted in Python"),
     "longformer": (_UNDECIDED, _GLOBAL),
-    "minicpm_ocr_vision": (_STATIC, _LOOP.format("the windows of a picture")),
-    "minicpmv4_7_vision": (_STATIC, _LOOP.format("the windows of a picture")),
     "pe_audio_video": (_UNDECIDED, _LENGTHS),
     "pe_audio_video_encoder": (_UNDECIDED, _LENGTHS),
+    "omdet-turbo": (_UNDECIDED, "a cache of Python has the texts as keys"),
     "perception_lm": (_STATIC, "torch.Size.numel() counts the features for a message, which makes "
                       "the batch a constant"),
     "pp_doclayout_v2": (_STATIC, _LOOP.format("the pictures of a batch")),

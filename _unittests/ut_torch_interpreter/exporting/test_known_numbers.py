@@ -27,6 +27,30 @@ def test_torch_divides_a_size(function):
     assert shape == ("n//2" if function is halves else "2*(n//4)")
 
 
+def test_the_content_of_a_constant():
+    """SAM 3 keeps the shapes of its levels in a tensor, which is a constant for static pictures."""
+
+    def grid(x):
+        shapes = torch.tensor([x.shape[1:3]], dtype=torch.long)
+        h, w = shapes[0, 0], shapes[0, 1]
+        bias = (torch.arange(0, h)[:, None] / h + torch.arange(0, w)).flatten()
+        return x.flatten(1, 2) + bias[:, None] if bias.shape[0] == h * w else x
+
+    for dims in (({0: "a"},), ({0: "a", 2: "w"},)):
+        others = [(torch.randn(3, 4, 5, 2),)] if len(dims[0]) == 1 else [(torch.randn(2, 4, 7, 2),)]
+        onx = check_export(grid, (torch.randn(2, 4, 5, 2),), dims, others)
+        assert "If" not in op_types(onx)
+
+
+def test_a_constant_that_changes_is_not_known():
+    def changed(x):
+        sizes = torch.tensor([2, 3])
+        sizes[0] = x.sum().long()
+        return x * sizes[0] + sizes[1]
+
+    check_export(changed, (torch.ones(2, 8),), DIMS, [(torch.ones(3, 5),)])
+
+
 def test_torch_divides_tensors_as_before():
     def quotient(x):
         return torch.div(x, 2, rounding_mode="floor"), torch.div(x.shape[1], 2)

@@ -84,6 +84,22 @@ def test_sizes_read_from_a_tensor(name):
     check_export(resize, (x, torch.tensor([4, 5])), None, others)
 
 
+def test_a_view_of_sizes_read_from_a_tensor():
+    """VideoLLaMA 3 reduces pictures whose sizes are data."""
+
+    def merged(x, sizes):
+        h, w = sizes.tolist()
+        x = x.view(h, w, 2).permute(2, 0, 1)[None]
+        x = F.interpolate(x, size=(h // 2, w // 2), mode="bilinear")
+        rows = x.permute(0, 2, 3, 1).view(-1, 2)
+        rows.mul_(2)  # a view: x changes too
+        return rows, x
+
+    others = [(torch.randn(h * w, 2), torch.tensor([h, w])) for h, w in ((6, 4), (2, 2), (2, 8))]
+    shapes = ({0: torch.export.Dim.DYNAMIC}, None)
+    check_export(merged, (torch.randn(24, 2), torch.tensor([4, 6])), shapes, others)
+
+
 def test_corners_that_are_aligned_need_to_know_if_a_size_is_one():
     def resize(x, sizes):
         return F.interpolate(x, size=tuple(sizes.tolist()), mode="bilinear", align_corners=True)
