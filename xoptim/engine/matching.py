@@ -73,8 +73,11 @@ def match_pattern(
     records = candidate_roots(roots, pattern)
     run = PatternRun(pattern, len(records))
     look = _look_of(engine, pattern, matched, is_guarded) if records else None
+    if look is None:
+        run.time_in = time.perf_counter() - begin
+        return run
     claimed = claims.taken
-    for record in records if look is not None else ():
+    for record in records:
         if record in claimed:
             continue
         try:
