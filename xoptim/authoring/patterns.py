@@ -107,6 +107,10 @@ class Attempt:
     reason: str
 
 
+def refuse(record: NodeRecord) -> None:
+    """Refuses a root."""
+
+
 class PatternOptimization(Member):
     """A pattern. A subclass defines `roots`, `match` and `apply`.
 
@@ -203,9 +207,9 @@ class PatternOptimization(Member):
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None] | None:
-        """The function the engine calls on the record of each root: by default, :meth:`match`; None
-        if it would refuse all of them.
+    ) -> Callable[[NodeRecord], MatchResult | None]:
+        """The function the engine calls on the record of each root: by default, :meth:`match`;
+        :func:`refuse` if it refuses all of them, which is not called.
 
         :param g: the optimizer
         :param matched: matches found before in this iteration

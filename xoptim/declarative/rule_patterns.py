@@ -78,7 +78,7 @@ class RulePattern(SearchedPattern):
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None] | None:
+    ) -> Callable[[NodeRecord], MatchResult | None]:
         """Same as :meth:`match`, on records; calls :meth:`match` if a subclass overrides it."""
         if type(self).match is not RulePattern.match:
             return super().matcher(g, matched)

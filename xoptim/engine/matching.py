@@ -12,7 +12,7 @@ from onnx import NodeProto
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
 from xbuilder.nodes.record import NodeRecord
 
-from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.patterns import MatchResult, PatternOptimization, refuse
 from ..authoring.roots import Roots
 from .dispatch import candidate_roots
 from .engine import Engine
@@ -72,8 +72,8 @@ def match_pattern(
     begin = time.perf_counter()
     records = candidate_roots(roots, pattern, engine.facts)
     run = PatternRun(pattern, len(records))
-    look = _look_of(engine, pattern, matched, is_guarded) if records else None
-    if look is None:
+    look = _look_of(engine, pattern, matched, is_guarded) if records else refuse
+    if look is refuse:
         run.time_in = time.perf_counter() - begin
         return run
     claimed = claims.taken
@@ -116,10 +116,10 @@ def _look_of(
     pattern: PatternOptimization,
     matched: list[MatchResult],
     is_guarded: bool,
-) -> Look | None:
-    """The function called on each root, None if the pattern would refuse all of them."""
+) -> Look:
+    """The function called on each root."""
     look = pattern.matcher(engine, matched)
-    if look is not None and (engine.verifies or is_guarded):
+    if look is not refuse and (engine.verifies or is_guarded):
         look = partial(_watched, engine, pattern, look)
     return look
 

@@ -106,16 +106,15 @@ class PatternNodeRewriter(NodeRewriter):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Looks for the pattern at a node."""
-        look = self.matcher(g, matched)
-        return None if look is None else look(g.record(node))
+        return self.matcher(g, matched)(g.record(node))
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None] | None:
+    ) -> Callable[[NodeRecord], MatchResult | None]:
         """Same as :meth:`match`, on records."""
         self._rule.listener = None if self.listener is None else self._reported
         look = self._rule.matcher(g, matched)
-        return None if look is None else partial(self._looked, context_of(g), look)
+        return partial(self._looked, context_of(g), look)
 
     def _reported(self, reason: Reason) -> None:
         _, node, line, text = reason

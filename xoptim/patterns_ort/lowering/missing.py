@@ -19,6 +19,7 @@ from xbuilder.runtimes.kernel_table import KernelTable
 from xbuilder.tensors.bits import pretty_type
 
 from ...authoring import GraphQueries, MatchResult, NewNode, Rewrite, RewriteContext
+from ...authoring.patterns import refuse
 
 #: combinations of types of an operator beyond which none is tried
 _MOST = 256
@@ -33,16 +34,16 @@ class MissingRewrite(Rewrite):
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None] | None:
+    ) -> Callable[[NodeRecord], MatchResult | None]:
         """Looks at the operators that may have no kernel."""
         look = super().matcher(g, matched)
-        if look is None or self.listener is not None:
+        if self.listener is not None:
             return look
         types = frozenset(g.facts.all_types())
         keys = frozenset(g.store.bucket_keys())
         found = may_be_missing(kernel_table("CPU"), keys, g.main_opset, types, self.usual)
         if not found:
-            return None
+            return refuse
         return lambda record: look(record) if record.op_type in found else None
 
 
@@ -90,7 +91,7 @@ def _may_be_missing(
         return True
     inputs, outputs = ([v.type_str for v in vs] for vs in (schema.inputs, schema.outputs))
     for chosen in product(*choices):
-        if not usual >= {*chosen}:
+        if not usual >= set(chosen):
             kinds = dict(zip(names, chosen, strict=True))
             given, made = ([kinds.get(p, 0) for p in ps] for ps in (inputs, outputs))
             if not table.runs(op_type, "", opset, given, made):

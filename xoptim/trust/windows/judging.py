@@ -158,10 +158,9 @@ class Judge:
                 sides = [side.run(way, feeds) for side in (self.before, self.after)]
             except CannotRunError:
                 continue
-            before, after = (
-                [self._distance(*p) for p in zip(exact, s, strict=True)] for s in sides
-            )
-            return all(b <= a and b < math.inf for a, b in zip(before, after, strict=True))
+            rows = zip(exact, *sides, strict=True)
+            gaps = [(self._distance(e, a), self._distance(e, b)) for e, a, b in rows]
+            return all(after <= before and after < math.inf for before, after in gaps)
         return False
 
     @staticmethod

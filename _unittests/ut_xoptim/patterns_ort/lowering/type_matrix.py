@@ -78,7 +78,7 @@ def _converted_value(value: Any, kind: str) -> Any:
         value = np.asarray(value)
     if isinstance(value, np.ndarray) and value.dtype == np.float32:
         if kind == "FLOAT16":  # the reference has no integer for an infinity
-            value = value.clip(-65504, 65504)
+            value = np.asarray(value.clip(-65504, 65504))
         with np.errstate(over="ignore"):
             return value.astype(oh.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind)))
     return value
