@@ -74,7 +74,7 @@ def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray |
     """
     require_gemm_type(g, name)
     exact = alpha * scale
-    normal = is_normal(np.float64(exact), np.dtype(np.float32)).all()
+    normal = is_normal(np.asarray(exact), np.dtype(np.float32)).all()
     g.require(normal, "alpha would be null, or not finite")
     new, double = float(np.float32(exact)), g.type_of(name) == TensorProto.DOUBLE
     g.require(not double or new == exact, "alpha is not precise enough")
