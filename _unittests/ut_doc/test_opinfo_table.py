@@ -19,6 +19,7 @@ DOC = Path(__file__).resolve().parents[2] / "_doc"
 
 @pytest.fixture
 def bench() -> Iterator[Any]:
+    pytest.importorskip("torch")
     sys.path.insert(0, str(DOC / "examples"))
     yield importlib.import_module("bench_opinfo")
     sys.path.remove(str(DOC / "examples"))

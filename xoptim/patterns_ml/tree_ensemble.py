@@ -10,6 +10,7 @@ from onnx import NodeProto
 from onnx.numpy_helper import from_array
 
 from xbuilder.nodes.attributes import attributes_of
+from xbuilder.tensors.amplitude import is_normal
 
 from ..analysis.arguments import other_input
 from ..analysis.axes import axis_of
@@ -42,12 +43,10 @@ def _written(name: str, values: np.ndarray) -> Any:
 def _scaled(g: RewriteContext, values: Any, factor: float) -> np.ndarray:
     """Leaves times a factor; refuses if one is no longer a normal number."""
     before = values if isinstance(values, np.ndarray) else np.array(values, np.float32)
-    with np.errstate(over="ignore", under="ignore"):
-        after = (before.astype(np.float64) * factor).astype(before.dtype)
-    tiny = np.finfo(before.dtype).tiny
-    normal = np.isfinite(after) & ((np.abs(after) >= tiny) | (before == 0))
-    g.require(normal.all(), "a leaf is not a normal number any more")
-    return after
+    after = before.astype(np.float64) * factor
+    normal = is_normal(after, before.dtype, before == 0).all()
+    g.require(normal, "a leaf is not a normal number any more")
+    return after.astype(before.dtype)
 
 
 @rewrite("ml", root=_REGRESSOR, read_by="Mul", precision="rounding", sole_use=True)

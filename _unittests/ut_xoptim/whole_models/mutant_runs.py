@@ -1,4 +1,4 @@
-"""Optimizes mutants, each in a process under limits, and says how it went.
+"""Optimizes mutants in processes under limits, and says how it went.
 
 ``python -m ut_xoptim.whole_models.mutant_runs --count 4000`` runs more of them than the tests do, from the
 folder ``_unittests``.
@@ -20,6 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[3]
 #: one of ours and names the fault of the model
 OK, CLEAN_ERROR = "ok", "clean error"
 SECONDS = 60
+#: mutants judged in one process: it takes longer to fork it than to judge most of them
+BATCH = 10
 #: memory a run may allocate above the memory of the process
 MEMORY = 3 << 30
 
@@ -117,6 +120,9 @@ def mutant_of(seed: int, real: float = 0.02) -> tuple[str, bytes, dict[str, Any]
 
 # -- processes
 
+#: runs a function: True and its result, or False and why there is none
+Caller = Callable[[Callable[[], Any]], tuple[bool, Any]]
+
 
 def limited(function: Callable[[], Any], seconds: int = SECONDS) -> tuple[bool, Any]:
     """Runs a function in a process of its own, under limits of time and memory.
@@ -140,6 +146,11 @@ def limited(function: Callable[[], Any], seconds: int = SECONDS) -> tuple[bool, 
         return True, pickle.loads(data)
     name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "no answer"
     return False, name
+
+
+def direct(function: Callable[[], Any]) -> tuple[bool, Any]:
+    """Runs a function in this process, which has limits already."""
+    return True, function()
 
 
 def _limit(seconds: int) -> None:
@@ -234,13 +245,14 @@ _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLi
 _RANDOM |= {"Multinomial", "Dropout"}
 
 
-def judge(data: bytes, feeds: dict[str, Any]) -> Verdict:
+def judge(data: bytes, feeds: dict[str, Any], call: Caller = limited) -> Verdict:
     """Optimizes a mutant and compares it with the result.
 
     :param data: the bytes of the mutant
     :param feeds: inputs of its source
+    :param call: how each step runs, in a process of its own or not
     """
-    answered, answer = limited(lambda: optimize(data))
+    answered, answer = call(lambda: optimize(data))
     if not answered:
         return Verdict("death", str(answer))
     kind, result = answer
@@ -248,7 +260,7 @@ def judge(data: bytes, feeds: dict[str, Any]) -> Verdict:
         return Verdict("vague error", result)
     if kind != OK:
         return Verdict(kind, result)
-    return _compare(data, result, feeds)
+    return _compare(data, result, feeds, call)
 
 
 def names_something(message: str) -> bool:
@@ -256,7 +268,7 @@ def names_something(message: str) -> bool:
     return bool(re.search(r"'[^']*'|mutant\.onnx|[Nn]odes? |cycle|opset|ir_version", message))
 
 
-def _compare(before: bytes, after: bytes, feeds: dict[str, Any]) -> Verdict:
+def _compare(before: bytes, after: bytes, feeds: dict[str, Any], call: Caller) -> Verdict:
     model = onnx.load_from_string(before)
     given: dict[str, Any] = {}
     made = True
@@ -264,11 +276,11 @@ def _compare(before: bytes, after: bytes, feeds: dict[str, Any]) -> Verdict:
         given = feeds_of(model, feeds)
     except Exception:
         made = False
-    answered, answer = limited(lambda: run(before, given, True))
+    answered, answer = call(lambda: run(before, given, True))
     if not answered or not answer[0]:
         return Verdict(OK)  # the mutant is not valid, or kills onnxruntime
     reached, expected = answer
-    answered, answer = limited(lambda: run(after, given, True))
+    answered, answer = call(lambda: run(after, given, True))
     if not answered:
         return Verdict("worse", f"the mutant passes {reached!r}, the result dies: {answer}")
     steps = ("", "checker", "session", "run")
@@ -287,12 +299,23 @@ def _compare(before: bytes, after: bytes, feeds: dict[str, Any]) -> Verdict:
 
 
 def verdicts(seeds: Iterable[int], real: float = 0.02) -> Iterator[tuple[int, str, Verdict]]:
-    """Judges the mutants of some seeds: the seed, the source, the verdict."""
+    """Judges the mutants of some seeds: the seed, the source, the verdict.
+
+    A process judges several of them. If it ends before the last one, or if one of them is wrong,
+    each is judged again in a process of its own.
+    """
     np.seterr(all="ignore")
     warm_up()
-    for seed in seeds:
+
+    def judged(seed: int, call: Caller) -> tuple[int, str, Verdict]:
         name, data, feeds = mutant_of(seed, real)
-        yield seed, name, judge(data, feeds)
+        return seed, name, judge(data, feeds, call)
+
+    left = iter(seeds)
+    while batch := list(islice(left, BATCH)):
+        answered, rows = limited(lambda batch=batch: [judged(s, direct) for s in batch])
+        fine = answered and all(row[2].kind in (OK, CLEAN_ERROR) for row in rows)
+        yield from rows if fine else (judged(seed, limited) for seed in batch)
 
 
 def main() -> None:

@@ -203,6 +203,7 @@ MORE_FAMILIES = {
 def test_families(
     row: tuple[str, str, str, int], most: int, shuffle: Callable[[int], None]
 ) -> None:
+    pytest.importorskip("torch")
     name, exporter, attention, opset = row
     first, more = _example("corpus.transformer_families", "corpus.more_families")
     family = {**first.FAMILIES, **more.MORE}[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 
@@ -73,6 +74,23 @@ def test_limits() -> None:
             pass
 
     assert limited(hangs, seconds=1) == (False, "SIGKILL")
+
+
+def test_a_batch_that_dies_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One mutant ends its process: the others have their verdict, and so has it."""
+    warm_up()
+    expected = {seed: row for seed, _, row in mutant_runs.verdicts(range(3))}
+    kept, fatal = mutant_runs.optimize, mutant_of(1, 0.02)[1]
+
+    def dies(data: bytes) -> tuple[str, bytes]:
+        if data == fatal:
+            os._exit(1)
+        return kept(data)
+
+    monkeypatch.setattr(mutant_runs, "optimize", dies)
+    found = {seed: row for seed, _, row in mutant_runs.verdicts(range(3))}
+    assert found[1].kind == "death"
+    assert {**found, 1: expected[1]} == expected
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
+from xbuilder.tensors.amplitude import is_normal
 
 from ...analysis.constants import dtype_of
 from ...analysis.neighbours import producer_among
@@ -126,11 +127,9 @@ def _has(g: RewriteContext, value: np.ndarray, like: str) -> bool:
 
 def _written(g: RewriteContext, value: np.ndarray, like: str, null: bool = False) -> np.ndarray:
     """A constant in the type of a result; refuses unless its numbers are normal, or null."""
-    new = _rounded(g, value, like)
-    sizes = np.abs(new)
-    normal = np.isfinite(new) & (sizes >= np.finfo(new.dtype).tiny)
-    g.require((normal | (null & (value == 0))).all(), "the new constant is not a normal number")
-    return new
+    normal = is_normal(value, dtype_of(g, like), null & (value == 0)).all()
+    g.require(normal, "the new constant is not a normal number")
+    return _rounded(g, value, like)
 
 
 def _makes_integers(g: RewriteContext, name: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.tensors.amplitude import is_normal
+
 from ...analysis.arguments import optional_input
 from ...analysis.scaling import scalar_factor
 from ...analysis.weights.affine import affine_operand, require_not_gelu
@@ -72,10 +74,8 @@ def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray |
     """
     require_gemm_type(g, name)
     exact = alpha * scale
-    with np.errstate(over="ignore", under="ignore"):
-        new = np.float32(exact)
-    normal = np.isfinite(new) and abs(new) >= np.finfo(np.float32).tiny
+    normal = is_normal(np.asarray(exact), np.dtype(np.float32)).all()
     g.require(normal, "alpha would be null, or not finite")
-    double = g.type_of(name) == TensorProto.DOUBLE
-    g.require(not double or float(new) == exact, "alpha is not precise enough")
-    return float(new)
+    new, double = float(np.float32(exact)), g.type_of(name) == TensorProto.DOUBLE
+    g.require(not double or new == exact, "alpha is not precise enough")
+    return new
