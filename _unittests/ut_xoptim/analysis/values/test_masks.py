@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.analysis.values.masks import sees_a_key
+from xoptim.analysis.values.masks import hides_later_keys, sees_a_key
 from xoptim.authoring.context import RewriteContext, context_of
 from xoptim.testing import optimizer_of
 
@@ -73,3 +73,22 @@ def test_keys_that_are_hidden(name: str) -> None:
     """Where the condition says which keys are hidden, a row of ones hides them all."""
     g = context("upper = Not(lower) y = Identity(upper)")
     assert sees_a_key(g, name, hides=True) == (name == "upper")
+
+
+@pytest.mark.parametrize(
+    ("body", "hidden"),
+    [
+        ("y = LessOrEqual(columns, rows)", True),
+        ("y = GreaterOrEqual(rows, columns)", True),
+        ("later = Add(rows, one) y = Less(columns, later)", True),
+        (CAUSAL + "y = And(c, a)", True),
+        (CAUSAL + "y = Expand(a, copies)", True),
+        ("y = Less(columns, rows)", False),
+        ("later = Add(rows, past) y = LessOrEqual(columns, later)", False),
+        ("y = GreaterOrEqual(columns, rows)", False),
+        ("y = Identity(c)", False),
+    ],
+)
+def test_hides_later_keys(body: str, hidden: bool) -> None:
+    """A term says that the last key of a query has its position."""
+    assert hides_later_keys(context(body), "y") == hidden
