@@ -107,8 +107,8 @@ class Attempt:
     reason: str
 
 
-def refuse(record: NodeRecord) -> None:
-    """Refuses a root."""
+def matches_nothing(record: NodeRecord) -> None:
+    """Refuses every root: the engine does not call a matcher that is this function."""
 
 
 class PatternOptimization(Member):
@@ -209,7 +209,7 @@ class PatternOptimization(Member):
         self, g: GraphQueries, matched: list[MatchResult]
     ) -> Callable[[NodeRecord], MatchResult | None]:
         """The function the engine calls on the record of each root: by default, :meth:`match`;
-        :func:`refuse` if it refuses all of them, which is not called.
+        :func:`matches_nothing` if it refuses all of them, which is not called.
 
         :param g: the optimizer
         :param matched: matches found before in this iteration

@@ -12,7 +12,7 @@ from onnx import NodeProto
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
 from xbuilder.nodes.record import NodeRecord
 
-from ..authoring.patterns import MatchResult, PatternOptimization, refuse
+from ..authoring.patterns import MatchResult, PatternOptimization, matches_nothing
 from ..authoring.roots import Roots
 from .dispatch import candidate_roots
 from .engine import Engine
@@ -72,8 +72,8 @@ def match_pattern(
     begin = time.perf_counter()
     records = candidate_roots(roots, pattern, engine.facts)
     run = PatternRun(pattern, len(records))
-    look = _look_of(engine, pattern, matched, is_guarded) if records else refuse
-    if look is refuse:
+    look = _look_of(engine, pattern, matched, is_guarded) if records else matches_nothing
+    if look is matches_nothing:
         run.time_in = time.perf_counter() - begin
         return run
     claimed = claims.taken
@@ -119,7 +119,7 @@ def _look_of(
 ) -> Look:
     """The function called on each root."""
     look = pattern.matcher(engine, matched)
-    if look is not refuse and (engine.verifies or is_guarded):
+    if look is not matches_nothing and (engine.verifies or is_guarded):
         look = partial(_watched, engine, pattern, look)
     return look
 

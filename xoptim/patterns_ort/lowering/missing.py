@@ -19,7 +19,7 @@ from xbuilder.runtimes.kernel_table import KernelTable
 from xbuilder.tensors.bits import pretty_type
 
 from ...authoring import GraphQueries, MatchResult, NewNode, Rewrite, RewriteContext
-from ...authoring.patterns import refuse
+from ...authoring.patterns import matches_nothing
 
 #: combinations of types of an operator beyond which none is tried
 _MOST = 256
@@ -43,7 +43,7 @@ class MissingRewrite(Rewrite):
         keys = frozenset(g.store.bucket_keys())
         found = may_be_missing(kernel_table("CPU"), keys, g.main_opset, types, self.usual)
         if not found:
-            return refuse
+            return matches_nothing
         return lambda record: look(record) if record.op_type in found else None
 
 
