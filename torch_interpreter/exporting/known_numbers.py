@@ -279,7 +279,9 @@ def _known(value: torch.Tensor) -> Any:
 
 def _content(value: torch.Tensor) -> Any:
     """The elements of a constant, ``torch.tensor([4, 4])``."""
-    if type(value) is not torch.Tensor or value.numel() > _ELEMENTS:
+    if type(value) is not torch.Tensor or value.numel() > _ELEMENTS or value.is_meta:
+        raise _UnknownError
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):  # vmap, grad: it has no storage
         raise _UnknownError
     with unset_fake_temporarily():
         flat = value.reshape(-1).tolist()
