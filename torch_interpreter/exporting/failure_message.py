@@ -68,6 +68,7 @@ _HINTS = (
         (
             "functorch",
             "Cannot access data pointer of Tensor that doesn't have storage",
+            "Cannot access storage of TensorWrapper",
             "'Tensor' object has no attribute 'constant'",
             "a fake tensor in the exported program constant's list",
             "torch.autograd.grad",
