@@ -108,7 +108,15 @@ class Attempt:
 
 
 def matches_nothing(record: NodeRecord) -> None:
-    """Refuses every root: the engine does not call a matcher that is this function."""
+    """Refuses every root: the engine does not call a matcher that is this function.
+
+    :param record: a root
+
+    >>> from xbuilder.nodes.record import NodeRecord
+    >>> import onnx.helper as oh
+    >>> matches_nothing(NodeRecord(oh.make_node("Neg", ["x"], ["y"]), 0, 0)) is None
+    True
+    """
 
 
 class PatternOptimization(Member):
