@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
+from xbuilder.operators.op_traits import ARITHMETIC, FLOATS, INDICES
 
 from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of
@@ -33,20 +33,22 @@ def gather_affine(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     behind an embedding (deepcut).
     """
     table, indices = g.inputs(node)
-    value = g.constant_of(table, "the table is not constant")
+    sizes = g.known(g.get_constant_shape(table), "the table is not constant")
     g.require(g.type_of(table) in FLOATS, "the type is not a float type")
-    g.require(value.ndim and axis_of(g, node, value.ndim, 0) == 0, "the rows are not read")
+    g.require(sizes and axis_of(g, node, len(sizes), 0) == 0, "the rows are not read")
     g.require(not g.is_used_more_than_once(table), "the table is used elsewhere")
     result: str = node.output[0]
+    value: np.ndarray | None = None
     while after := g.after_or_none(result, *ARITHMETIC):
-        constant = _row(g, other_input(after, result), value.shape[1:], g.rank_or_none(result))
+        constant = _row(g, other_input(after, result), sizes[1:], g.rank_or_none(result))
         if constant is None:
             break
+        value = g.constant_of(table) if value is None else value
         operands = (value, constant) if after.input[0] == result else (constant, value)
         with np.errstate(all="ignore"):
             value = _COMPUTED[after.op_type](*operands).astype(value.dtype)
         result = after.output[0]
-    g.require(result != node.output[0], "no sum, no product by a constant")
+    value = g.known(value, "no sum, no product by a constant")
     g.require(np.isfinite(value).all(), "a number is not finite")
     return {result: g.like(node, DerivedConstant(value, table), indices)}
 
@@ -83,8 +85,8 @@ def one_hot_product(
 ) -> dict[str, NewNode]:
     """Cast(Unsqueeze(i, -1) == (0, 1, ..., n - 1)) @ table -> Gather(table and a row of zeros, i).
 
-    1. i holds integers, which may be out of the table: their row is made of zeros, i is bounded by
-       -1, the last row, and n.
+    1. i holds int32 or int64, which may be out of the table: their row is made of zeros, i is
+       bounded by -1, the last row, and n.
     2. The table is a constant matrix of n rows, 4096 at most, of finite numbers. -0.0 becomes 0.0
        in it, as in the product.
 
@@ -94,7 +96,7 @@ def one_hot_product(
     g.require(len(rows) == 2 and 0 < rows[0] <= _ROWS, "the table is not a matrix, or is too big")
     count, width = rows
     places = g.constant_of(numbers, "what is compared is not constant")
-    g.require(places.dtype.kind == "i", "the indices are not signed integers")
+    g.require(g.type_of(i) in INDICES, "the indices are not int32 nor int64")
     g.require(np.array_equal(places.ravel(), np.arange(count)), "they are not those of the rows")
     shape, rank = g.shape_of(i), g.rank_of(u)
     last = g.shape_of(u) == (*shape, 1) and places.shape[-1:] == (count,) and places.ndim <= rank

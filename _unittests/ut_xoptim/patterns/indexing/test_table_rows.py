@@ -145,7 +145,11 @@ REFUSED = {
                 H.replace("int64[a", "float[a"),
                 PLACES.replace("int64[3] n", "float[3] n"),
             ),
-            "the indices are not signed integers",
+            "the indices are not int32 nor int64",
+        ),
+        "int8": (
+            rows(HOT, H.replace("int64[a", "int8[a"), PLACES.replace("int64[3] n", "int8[3] n")),
+            "the indices are not int32 nor int64",
         ),
     },
 }
