@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Shape, normalize_axes
+from xbuilder.dims import Shape
 from xbuilder.operators.op_traits import FLOATS
 
 from ...analysis.arguments import other_input
-from ...analysis.axes import axis_of
+from ...analysis.axes import axis_of, reduced_axes
 from ...analysis.constants import Ints, dtype_of, is_filled_with, scalar_constant
 from ...analysis.permutations import inverse
 from ...analysis.shapes import positive, proven_equal
@@ -50,11 +50,9 @@ def mean_axes(g: RewriteContext, mean: str, rank: int) -> Ints:
     """
     node = g.producer_of(mean, reason="there is no mean")
     g.require(g.get_attribute_with_default(node, "keepdims", 1), "keepdims is 0")
-    given = g.get_constant_or_attribute(node, "axes", 1, lambda v: [int(a) for a in v])
-    g.require(given is not None or len(g.inputs(node)) < 2, "axes are not constant")
-    empty = g.get_attribute_with_default(node, "noop_with_empty_axes", 0)
-    g.require(given or not empty, "nothing is reduced")
-    return tuple(sorted(g.known(normalize_axes(given or range(rank), rank), _NOT_LAST)))
+    axes = g.known(reduced_axes(g, node, rank), "axes are not constant")
+    g.require(axes, "nothing is reduced")
+    return tuple(sorted(axes))
 
 
 def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
