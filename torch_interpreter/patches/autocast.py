@@ -7,11 +7,17 @@ import copy
 import torch
 
 _TYPE_CHECK = "aten._assert_tensor_metadata.default"
+#: position of the argument `enabled` of a region
+_ENABLED = 2
 
 
 def has_autocast(graph: torch.fx.Graph) -> bool:
-    """Whether a region of a graph runs under autocast."""
-    return any(str(n.target) == "wrap_with_autocast" for n in graph.nodes)
+    """Whether a region of a graph runs under autocast.
+
+    One that disables autocast writes no cast, unless another region encloses it.
+    """
+    regions = [n for n in graph.nodes if str(n.target) == "wrap_with_autocast"]
+    return any(n.args[_ENABLED] is not False for n in regions)
 
 
 def graph_modules(program: torch.export.ExportedProgram) -> list[torch.fx.GraphModule]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from onnx.reference import ReferenceEvaluator
 
 from torch_interpreter import to_onnx
 from torch_interpreter.patches.autocast import graph_modules, has_autocast, without_type_checks
@@ -41,3 +43,30 @@ def test_types_dynamo_expects_are_removed_from_a_copy():
 
 def test_no_region():
     assert not has_autocast(torch.export.export(torch.nn.ReLU(), (X,)).graph)
+
+
+class Disabled(torch.nn.Module):
+    """A region that disables autocast, as rotary embeddings and linear attentions have."""
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            y = x.float() * 2
+            y += 1
+        return y.relu()
+
+
+def test_a_region_that_disables_autocast_is_not_decomposed(monkeypatch):
+    def fails(*args, **kwargs):
+        raise AssertionError("torch runs the program again")
+
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", fails)
+    program = torch.export.export(Disabled(), (X,))
+    assert any("wrap_with_autocast" in str(n.target) for n in program.graph.nodes)
+    model = to_onnx(Disabled(), (X,))
+    (found,) = ReferenceEvaluator(model).run(None, {model.graph.input[0].name: X.numpy()})
+    np.testing.assert_allclose(found, Disabled()(X).numpy(), rtol=1e-6)
+
+
+def test_a_region_inside_another_one():
+    assert not has_autocast(torch.export.export(Disabled(), (X,)).graph)
+    assert has_autocast(torch.export.export(Nested(), (X,)).graph)
