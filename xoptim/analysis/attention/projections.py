@@ -27,8 +27,8 @@ def projected_sequence(g: RewriteContext, values: str) -> str:
     """
     source = repeated(g, values) or values
     cut = g.producer_or_none(source, *_CUTS)
-    if cut is not None and cut_axes(g, cut, g.rank_of(source)) == (3,):
-        source = cut.input[0]  # queries, keys and values of a head are beside each other
+    if cut is not None and cut_axes(g, cut, g.rank_of(source)) in ((1,), (3,)):
+        source = cut.input[0]  # queries, keys and values of a head, or their heads, side by side
     moved = g.known(transposed(g, source, SWAPPED), "the values are not moved from a sequence")
     flat = str(g.before(moved, "Reshape").input[0])
     x = g.known(_factor(g, flat), "the values are not the product of rows by a constant matrix")

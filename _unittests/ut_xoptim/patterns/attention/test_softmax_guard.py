@@ -24,6 +24,7 @@ from ut_xoptim.patterns.normalization.normalized_texts import (
     SCORES,
     SLICED,
     SOFTMAX,
+    TOGETHER,
     WINDOW,
     model,
 )
@@ -49,6 +50,7 @@ FORMS = {
     "root of the mean square": text_of(ROOT, ATTENTION),
     "sliced": text_of(NORM, SLICED + MOVED + SCORES + MASK),
     "beside": text_of(NORM, BESIDE + SCORES + MASK),
+    "together": text_of(NORM, TOGETHER + SCORES + MASK),
     "causal": text_of(
         NORM, PROJECTED + MOVED + SCORES + CAUSAL.format(condition="causal", terms="n, mask")
     ),

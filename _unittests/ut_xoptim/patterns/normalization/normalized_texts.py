@@ -45,6 +45,11 @@ BESIDE = (
     "a0 = MatMul(x, all) a = Reshape(a0, beside) at = Transpose<perm = [0, 2, 1, 3]>(a) "
     "qt, kt, vt = Split<axis = -1, num_outputs = 3>(at) "
 )
+#: the heads of queries, keys and values are beside each other
+TOGETHER = (
+    "a0 = MatMul(x, all) a = Reshape(a0, together) at = Transpose<perm = [0, 2, 1, 3]>(a) "
+    "qt, kt, vt = Split<axis = 1, num_outputs = 3>(at) "
+)
 REPEATED = (
     "q = MatMul(x, qw) k = MatMul(x, kh) v = MatMul(x, vh) q4 = Reshape(q, heads) "
     "qt = Transpose<perm = [0, 2, 1, 3]>(q4) "
@@ -68,7 +73,7 @@ def model(body: str, sequence: str = "float[b, s, 32] h", more: str = "") -> onn
         float[4] frequencies = {{1, 0.1, 0.01, 0.001}},
         int64 first = {{0}}, int64 step = {{1}}, int64 step3 = {{3}}, int64[3] before = {{0, 1, 2}},
         int64[1] c0 = {{0}}, int64[1] c32 = {{32}}, int64[1] c64 = {{64}}, int64[1] c96 = {{96}},
-        int64[6] pads = {{0, 0, 0, 0, 1, 0}}, int64[1] col = {{-1}}, int64[1] step1 = {{1}}, int64[1] step2 = {{2}}, int64[4] beside = {{0, 0, 4, 24}},
+        int64[6] pads = {{0, 0, 0, 0, 1, 0}}, int64[1] col = {{-1}}, int64[1] step1 = {{1}}, int64[1] step2 = {{2}}, int64[4] beside = {{0, 0, 4, 24}}, int64[4] together = {{0, 0, 12, 8}},
         int64[3] around = {{0, 1, 3}}, float minus = {{-1}}, float far = {{-1e9}}, float near = {{-2000}},
         float scale = {{0.35}}, float zero = {{0}}, float low = {{-1}}, float lower = {{-1}}
         > {{ {body} }}""", 18,
