@@ -140,6 +140,12 @@ MOVED = (
     "fr = Reshape(f, together) ft = Transpose<perm = [0, 2, 1, 3]>(fr) "
     "qt, kt, vt = Split<axis = 1, num_outputs = 3>(ft) "
 )
+#: queries, keys and values are an axis that is moved first and removed
+APART = (
+    "fr = Reshape(f, apart) ft = Transpose<perm = [2, 0, 3, 1, 4]>(fr) "
+    "q5, k5, v5 = Split<axis = 0, num_outputs = 3>(ft) "
+    "qt = Squeeze(q5, first) kt = Squeeze(k5, first) vt = Squeeze(v5, first) "
+)
 #: the same heads, moved twice
 TWICE = (
     "fr = Reshape(f, together) fu = Transpose<perm = [0, 3, 2, 1]>(fr) "
@@ -157,6 +163,8 @@ def one_product(
         int64[4] pairs = {{-1, 2, {3 * COUNT}, {LENGTH}}},
         int64[4] others = {{-1, 2, {COUNT}, {LENGTH}}}, int64[2] thin = {{-1, 3}},
         int64[4] together = {{0, 0, {3 * COUNT}, {LENGTH}}},
+        int64[5] apart = {{0, 0, 3, {COUNT}, {LENGTH}}}, int64[1] first = {{0}},
+        int64[5] apart2 = {{-1, 2, 3, {COUNT}, {LENGTH}}},
         float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}, float none = {{0}}
     > {{
         d = Shape<end = 2>(x) shape = Concat<axis = 0>(d, width) {terms}
@@ -192,7 +200,7 @@ def unnamed(proto: onnx.ModelProto) -> onnx.ModelProto:
         ROWS + "c0 = MatMul(r, allw) c = Add(allb, c0) " + RESTORED,
     ],
 )
-@pytest.mark.parametrize("parts", [COLUMNS, MOVED])
+@pytest.mark.parametrize("parts", [COLUMNS, MOVED, APART])
 def test_one_product(terms: str, parts: str) -> None:
     """The weight stays the one it was."""
     result = rewritten(one_product(terms, parts=parts))
@@ -452,6 +460,19 @@ REFUSED = {
     "parts in another order": (
         one_product(GEMM, parts=MOVED.replace("qt, kt", "kt, qt")),
         "the heads are not moved from a sequence",
+    ),
+    "keys before queries, the axis is removed": (
+        one_product(GEMM, parts=APART.replace("q5, k5", "k5, q5")),
+        "the heads are not moved from a sequence",
+    ),
+    "another permutation, the axis is removed": (
+        one_product(GEMM, parts=APART.replace("ft = Transpose<perm = [2, 0, 3, 1, 4]>(fr)",
+        "fu = Transpose<perm = [0, 2, 3, 1, 4]>(fr) ft = Transpose<perm = [1, 0, 2, 3, 4]>(fu)")),
+        "the heads are not moved from a sequence",
+    ),
+    "other products with the axis": (
+        unnamed(one_product(GEMM, parts=APART.replace("apart", "apart2"))),
+        "the heads are not those of each element",
     ),
     "parts of a result that is moved twice": (
         one_product(GEMM, parts=TWICE),
