@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from onnx import NodeProto
@@ -156,6 +157,38 @@ def split_concat(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
     return {concat.output[0]: split.input[0]}
 
 
+@rewrite("default", root="Split", after="Concat")
+def concat_split(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
+    """Split(Concat(x, y, z, axis), axis) -> x, Concat(y, z, axis).
+
+    Each part is one piece, or several, whose lengths are known.
+    """
+    concat = g.before(split, "Concat")
+    rank = g.rank_or_none(split.input[0])
+    axis = g.known(axis_of(g, split, rank), "the axis is not known")
+    other = axis_of(g, concat, rank, 1 if g.main_opset < 4 else None)
+    g.require(axis == other, "the axes are not the same")
+    pieces = g.inputs(concat)
+    lengths, i = _sizes(g, pieces, axis), 0
+    found: dict[str, Replacement] = {}
+    for part, size in zip(split.output, _sizes(g, split.output, axis), strict=True):
+        first = i
+        while i < len(pieces) and sum(lengths[first:i]) < size:
+            i += 1
+        whole = first < i and sum(lengths[first:i]) == size
+        g.require(whole, "a part is not made of whole pieces")
+        found[part] = pieces[first] if i == first + 1 else g.like(concat, *pieces[first:i])
+    return found
+
+
+def _sizes(g: RewriteContext, names: Iterable[str], axis: int) -> list[int]:
+    """The dimension of each result, they are known."""
+    dims = [g.shape_of(name)[axis] for name in names]
+    sizes = [dim for dim in dims if isinstance(dim, int)]
+    g.require(len(sizes) == len(dims), "a size is not known")
+    return sizes
+
+
 @rewrite("default", "specialize", root="Split", after="Split", min_opset=13)
 def split_split(g: RewriteContext, inner: NodeProto) -> dict[str, Replacement]:
     """Split(Split(x, (a, b))[0], (c, d)) -> Split(x, (c, d, b)), along the same axis.
@@ -173,8 +206,6 @@ def split_split(g: RewriteContext, inner: NodeProto) -> dict[str, Replacement]:
     for piece in outer.output:
         names.extend(inner.output if piece == name else (piece,))
     g.require(all(names), "a piece has no name")
-    dims = [g.shape_of(n)[axis] for n in names]
-    sizes = [d for d in dims if isinstance(d, int)]
-    g.require(len(sizes) == len(dims), "a size is not known")
+    sizes = _sizes(g, names, axis)
     split = g.op.Split(outer.input[0], sizes, axis=axis, outputs=len(sizes))
     return {n: split[i] for i, n in enumerate(names)}

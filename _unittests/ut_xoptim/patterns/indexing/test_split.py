@@ -116,6 +116,37 @@ MODELS = {
             }""",
         ),
     },
+    "ConcatSplit": {
+        "the same pieces": (
+            """agraph (float[a,1] x, float[a,4] u) => (float[a,1] y, float[a,4] z)
+            <int64[2] s = {1, 4}> {
+                c = Concat <axis = -1> (x, u)
+                p, q = Split <axis = 1> (c, s)
+                y = Neg(p)
+                z = Abs(q)
+            }""",
+            """agraph (float[a,1] x, float[a,4] u) => (float[a,1] y, float[a,4] z) {
+                y = Neg(x)
+                z = Abs(u)
+            }""",
+        ),
+        "a part is two pieces, the Concat is an output": (
+            """agraph (float[2,a] x, float[3,a] u, float[1,a] v)
+            => (float[5,a] y, float[1,a] z, float[6,a] c) <int64[2] s = {5, 1}> {
+                c = Concat <axis = 0> (x, u, v)
+                p, q = Split(c, s)
+                y = Neg(p)
+                z = Abs(q)
+            }""",
+            """agraph (float[2,a] x, float[3,a] u, float[1,a] v)
+            => (float[5,a] y, float[1,a] z, float[6,a] c) {
+                c = Concat <axis = 0> (x, u, v)
+                p = Concat <axis = 0> (x, u)
+                y = Neg(p)
+                z = Abs(v)
+            }""",
+        ),
+    },
     "SplitConcat": {
         "all the pieces": (
             """agraph (float[a,6] x) => (float[a,6] y) <int64[2] s = {2, 4}> {
@@ -292,6 +323,38 @@ REFUSED = {
                 p, q = Split <axis = 1> (u, t)
             }""",
             "a size is not known",
+        ),
+    ],
+    "ConcatSplit": [
+        (
+            """agraph (float[a,2] x, float[a,4] u) => (float[a,3] y, float[a,3] z) {
+                c = Concat <axis = 1> (x, u)
+                y, z = Split <axis = 1, num_outputs = 2> (c)
+            }""",
+            "a part is not made of whole pieces",
+        ),
+        (
+            """agraph (float[a,2] x, float[a,4] u) => (float[a,0] y, float[a,6] z)
+            <int64[2] s = {0, 6}> {
+                c = Concat <axis = 1> (x, u)
+                y, z = Split <axis = 1> (c, s)
+            }""",
+            "a part is not made of whole pieces",
+        ),
+        (
+            """agraph (float[a,b] x, float[a,d] u) => (float[a,2] y, float[a,4] z)
+            <int64[2] s = {2, 4}> {
+                c = Concat <axis = 1> (x, u)
+                y, z = Split <axis = 1> (c, s)
+            }""",
+            "a size is not known",
+        ),
+        (
+            """agraph (float[2,4] x, float[2,4] u) => (float[4,2] y, float[4,2] z) {
+                c = Concat <axis = 0> (x, u)
+                y, z = Split <axis = 1, num_outputs = 2> (c)
+            }""",
+            "the axes are not the same",
         ),
     ],
     "SplitConcat": [
