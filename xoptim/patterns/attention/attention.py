@@ -31,6 +31,7 @@ from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import any_operator_mask, attention_operator_mask
 from ...analysis.values.uniform import is_always
+from ...analysis.weights.overflows import keeps_range
 from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
@@ -50,8 +51,8 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     """Softmax(scale * Q @ K^T + mask) @ V -> LocalAttention(Q, K^T, V, mask).
 
     1. everything has four dimensions, batch and heads are the same, only the mask is broadcast;
-    2. the scale is a constant, a factor or a divisor, or there is none; it is positive: operators
-       refuse the others, or take a null one for none;
+    2. the scale is a constant, a factor or a divisor of the scores or of Q, or there is none; it is
+       positive: operators refuse the others, or take a null one for none;
     3. there may be no mask, or one that adds zeros; zeros may replace NaN in the weights:
        Where(IsNaN(w), 0, w);
     4. the product may be a com.microsoft.FusedMatMul that transposes the keys, or scales.
@@ -65,9 +66,11 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     fused = g.get_attributes_with_default(product, **_PLAIN)
     straight = fused.pop("transB")
     g.require(not any(fused.values()), "another operand than the keys is transposed")
+    queries, keys = product.input
+    queries, factor = _unscaled(g, queries)
+    scale *= factor
     g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)
-    queries, keys = product.input
     guarded, weighted = weighted_product(g, softmax.output[0])
     values = weighted.input[1]
     shapes = [g.shape_of(name) for name in (queries, keys, values)]
@@ -110,6 +113,16 @@ def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
         return None
     g.look_at(node, product)
     return product, scaled.factor * _alpha(g, product)
+
+
+def _unscaled(g: RewriteContext, queries: str) -> tuple[str, float]:
+    """The queries before a constant number multiplies them, and this number."""
+    node = g.producer_or_none(queries, "Mul", "Div")
+    scaled = None if node is None else scaled_operand(g, node)
+    if scaled is None or not keeps_range(g, queries, scaled.factor):
+        return queries, 1.0
+    g.look_at(node)
+    return scaled.data, scaled.factor
 
 
 def _alpha(g: RewriteContext, product: NodeProto) -> float:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim
+from xbuilder.dims import Dim, prod
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.attention import LOCAL, Attention, read_attention
@@ -33,7 +33,8 @@ _STEPS = 12
 class Projection(NamedTuple):
     """`x @ weight + bias`, then its heads.
 
-    :param x: a sequence, of shape (batch, sequence, any length)
+    :param x: a sequence, of shape (batch, sequence, any length), or its rows, (batch * sequence,
+        any length)
     :param weight: a constant, of shape (any length, heads * length)
     :param bias: a constant, of shape (heads * length,), empty if there is none
     :param is_turned: the weight is transposed, of shape (heads * length, any length)
@@ -84,27 +85,31 @@ def attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     found = read_attention(g, call)
     require_kernel(g, "Attention", found.result)
     mask = added_mask(g, found)
-    packed = packed_heads(g, (found.queries, found.keys, found.values))
+    packed = packed_heads(g, (found.queries, found.keys, found.values), of_rows=True)
     require_long(g, g.shape_of(found.result)[0], found.steps)
-    inputs = packed.inputs if mask is None else [*packed.inputs, None, None, mask]
+    x = _sequence_of_rows(g, packed.rows[-1].x, found.steps)
+    inputs = [x, *packed.inputs[1:], *([] if mask is None else [None, None, mask])]
     options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
     new = NewNode("Attention", inputs, options, MICROSOFT)
-    return found.replaced(g, _guarded(g, found, new, packed.rows[-1]))
+    return found.replaced(g, _guarded(g, found, new, packed.rows[-1], x))
 
 
-def packed_heads(g: RewriteContext, three: tuple[Heads, Heads, Heads]) -> Packed:
+def packed_heads(
+    g: RewriteContext, three: tuple[Heads, Heads, Heads], of_rows: bool = False
+) -> Packed:
     """Reads queries, keys and values, moved from a sequence, as projections of another one.
 
     :param g: the rewrite
     :param three: queries, keys, values
+    :param of_rows: the rows of both sequences may be those of a matrix
     """
     same = len({(heads.count, heads.length) for heads in three}) == 1
     g.require(same, "the heads do not have the same length")
     width = three[0].count * three[0].length
-    whole = _moved_together(g, three, width)
+    whole = _moved_together(g, three, width, of_rows)
     if whole:
         return _one(g, whole, 3 * width)
-    return packed_flats(g, [_sequence(g, heads) for heads in three], width)
+    return packed_flats(g, [_sequence(g, heads, of_rows) for heads in three], width)
 
 
 def packed_flats(g: RewriteContext, flats: list[str], width: int) -> Packed:
@@ -127,24 +132,40 @@ def require_long(g: RewriteContext, batch: Dim, steps: Dim) -> None:
     g.require(batch == 1 or not few, "short sequences are multiplied one by one")
 
 
-def _sequence(g: RewriteContext, heads: Heads) -> str:
+def _sequence_of_rows(g: RewriteContext, x: str, steps: Dim | None) -> Operand:
+    """A sequence, given the rows of its elements or itself."""
+    rows = g.shape_of(x)
+    if len(rows) == 3:
+        return x
+    if not isinstance(steps, int) or not isinstance(rows[1], int):
+        g.refuse("the length of the sequence is not known")
+    return g.op.Reshape(x, [-1, steps, rows[1]])
+
+
+def _sequence(g: RewriteContext, heads: Heads, of_rows: bool) -> str:
     """The heads side by side, of shape (batch, sequence, heads * length)."""
     if heads.alone:
         return heads.alone
     g.require(heads.moved, "the heads are not moved from a sequence")
-    return _flat(g, heads.moved, heads.count * heads.length)
+    return _flat(g, heads.moved, heads.count * heads.length, of_rows)
 
 
-def _flat(g: RewriteContext, moved: str, width: int) -> str:
-    """The sequence, of shape (batch, sequence, width), that a Reshape splits in heads."""
+def _flat(g: RewriteContext, moved: str, width: int, of_rows: bool) -> str:
+    """The sequence, of shape (batch, sequence, width), that a Reshape splits in heads, or its
+    rows."""
     flat = str(g.before(moved, "Reshape").input[0])
     dims, split = g.shape_of(flat), g.shape_of(moved)
-    whole = len(dims) == 3 and dims[2] == width and proven_equal(g, dims[:2], split[:2])
+    if of_rows and len(dims) == 2:
+        whole = dims[1] == width == prod(split[2:])
+    else:
+        whole = len(dims) == 3 and dims[2] == width and proven_equal(g, dims[:2], split[:2])
     g.require(whole, "the heads are not those of each element")
     return flat
 
 
-def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int) -> str:
+def _moved_together(
+    g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int, of_rows: bool
+) -> str:
     """The sequence whose queries, keys and values are moved at once and split afterwards, empty if
     they are not."""
     names = [heads.name for heads in three]
@@ -161,7 +182,7 @@ def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width:
     if moved is None:
         return ""
     g.look_at(split, *squeezes)
-    return _flat(g, moved, 3 * width)
+    return _flat(g, moved, 3 * width, of_rows)
 
 
 def _squeezes(g: RewriteContext, names: list[str]) -> list[NodeProto]:
@@ -205,16 +226,18 @@ def _joined(g: RewriteContext, rows: list[Projection], width: int) -> list[Opera
     return [rows[0].x, _upright(g, rows[0], weights), np.concatenate(biases)]
 
 
-def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection) -> NewNode:
+def _guarded(
+    g: RewriteContext, found: Attention, new: NewNode, row: Projection, x: Operand
+) -> NewNode:
     """The result with the zeros of the weights, if there are any; *row* is the projection of the
-    values."""
+    values, *x* the sequence."""
     if not found.guarded:
         return new
     for name in (row.weight, row.bias):
         g.require(not name or is_finite(g, name), "a weight of the values is not finite")
     length = (g.get_constant_shape(row.weight) or ())[int(row.is_turned)]
     column = np.zeros((length, 1), dtype=dtype_of(g, row.x))
-    return with_zeros(g, new, g.op.MatMul(zero_product(g, found, row.x), column))
+    return with_zeros(g, new, g.op.MatMul(zero_product(g, found, x), column))
 
 
 def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:
@@ -226,7 +249,7 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
     """Reads the product of a sequence by a constant matrix, with a bias or not; its elements may be
     reshaped to the rows of a matrix meanwhile."""
     dims = g.shape_of(flat)
-    reshape = g.producer_or_none(flat, "Reshape")
+    reshape = g.producer_or_none(flat, "Reshape") if len(dims) == 3 else None
     if reshape is not None:
         g.look_at(reshape)
         flat = reshape.input[0]
@@ -240,7 +263,8 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
     if reshape is not None:
         # as many rows before as after, none is null, so the length of a row is the same
         x = str(g.before(x, "Reshape").input[0])
-    same = len(g.shape_of(x)) == 3 and proven_equal(g, g.shape_of(x)[:2], dims[:2])
+    before = g.shape_of(x)
+    same = len(before) == len(dims) and proven_equal(g, before[:-1], dims[:-1])
     g.require(same, "the product is not the one of a sequence")
     return Projection(x, weight, bias, is_turned)
 

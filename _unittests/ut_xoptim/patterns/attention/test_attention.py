@@ -143,6 +143,9 @@ FORMS = {
     "guarded infinity": attention(KEYS + SCORES + MASKED + GUARD, hidden="-inf"),
     "guarded lowest float": attention(KEYS + SCORES + MASKED + GUARD),
     "divided": attention(BODY.replace("Mul(m, scale)", "Div(m, scale)")),
+    "scaled queries": attention(
+        BODY.replace("m = MatMul(Q, kt) s = Mul(m, scale)", "q = Mul(Q, scale) s = MatMul(q, kt)")
+    ),
     "factor first": attention(BODY.replace("Mul(m, scale)", "Mul(scale, m)")),
     "mask first": attention(BODY.replace("Add(s, b)", "Add(b, s)")),
     "no scale": attention(BODY.replace("s = Mul(m, scale) ", "").replace("(s, b)", "(m, b)")),

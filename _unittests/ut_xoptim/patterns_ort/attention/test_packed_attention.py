@@ -164,6 +164,8 @@ def one_product(
         int64[4] others = {{-1, 2, {COUNT}, {LENGTH}}}, int64[2] thin = {{-1, 3}},
         int64[4] together = {{0, 0, {3 * COUNT}, {LENGTH}}},
         int64[5] apart = {{0, 0, 3, {COUNT}, {LENGTH}}}, int64[1] first = {{0}},
+        int64[4] windows = {{-1, 12, {3 * COUNT}, {LENGTH}}},
+        int64[4] two = {{2, -1, {3 * COUNT}, {LENGTH}}},
         int64[5] apart2 = {{-1, 2, 3, {COUNT}, {LENGTH}}},
         float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}, float none = {{0}}
     > {{
@@ -208,6 +210,33 @@ def test_one_product(terms: str, parts: str) -> None:
     assert list(node.input)[:2] == ["x", "allw"]
     assert constants[node.input[2]].any() == ("allb" in terms)
     assert not {"Split", "Gemm", "MatMul"} & {n.op_type for n in result.graph.node}
+
+
+#: windows of the rows of a sequence
+WINDOWS = MOVED.replace("f, together", "c, windows")
+
+
+@pytest.mark.parametrize(
+    "product", ["c = Gemm(r, allw, allb) ", "p = MatMul(r, allw) c = Add(p, allb) "]
+)
+@pytest.mark.parametrize(
+    "softmax", [VALUES, "v0 = Softmax(n) i = IsNaN(v0) w = Where(i, none, v0) o = MatMul(w, vt) "]
+)
+def test_windows_of_rows(product: str, softmax: str) -> None:
+    """The elements of a window are rows of a matrix, one Reshape splits their heads."""
+    proto = unnamed(one_product(ROWS + product, parts=WINDOWS, values=softmax))
+    result = rewritten(proto, sizes=[{"b": 2, "s": 12}, {"b": 3, "s": 8}, {"b": 0, "s": 12}])
+    node, _ = packed(result)
+    made = {n.output[0]: n for n in result.graph.node}
+    target = next(i for i in result.graph.initializer if i.name == made[node.input[0]].input[1])
+    assert onnx.numpy_helper.to_array(target).tolist() == [-1, 12, 6]
+    assert "Softmax" not in {n.op_type for n in result.graph.node}
+
+
+def unshaped(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Without the shape of the sequence, which nothing reads."""
+    del proto.graph.node[:2]
+    return unnamed(proto)
 
 
 def turned(proto: onnx.ModelProto, *names: str) -> onnx.ModelProto:
@@ -460,6 +489,10 @@ REFUSED = {
     "parts in another order": (
         one_product(GEMM, parts=MOVED.replace("qt, kt", "kt, qt")),
         "the heads are not moved from a sequence",
+    ),
+    "windows of any length": (
+        unshaped(one_product(ROWS + "c = Gemm(r, allw, allb) ", parts=WINDOWS.replace("windows", "two"))),
+        "the length of the sequence is not known",
     ),
     "keys before queries, the axis is removed": (
         one_product(GEMM, parts=APART.replace("q5, k5", "k5, q5")),
