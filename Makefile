@@ -96,7 +96,7 @@ test-fast: $(VENV)/.light
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	near=$$($(BIN)/python _unittests/near_change.py $(BASE:%=--base %)) && \
-	  $(PYTEST) -m "not slow and not long" --at-most $(MOST) $(PYTEST_ARGS) $$near
+	  $(PYTEST) -rs -m "not slow and not long" --at-most $(MOST) $(PYTEST_ARGS) $$near
 
 test-no-torch:
 	$(MAKE) run-tests VENV=$(VENV)-no-torch WITH=.light

@@ -114,7 +114,7 @@ def test_the_gain_of_the_patterns_is_known() -> None:
     names = {member.name for member in xoptim.get_pattern_list(RewriteDatabaseQuery(None))}
     drawn = {row["pattern"] for row in rows if not row["model"]}
     assert len(names & drawn) > 0.9 * len(names)
-    table = extension("pattern_table", "igraph")
+    table = extension("pattern_table")
     gain = {"model": "", "ratio": "0.503", "why": ""}
     known = [
         gain,

@@ -179,7 +179,7 @@ def test_no_call():
 
 
 def test_observed_calls():
-    """What the parts receive and return is kept."""
+    """The inputs and the outputs of the parts are kept."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), Branch())
     with observe_calls(model) as seen:
         for n in (2, 5):

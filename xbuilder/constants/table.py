@@ -72,7 +72,7 @@ class ConstantTable:
     `computed` maps each result that depends on constants only to its node. `sources`,
     `external_names` and `parameter_names` hold the origins of initializers, those to store out of
     the file, and the parameters of a torch model. `annotated` holds those that the quantization
-    annotations of the file point at. `remade` maps a derived constant to the original,
+    annotations of the file point at. `derived` maps a derived constant to the original,
     whose name it may take.
     """
 
@@ -103,7 +103,7 @@ class ConstantTable:
         self._shared = SharedInitializers(
             self.initializers, self.read_tensor, (self.overridable, self.parameter_names)
         )
-        self.remade: dict[str, str] = {}
+        self.derived: dict[str, str] = {}
         self._stored: dict[str, tuple[TensorProto, int]] = {}
 
     @property
@@ -202,7 +202,7 @@ class ConstantTable:
         self.sources.pop(name, None)
         self.external_names.discard(name)
         self.parameter_names.discard(name)
-        self.remade.pop(name, None)
+        self.derived.pop(name, None)
         return value
 
     def change_initializer(self, name: str, value: Any) -> None:
@@ -223,7 +223,7 @@ class ConstantTable:
 
     # -- constants
 
-    def stays(self, name: str) -> bool:
+    def is_kept(self, name: str) -> bool:
         """Whether an input or an annotation needs an initializer, even if no node reads it."""
         return name in self.overridable or name in self.annotated
 

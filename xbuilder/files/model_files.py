@@ -255,7 +255,7 @@ class FileTransaction:
         if not os.path.isdir(self.folder):
             raise FileNotFoundError(f"The folder {self.folder!r} does not exist, create it first.")
         self._main, self._size = main, size
-        self._leftovers = TemporaryFiles(self.folder)
+        self._temporary = TemporaryFiles(self.folder)
         self._files: list[_PendingFile] = []
         self._bridge: _PendingFile | None = None
 
@@ -269,7 +269,7 @@ class FileTransaction:
         target = os.path.join(self.folder, name)
         if os.path.isdir(target):
             raise IsADirectoryError(f"A folder is named {target!r}, choose another name.")
-        self._leftovers.remove(name, self._main or name)
+        self._temporary.remove(name, self._main or name)
         pending = self._open(name, target)
         self._files.append(pending)
         return pending.file
@@ -330,7 +330,7 @@ class FileTransaction:
         for pending in self._files if error is None else ():
             # once more: a model that referred to some of them was replaced
             name = os.path.basename(pending.target)
-            self._leftovers.remove(name, self._main or name)
+            self._temporary.remove(name, self._main or name)
 
     def _discard(self) -> None:
         """Removes the temporary files."""

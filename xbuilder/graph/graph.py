@@ -291,9 +291,9 @@ class Graph(FactReading):
         table = self.constants
         name = table.shared_name(value)
         if not name:
-            origin = table.remade.get(old, old)
+            origin = table.derived.get(old, old)
             name = self.make_initializer(origin, value, give_unique=True)
-            table.remade[name] = origin
+            table.derived[name] = origin
         return name
 
 

@@ -33,7 +33,7 @@ def check_graph(graph: Graph) -> None:
         ("the sources of initializers", constants.sources, initializers),
         ("the external initializers", constants.external_names, initializers),
         ("the parameters", constants.parameter_names, initializers),
-        ("the constants made of others", constants.remade, initializers),
+        ("the constants made of others", constants.derived, initializers),
     ):
         _check_names(what, names, allowed)
     stale = [n for n, r in constants.computed.items() if store.producers.get(n) is not r]

@@ -41,12 +41,12 @@ class Snapshot:
         store = graph.store
         if tuple(store.outputs) != self._outputs:
             store.keep_outputs(self._outputs)
-        twins = self._restore_nodes()
+        copies = self._restore_nodes()
         store.pinned.clear()
         store.pinned.update(self._pinned)
         graph.facts.constraints.restore(self._constraints)
         graph.facts.restore_all(self._facts)
-        graph.constants.restore(self._constants, lambda record: twins.get(record, record))
+        graph.constants.restore(self._constants, lambda record: copies.get(record, record))
         for specs, saved in zip((graph.input_specs, graph.output_specs), self._specs, strict=True):
             specs[:] = [replace(spec) for spec in saved]
         graph.sparse_initializers = list(self._sparse)

@@ -78,8 +78,8 @@ def must_fail(graph: Graph, record: NodeRecord) -> bool:
         return False
     for name in record.inputs:
         rank = graph.facts[name].known_rank() if name else None
-        demanded = None if rank is None else _required_by(graph, record, name)
-        if demanded not in (None, rank):
+        required = None if rank is None else _required_by(graph, record, name)
+        if required not in (None, rank):
             return True
     return record.op_type in ("Squeeze", "Unsqueeze") and _axes_fail(graph, record)
 

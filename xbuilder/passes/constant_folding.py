@@ -209,7 +209,7 @@ def _inherited_name(graph: Graph, record: NodeRecord, weights: list[str]) -> str
     if len(record.outputs) != 1:
         return ""
     count = _count(graph.facts[record.outputs[0]].shape)
-    free = (n for n in weights if n in table.initializers and not table.stays(n))
+    free = (n for n in weights if n in table.initializers and not table.is_kept(n))
     same = [n for n in free if _count(graph.facts[n].shape) == count]
     alone = len(same) == 1 and store.can_redirect(record.outputs[0], same[0])
     return same[0] if alone else ""
@@ -229,7 +229,7 @@ def _remove_sources(graph: Graph, record: NodeRecord) -> int:
         if store.is_used(name):
             continue
         if name in table.initializers:
-            if not table.stays(name):
+            if not table.is_kept(name):
                 table.remove_initializer(name)
             continue
         producer = store.producers.get(name)

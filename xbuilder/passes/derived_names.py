@@ -18,8 +18,8 @@ def take_original_names(graph: Graph) -> int:
     if not graph.scope.options.remove_unused:
         return 0
     count = 0
-    for new, old in list(table.remade.items()):
-        gone = old in table.initializers and not table.stays(old)
+    for new, old in list(table.derived.items()):
+        gone = old in table.initializers and not table.is_kept(old)
         if not gone or store.is_used(old) or not store.is_used(new):
             continue
         if not store.can_redirect(new, old):

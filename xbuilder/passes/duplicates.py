@@ -41,7 +41,7 @@ def remove_duplicated_initializer(graph: Graph) -> int:
     groups: dict[tuple[int, tuple[int, ...]], list[str]] = {}
     table = graph.constants
     for name, value in table.initializers.items():
-        if table.stays(name) or name in graph.store.outputs:
+        if table.is_kept(name) or name in graph.store.outputs:
             continue
         groups.setdefault(initializer_type_shape(value), []).append(name)
     kept: list[str] = []

@@ -56,12 +56,12 @@ class DecidedConditions:
         children = children_of(self.graph, record)
         if set(children) != set(_BRANCHES.values()):
             return None
-        demanded = [required_rank(self.graph, o, needed) if o else None for o in record.outputs]
+        required = [required_rank(self.graph, o, needed) if o else None for o in record.outputs]
         possible = []
         for value, name in _BRANCHES.items():
             body = children[name]
             ranks = [body.facts[spec.name].known_rank() for spec in body.output_specs]
-            pairs = zip(demanded, ranks, strict=False)
+            pairs = zip(required, ranks, strict=False)
             if any(d is not None and r not in (None, d) for d, r in pairs):
                 continue
             if not any(must_fail(body, r) for r in needed_nodes(body)):

@@ -47,13 +47,13 @@ def conclude(
                 f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
                 "node it looked at; g.before, g.after and g.look_at tell the engine."
             )
-    removed, still_read, refusal = deduce(store, visited, replacements, store.pinned)
-    if sole_use and still_read is not None:
+    removed, live, refusal = deduce(store, visited, replacements, store.pinned)
+    if sole_use and live is not None:
         return "an inner result is used elsewhere"
     if refusal:
         return refusal
     nodes = [store.proto(r) if r.stale else r._proto for r in removed]
-    stays = None if still_read is None else store.proto(still_read)
+    stays = None if live is None else store.proto(live)
     right = RightSide(replacements)
     return MatchResult(pattern, nodes, right, None, None, stays, removed)
 

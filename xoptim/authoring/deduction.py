@@ -56,29 +56,29 @@ def deduce(
     needed = read = read_names(replacements)
     gone: set[NodeRecord] = set()
     removed: list[NodeRecord] = []
-    still_read, refusal = None, ""
+    live, refusal = None, ""
     for record in _last_first(visited):
-        replaced, goes = False, True
+        replaced, dead = False, True
         for name in record.outputs:
             if name in replacements:
                 replaced = True
-            elif name and goes:
+            elif name and dead:
                 kept = name in read or name in outputs or name in stays
                 # live unless removed nodes are its only readers
-                goes = not kept and gone.issuperset(consumers.get(name, NO_READERS))
-        if goes:
+                dead = not kept and gone.issuperset(consumers.get(name, NO_READERS))
+        if dead:
             gone.add(record)
             removed.append(record)
         elif replaced:
             refusal = f"another result of {record.op_type} is used elsewhere"
         elif needed.isdisjoint(record.outputs):
-            still_read = record
+            live = record
         else:
             if needed is read:
                 needed = set(read)
             needed.update(record.reads())
     removed.reverse()
-    return removed, still_read, refusal
+    return removed, live, refusal
 
 
 def _last_first(records: Sequence[NodeRecord]) -> Sequence[NodeRecord]:

@@ -279,13 +279,13 @@ class Writer:
         if isinstance(value, np.ndarray):
             return str(self._g.make_initializer("", value))
         if isinstance(value, DerivedConstant):
-            return self._remade(value)
+            return self._derived(value)
         node, index = (value.node, value.index) if isinstance(value, NewResult) else (value, 0)
         if id(node) not in self._names:
             self._write(node)
         return self._names[id(node)][index]
 
-    def _remade(self, value: DerivedConstant) -> str:
+    def _derived(self, value: DerivedConstant) -> str:
         """Name of a derived constant, written once even if several new nodes read it."""
         if id(value) not in self._names:
             name = str(self._g.graph.derived_initializer(value.name, value.value))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import IO, Any, ClassVar
 
 from xbuilder.errors import OptionError
+from xbuilder.operators.op_schemas import schema_of
 from xbuilder.support.close_names import closest_names
 
 from ..authoring.rewriters import short_name
@@ -267,6 +268,8 @@ class RewriteDatabase:
         tags = self.tags()
         close = closest_names(name, [*self.names(), *tags])
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        if schema_of(name, ""):
+            hint += f" `xoptim patterns --op {name}` lists those that look at this operator."
         return OptionError(
             f"Unknown pattern or set of patterns {name!r}.{hint} "
             f"Sets are {sorted(tags)}; command `xoptim patterns` lists everything."

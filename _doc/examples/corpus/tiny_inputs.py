@@ -136,7 +136,7 @@ def _sound(batch: int, length: int) -> dict[str, torch.Tensor]:
 
 
 def _shared_states(batch: int, length: int) -> dict[str, Any]:
-    """What an assistant reads of its model: its states, and the keys and values of its layers."""
+    """The states of a model, and the keys and values of its layers: an assistant reads them."""
     keys = torch.randn(batch, 2, length + 2, 8)
     states = dict.fromkeys(("full_attention", "sliding_attention"), (keys, keys + 1))
     return {

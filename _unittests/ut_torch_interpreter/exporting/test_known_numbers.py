@@ -141,7 +141,7 @@ def test_unknown_numbers(name):
 
 
 def test_a_tensor_that_changes():
-    """What is known of a tensor is not known of the one that replaces its content."""
+    """A tensor that replaces the content of another one is not known, even if the other one is."""
 
     def zeros(x):
         n = torch.tensor(x.shape[1])

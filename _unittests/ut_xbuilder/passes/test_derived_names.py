@@ -56,7 +56,7 @@ def test_an_equal_constant_is_shared() -> None:
     builder = builder_of()
     value = builder.constants.value("w").copy()
     assert builder.graph.derived_initializer("another", value) == "w"
-    assert not builder.constants.remade
+    assert not builder.constants.derived
 
 
 def test_what_is_kept() -> None:

@@ -109,7 +109,8 @@ def run(ctx: ShapeContext) -> list[ResultFacts]:
         answer = []
     elif isinstance(answer, ResultFacts):
         answer = [answer]
-    assert len(answer) <= max(ctx.n_outputs, 1), f"too many outputs: {answer}"
+    outputs = max(ctx.n_outputs, 1)
+    assert len(answer) <= outputs, f"n_outputs is {outputs}, the function gives {answer}"
     return list(answer) + [ResultFacts()] * (ctx.n_outputs - len(answer))
 
 
@@ -255,7 +256,7 @@ def check_runs(
     :param op_type: operator type
     :param inputs: arrays are constants, None is a missing input
     :param sizes: sizes of the symbols, one dictionary by run
-    :param expected: expected shapes, nothing is fresh in them
+    :param expected: expected shapes, None if the function gives new dimensions
     :param attributes: attributes
     :param opset: version of the domain
     :param domain: domain

@@ -25,8 +25,8 @@ def removed(visited: str, replacements: dict[str, Any], stays: Any = ()) -> Any:
     """Operators that go, the one that is still read, the refusal."""
     store = GraphBuilder(model_from_text(TEXT)).store
     records = [store.producers[name] for name in visited.split()]
-    gone, still_read, refusal = deduce(store, records, replacements, stays)
-    still = still_read and still_read.op_type
+    gone, live, refusal = deduce(store, records, replacements, stays)
+    still = live and live.op_type
     return " ".join(r.op_type for r in gone), still, refusal
 
 

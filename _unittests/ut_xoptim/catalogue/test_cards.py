@@ -112,7 +112,7 @@ print([n.op_type for n in done.model.graph.node], {LOADED})
 
 
 def run(code: str, folder: Path, *options: str, root: Path = ROOT) -> str:
-    """What Python prints, with its compiled files in a folder."""
+    """The output of Python, with its compiled files in a folder."""
     variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     variables |= {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONPATH": str(root)}
     command = [sys.executable, *options, "-c", code]

@@ -108,6 +108,7 @@ def test_verbose_goes_to_the_patterns() -> None:
         ("defaul", "[Dd]id you mean default"),
         ("default-Bta", "[Dd]id you mean Beta"),
         ("zzzzzz", "Unknown pattern or set of patterns 'zzzzzz'"),
+        ("CumSum", "`xoptim patterns --op CumSum` lists those that look at this operator"),
         ("default;Alpha", "Unable to read the selection"),
         ("default Alpha", "Unable to read the selection"),
         ("default++Alpha", "Unable to read the selection"),

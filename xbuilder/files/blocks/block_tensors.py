@@ -16,7 +16,7 @@ from ...tensors.bits import element_type
 from ...tensors.scratch import Scratch
 from ..model_files import UnbufferedFile, write_all
 from ..writing.direct_writes import PAGE
-from ..writing.prefetch import computed_ahead
+from ..writing.prefetch import prefetched
 from ..writing.write_back import NewFile
 from .block_sources import Blocks, Bounds, full_bounds, split
 
@@ -76,7 +76,7 @@ def _each(
         if not ahead:
             yield from map(compute, places)
             return
-        yield from computed_ahead(compute, places, ahead, threads)
+        yield from prefetched(compute, places, ahead, threads)
 
 
 def _memory(size: int, count: int, threads: int) -> Callable[[], np.ndarray]:

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-def computed_ahead(
+def prefetched(
     function: Callable[[Item], Value], items: Iterable[Item], ahead: int, threads: int = 1
 ) -> Iterator[Value]:
     """Yields the values of a function, in order, prefetched by other threads.
@@ -25,7 +25,7 @@ def computed_ahead(
     :param ahead: maximum number of values computed in advance
     :param threads: number of threads, each computes one value at a time
 
-    >>> list(computed_ahead(abs, [-1, 2, -3], 2))
+    >>> list(prefetched(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
     from concurrent.futures import ThreadPoolExecutor  # most models need none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import FLOATS
 
@@ -28,10 +28,15 @@ _BLIND = frozenset(
 _KNOWN = frozenset({"", "ai.onnx.ml", MICROSOFT, INTERMEDIATE})
 #: operators that may compute anything
 _ANYTHING = frozenset({"If", "Loop", "Scan", "SequenceMap", "BitCast", "Det", "Inverse"})
+#: operators that may see the sign of a zero
+_SEERS = _ANYTHING | {"Div", "Pow", "Reciprocal"}
 
 
 class _Seen(dict[str, bool]):
     """Results whose sign of zero is seen, or not, in one state of the graph."""
+
+    #: whether a node of the graph may see one, None before it is asked
+    anywhere: bool | None = None
 
 
 def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
@@ -41,7 +46,8 @@ def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
     1. Reciprocal, Div for its second operand, Pow unless the exponent is positive;
     2. a control flow, a local function, an operator of an unknown domain, the end of a body.
 
-    Cost: O(nodes after the result), once for each state of the graph.
+    Cost: O(operators) if the graph has none of these, otherwise O(nodes after the result), once for
+    each state of the graph.
 
     :param g: the optimizer
     :param name: a result; the sign of an integer is never seen
@@ -49,30 +55,43 @@ def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
     kind = g.type_or_none(name)
     if kind and kind not in FLOATS:
         return False
-    return _walk(g, name, until_change(g, _Seen))
+    known = until_change(g, _Seen)
+    if known.anywhere is None:
+        others = _ends_elsewhere(g) or bool(g.store.captures)
+        known.anywhere = others or any(map(_may_see, g.store.bucket_keys()))
+    return known.anywhere and _walk(g, name, known)
+
+
+def _ends_elsewhere(g: GraphQueries) -> bool:
+    """Whether the outputs are results of another graph: those of a body or of a local function."""
+    return g.graph.parent is not None or g.graph.is_function
+
+
+def _may_see(key: Key) -> bool:
+    """Whether nodes of an operator may see the sign of a zero."""
+    domain, op_type = key
+    return domain not in _KNOWN or op_type in _SEERS
 
 
 def _walk(g: GraphQueries, name: str, known: dict[str, bool]) -> bool:
     """Depth first: a result is seen if one of its readers sees it, or a result of a reader is."""
-    ends = g.graph.parent is None and not g.graph.is_function
-    stack = [(name, False)]
+    elsewhere = _ends_elsewhere(g)
+    stack: list[tuple[str, list[str] | None]] = [(name, None)]
     while stack:
-        current, done = stack.pop()
-        if known.get(current) is not None and not done:
-            continue
-        if not ends and g.is_output(current):
-            known[current] = True
-            continue
-        passed = [r for r in g.store.readers(current) if _reads(g, r, current) is not False]
-        if any(_reads(g, r, current) is None for r in passed):
-            known[current] = True
-            continue
-        after = [o for r in passed for o in r.outputs if o]
-        if done:
+        current, after = stack.pop()
+        if after is not None:
             known[current] = any(known.get(o, True) for o in after)
             continue
-        stack.append((current, True))
-        stack.extend((o, False) for o in after if o not in known)
+        if current in known:
+            continue
+        answers = [(r, _reads(g, r, current)) for r in g.store.readers(current)]
+        is_result = elsewhere and g.is_output(current)
+        if is_result or any(answer is None for _, answer in answers):
+            known[current] = True
+            continue
+        after = [o for r, passes in answers if passes for o in r.outputs if o]
+        stack.append((current, after))
+        stack.extend((o, None) for o in after if o not in known)
     return known[name]
 
 
