@@ -134,7 +134,7 @@ def test_what_a_body_says_of_outer_results(branch: str, patterns: str | None) ->
         """
     )
     for attribute in model.graph.node[-1].attribute:
-        rows = {name: ("b",) for name in ("i", "a", "unread")} | {"c": ("nowhere",)}
+        rows = dict.fromkeys(("i", "a", "unread"), ("b",)) | {"c": ("nowhere",)}
         for body in (attribute.g, *(a.g for a in attribute.g.node[0].attribute)):
             annotate(body, rows | {"b": ("unread",)})
             for name in ("i", "unread", "nowhere", "a"):
