@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from xbuilder.runtimes.known_kernels import has_kernel
+
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten
 from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor
-from .operands import BOOL, INT64, cast, const, scalar_like
+from .operands import BOOL, FLOAT, INT64, cast, const, scalar_like
 from .view import transpose
 
 
@@ -93,13 +95,13 @@ def _whole_mask(g: GraphWriter, mask: str, query: str, key: str) -> str:
 def fits_attention(
     g: GraphWriter, query: str, mask: str | None, dropout_p: float, scale: Operand | None
 ) -> bool:
-    """Whether the operator Attention computes the same thing.
+    """Whether the operator Attention computes the same thing, with a kernel: runtimes compute the
+    definition of opset 25 with more nodes than those written without it.
 
     It gives nan, not 0, to a query when a boolean mask hides everything from it.
-
-    It gives nan, not 0, to a query a boolean mask hides everything from.
     """
-    if g.main_opset < 23 or dropout_p != 0 or isinstance(scale, str):
+    known = g.main_opset >= 23 and has_kernel("Attention", FLOAT, g.main_opset)
+    if not known or dropout_p != 0 or isinstance(scale, str):
         return False
     return g.get_rank(query) == 4 and (mask is None or g.get_type(mask) != BOOL)
 

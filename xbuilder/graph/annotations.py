@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from typing import Any
 
-from onnx import GraphProto, ModelProto, TensorAnnotation
+from onnx import GraphProto, ModelProto, NodeProto, TensorAnnotation
 
-from ..nodes.subgraphs import may_own_graph, subgraphs_of
+from ..nodes.subgraphs import defined_names, may_own_graph, subgraphs_of
 from ..operators.domains import main_domain
 from .graph import Graph
 
@@ -73,3 +74,46 @@ def annotations_of(graph: Graph) -> list[TensorAnnotation]:
         for annotation in origin.quantization_annotation
         if graph.has_name(annotation.tensor_name) and lost.isdisjoint(parameters_of(annotation))
     ]
+
+
+def forget_lost_results(graph: Graph, nodes: Iterable[NodeProto]) -> None:
+    """Removes, from the bodies of some nodes, the annotations and the types of outer results that
+    no longer exist. Those that pointed nowhere in the file still do. Cost: O(nodes of the bodies).
+
+    :param graph: the graph of the nodes
+    :param nodes: copies of its nodes, whose bodies change
+    """
+
+    def is_lost(name: str) -> bool:
+        return name in graph.names and not graph.has_name(name)
+
+    if graph.store.possible_owners():
+        _forget(nodes, is_lost)
+
+
+def _forget(nodes: Iterable[NodeProto], is_lost: Callable[[str], bool]) -> None:
+    for node in nodes:
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            for _, body in subgraphs_of(node):
+                _forget_in_body(body, is_lost)
+
+
+def _forget_in_body(body: GraphProto, is_lost_outside: Callable[[str], bool]) -> None:
+    own = defined_names(body)
+
+    def is_lost(name: str) -> bool:
+        return name not in own and is_lost_outside(name)
+
+    _keep(body.value_info, lambda info: not is_lost(info.name))
+    _keep(
+        body.quantization_annotation,
+        lambda a: not any(map(is_lost, (a.tensor_name, *parameters_of(a)))),
+    )
+    _forget(body.node, is_lost)
+
+
+def _keep(rows: MutableSequence[Any], is_kept: Callable[[Any], bool]) -> None:
+    kept = [row for row in rows if is_kept(row)]
+    if len(kept) != len(rows):
+        del rows[:]
+        rows.extend(kept)

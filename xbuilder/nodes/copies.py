@@ -8,7 +8,7 @@ from typing import Any
 from onnx import FunctionProto, GraphProto, NodeProto
 
 from ..operators.domains import main_domain
-from .subgraphs import may_own_graph, subgraphs_of
+from .subgraphs import given_names, may_own_graph, subgraphs_of
 
 
 def copy_node(node: NodeProto) -> NodeProto:
@@ -58,8 +58,7 @@ def _renaming_free_names(rename: Callable[[str], str], hidden: set[str]) -> Call
 
 def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
     """Renames the captures of a graph (a private copy), in place."""
-    defined = {i.name for i in graph.input}
-    defined.update(i.name for i in graph.initializer)
+    defined = given_names(graph)
     for node in graph.node:
         for i, name in enumerate(node.input):
             if name and name not in defined:
@@ -74,6 +73,11 @@ def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
     for out in graph.output:
         if out.name not in defined:
             out.name = rename(out.name)
+    outer = _renaming_free_names(rename, defined)
+    for annotation in graph.quantization_annotation:
+        annotation.tensor_name = outer(annotation.tensor_name)
+        for pair in annotation.quant_parameter_tensor_names:
+            pair.value = outer(pair.value)
 
 
 def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:

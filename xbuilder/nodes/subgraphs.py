@@ -27,11 +27,22 @@ def may_own_graph(op_type: str, domain: str) -> bool:
     return op_type in GRAPH_OWNERS if domain == "" else True
 
 
-def local_names(graph: GraphProto) -> set[str]:
-    """Names defined in a graph or in any of its subgraphs."""
+def given_names(graph: GraphProto) -> set[str]:
+    """Names of the inputs and of the initializers of a graph, sparse ones included."""
     names = {i.name for i in graph.input}
     names.update(i.name for i in graph.initializer)
     names.update(i.values.name for i in graph.sparse_initializer)
+    return names
+
+
+def defined_names(graph: GraphProto) -> set[str]:
+    """Names defined in a graph, not in its subgraphs."""
+    return given_names(graph).union(*(node.output for node in graph.node))
+
+
+def local_names(graph: GraphProto) -> set[str]:
+    """Names defined in a graph or in any of its subgraphs."""
+    names = given_names(graph)
     for node in graph.node:
         names.update(node.output)
         if may_own_graph(node.op_type, main_domain(node.domain)):
@@ -46,9 +57,7 @@ def captured_names(graph: GraphProto) -> dict[str, None]:
 
     A name that is read before the graph defines it belongs to the outer graph.
     """
-    defined = {i.name for i in graph.input}
-    defined.update(i.name for i in graph.initializer)
-    defined.update(i.values.name for i in graph.sparse_initializer)
+    defined = given_names(graph)
     captured: dict[str, None] = {}
     for node in graph.node:
         used = list(node.input)

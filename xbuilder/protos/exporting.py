@@ -26,7 +26,7 @@ from ..constants.growth import METADATA
 from ..constants.initializers import initializer_type_shape, is_external_proto
 from ..errors import InvalidModelError, OptionError
 from ..files.model_container import ModelContainer
-from ..graph.annotations import annotations_of, origin_graph
+from ..graph.annotations import annotations_of, forget_lost_results, origin_graph
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node
 from ..nodes.attributes import readable
@@ -191,6 +191,8 @@ def fill_graph(
     origin = origin_graph(graph)
     proto.name = readable(origin.name if origin is not None else "") or "graph"
     proto.node.extend(graph.nodes)
+    if graph.parent is None:
+        forget_lost_results(graph, proto.node)
     proto.input.extend([export_io(graph, s) for s in graph.input_specs])
     if graph.parent is None and not graph.scope.is_function:
         for info in proto.input:
@@ -420,6 +422,7 @@ def export_function(
     proto.output.extend(graph.output_names)
     proto.node.extend(constant_nodes(graph, weights))
     proto.node.extend(graph.nodes)
+    forget_lost_results(graph, proto.node)
     domains = {main_domain(node.domain) for node in all_nodes(proto.node)} | {""}
     for domain, version in sorted(graph.opsets.items()):
         if domain in domains or origin is not None:

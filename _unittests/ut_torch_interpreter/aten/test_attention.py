@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export, op_types
 
+from xbuilder.operators.opsets import newest_opset
+
 torch.manual_seed(0)
 Q, K, V = (torch.randn(2, 4, 5, 8) for _ in range(3))
 SHORT = (Q[:, :, :3], K, V)
@@ -40,6 +42,14 @@ def test_attention_opset_23(causal, scale):
     onx = check_export(model, (Q, K, V), target_opset=23)
     assert op_types(onx) == ["Attention"]
     check_export(model, SHORT, DYNAMIC, OTHERS, target_opset=23)
+
+
+@pytest.mark.parametrize("patterns", [None, "default+onnxruntime"])
+@pytest.mark.parametrize("opset", [24, 25, newest_opset()])
+def test_attention_where_it_has_a_kernel(patterns, opset):
+    """The runtime replaces Attention of opset 25 by more nodes than those written without it."""
+    onx = check_export(sdpa, (Q, K, V), target_opset=opset, options=patterns)
+    assert ("Attention" in op_types(onx)) is (opset == 24)
 
 
 @pytest.mark.parametrize("opset", [23, 24])

@@ -115,3 +115,35 @@ def test_the_weights_that_the_annotations_of_a_body_name(is_taken: bool) -> None
     assert annotations(body) == {"w": ("z",), "a": (own,)}
     model.graph.node[0].attribute[0].g.CopyFrom(model.graph.node[0].attribute[1].g)
     assert "z" not in {i.name for i in optimized(model).initializer}
+
+
+@pytest.mark.parametrize("branch", ["p = Add(i, b)", "u = Add(i, b) v = Identity(u) p = Neg(v)"])
+@pytest.mark.parametrize("patterns", [None, "default"])
+def test_what_a_body_says_of_outer_results(branch: str, patterns: str | None) -> None:
+    """Those that are replaced are renamed if the body reads them; those that are gone are left out,
+    also in a nested body; a scale that was nowhere in the file stays."""
+    inner = "d = If (c) <then_branch = t2 () => (float[n] p2) { p2 = Exp (b) }, "
+    inner += "else_branch = e2 () => (float[n] r2) { r2 = Neg (i) }>"
+    model = onnx.parser.parse_model(
+        f"""
+        <ir_version: 9, opset_import: ["": 18]> g (float[n] x, bool c) => (float[n] y) {{
+          i = Identity (x) a = Neg (x) b = Cos (a) unread = Exp (x)
+          y = If (c) <then_branch = one () => (float[n] p) {{ {branch} }},
+                      else_branch = two () => (float[n] r) {{ {inner} r = Add (d, i) }}>
+        }}
+        """
+    )
+    for attribute in model.graph.node[-1].attribute:
+        rows = dict.fromkeys(("i", "a", "unread"), ("b",)) | {"c": ("nowhere",)}
+        for body in (attribute.g, *(a.g for a in attribute.g.node[0].attribute)):
+            annotate(body, rows | {"b": ("unread",)})
+            for name in ("i", "unread", "nowhere", "a"):
+                body.value_info.add(name=name)
+    graph = optimized(model, patterns)
+    assert {"i", "unread"}.isdisjoint(o for node in graph.node for o in node.output)
+    wanted = {"x": ("b",), "a": ("b",), "c": ("nowhere",)}
+    for attribute in graph.node[-1].attribute:
+        assert annotations(attribute.g) == wanted
+        assert {i.name for i in attribute.g.value_info} <= {"a", "nowhere"}
+        for inner_attribute in attribute.g.node[0].attribute:
+            assert annotations(inner_attribute.g) == wanted

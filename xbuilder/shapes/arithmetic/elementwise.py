@@ -8,7 +8,16 @@ from ...dims import Dim, add, dim_max, dim_min, neg
 from ...facts.facts import ResultFacts, Value
 from ...operators.op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
 from .. import values as V
-from ..common import BOOL, broadcast_shape, facts_like, first_type, is_one, same_as_first, several
+from ..common import (
+    BOOL,
+    broadcast_shape,
+    facts_like,
+    first_type,
+    is_one,
+    merge_shapes,
+    same_as_first,
+    several,
+)
 from ..context import ShapeContext
 from ..shipped import shipped_function, shipped_table
 
@@ -137,7 +146,8 @@ def prelu(ctx: ShapeContext) -> ResultFacts:
 def swiglu(ctx: ShapeContext) -> ResultFacts:
     """SwiGLU: both inputs have the same shape."""
     a, b = ctx.facts(0), ctx.facts(1)
-    return facts_like(a if a.shape is not None else b, a.type or b.type)
+    shape = merge_shapes(ctx, [a.shape, b.shape])
+    return facts_like(a if shape is None else ResultFacts(a.type, shape), a.type or b.type)
 
 
 @shipped_function("Max", "Min", "Mean", "Sum", since=8)

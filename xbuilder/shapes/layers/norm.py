@@ -36,8 +36,9 @@ def note_scale(ctx: ShapeContext, axis: int, i: int = 1, broadcasts: bool = Fals
 
 @shipped_function("InstanceNormalization")
 def instance_normalization(ctx: ShapeContext) -> ResultFacts:
-    """InstanceNormalization: one scale by channel."""
+    """InstanceNormalization: one scale and one bias by channel."""
     note_scale(ctx, 1)
+    note_scale(ctx, 1, 2)
     return same_as_first(ctx)
 
 

@@ -43,6 +43,12 @@ def _restricts(graph: Graph, record: NodeRecord) -> bool:
     if record.op_type == "Squeeze":
         shape = facts[record.inputs[0]].shape
         return shape is None or any(isinstance(d, str) for d in shape)
+    if record.op_type == "PRelu":
+        x, slope = (facts[name].shape for name in record.inputs)
+        if x is None or slope is None:
+            return True
+        pairs = zip(x[::-1], slope[::-1], strict=False)
+        return not all(b == 1 or prove_equal(a, b, constraints) for a, b in pairs)
     return record.op_type == "Split"
 
 

@@ -127,6 +127,8 @@ def test_swiglu() -> None:
     """Both inputs have the same shape."""
     known: Any = ResultFacts(1, ("a", 4))
     assert infer("SwiGLU", [ResultFacts(0, None, 2), known], opset=28)[0] == known
+    other = ResultFacts(1, ("b", "c"))
+    assert infer("SwiGLU", [other, known], opset=28)[0].shape == ("b", 4)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ def text_of(node: str, scale: int, skip: str = "") -> str:
     [
         ("BatchNormalization(x, w, w, w, w)", ("a", 4, "c")),
         ("InstanceNormalization(x, w, w)", ("a", 4, "c")),
+        ("InstanceNormalization(x, s, w)", ("a", 4, "c")),
         ("GroupNormalization<num_groups=2>(x, w, w)", ("a", 4, "c")),
         ("LayerNormalization(x, w)", ("a", "b", 4)),
         ("LayerNormalization<axis=2>(x, w)", ("a", "b", 4)),
@@ -111,7 +112,7 @@ def text_of(node: str, scale: int, skip: str = "") -> str:
     ],
 )
 def test_the_length_of_a_scale(node: str, known: tuple[int | str, ...]) -> None:
-    text = text_of(node, 4, ", float[a,b,c] z" if "(x, z" in node else "")
+    text = text_of(node, 4, ", float[a,b,c] z, float[d] s")
     builder = GraphBuilder(model_from_text(text, opset=23))
     assert tuple(map(builder.constraints.canonical, builder.get_shape("x"))) == known
 

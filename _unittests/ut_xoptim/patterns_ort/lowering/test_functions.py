@@ -57,6 +57,26 @@ test_rewrites = rewrite_tests(MODELS, opset=28, atol=1e-6, runtime=False)
 test_refuses = refusal_tests(REFUSED, opset=28)
 
 
+@pytest.mark.parametrize(
+    ("text", "kernel"),
+    [
+        ("g (double[a, b] x, double[c, d] z) => (double[u, v] y) { y = SwiGLU(x, z) }", "Sigmoid"),
+        ("g (double[a, b] x, double[c, d] z) => (double[u, v] y) { y = PRelu(x, z) }", "Where"),
+        (
+            """g (double[a, b, s] x, double[c] z, double[d] k) => (double[u, v, w] y) {
+            y = InstanceNormalization(x, z, k) }""",
+            "ReduceMean",
+        ),
+    ],
+)
+def test_sizes_with_unrelated_names(text: str, kernel: str) -> None:
+    """The operator only runs if they are equal."""
+    sizes = {"a": 2, "b": 2, "c": 2, "d": 2, "s": 3}
+    check_pattern(text, None, "MissingFunction", 28, 1e-12, sizes=sizes, runtime=False)
+    found, _, _ = optimize_with(model_from_text(text, 28), "MissingFunction")
+    assert kernel in {node.op_type for node in found.graph.node}
+
+
 @pytest.mark.parametrize("opset", range(25, newest_opset() + 1))
 def test_loads_at_every_opset(opset: int) -> None:
     """The model does not load, the optimized one does; with the sets, one operator is left."""
