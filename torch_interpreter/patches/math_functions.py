@@ -1,7 +1,9 @@
-"""Functions of ``math`` that torch does not know how to apply to its symbolic numbers."""
+"""Functions of Python that torch does not know how to apply to its symbolic numbers."""
 
 from __future__ import annotations
 
+import builtins
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +13,10 @@ from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.sym_node import SymNode
 from torch.utils._sympy import functions
 
+from ..common.types import is_symbolic
+
 _UNTYPED: Any = torch
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 _FUNCTIONS: Any = functions
 
 
@@ -35,4 +40,22 @@ def symbolic_function(name: str) -> Callable[[Any], Any]:
         return _UNTYPED.SymFloat(SymNode(expression(node.expr), node.shape_env, float, hint))
 
     call.__module__, call.__name__, call.__qualname__ = "math", name, name
+    return call
+
+
+def symbolic_extremum(name: str) -> Callable[..., Any]:
+    """``min`` or ``max`` that accepts any symbolic numbers. torch compares two integers without a
+    guard, not two real numbers nor three integers.
+
+    :param name: min or max
+    """
+    original, symbolic = getattr(builtins, name), getattr(torch, f"sym_{name}")
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = all(isinstance(a, _NUMBERS) for a in args)
+        if kwargs or len(args) < 2 or not numbers or not any(map(is_symbolic, args)):
+            return original(*args, **kwargs)
+        return functools.reduce(symbolic, args)
+
     return call

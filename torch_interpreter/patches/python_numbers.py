@@ -29,7 +29,7 @@ from ..common import symbolic_ranges
 from ..common.symbolic_ranges import SymbolicList, SymbolicRange
 from ..common.types import SYMBOLS, is_symbolic
 from .attributes import patched
-from .math_functions import symbolic_function
+from .math_functions import symbolic_extremum, symbolic_function
 from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
@@ -267,6 +267,8 @@ _OF_NUMPY: dict[str, Callable[..., Any]] = {
 }
 
 
+#: torch calls them for what it does not compare itself
+_EXTREMA = {name: symbolic_extremum(name) for name in ("min", "max")}
 _SHAPES: dict[str, Any] = {"shape": property(_shape), "size": _size}
 
 
@@ -282,6 +284,7 @@ def _watching() -> Iterator[None]:
         stack.enter_context(patched(torch.SymFloat, _OF_NUMPY))
         changed = {name: _REPLACED[getattr(math, name)] for name in _FUNCTIONS}
         stack.enter_context(patched(math, changed))
+        stack.enter_context(patched(builtins, _EXTREMA))
         yield
 
 

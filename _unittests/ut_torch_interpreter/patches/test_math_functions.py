@@ -1,4 +1,4 @@
-"""Functions of math that torch does not know, of sizes."""
+"""Functions of Python that torch does not know, of sizes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import Fct1, run_ort
+from ut_torch_interpreter.export_checks import Fct1, check_export, run_ort
 
 from torch_interpreter import to_onnx
 from torch_interpreter.common.errors import ConversionError
-from torch_interpreter.patches.math_functions import symbolic_function
+from torch_interpreter.patches.math_functions import symbolic_extremum, symbolic_function
 
 NUMBERS = {
     "log": lambda n: math.log(n),
@@ -46,3 +46,22 @@ def test_a_branch_names_the_function():
 
 def test_a_number_of_python():
     assert symbolic_function("log")(8) == math.log(8)
+    assert symbolic_extremum("min")(3, 1.5, 2) == 1.5
+    assert symbolic_extremum("max")([3, 1], key=lambda n: -n) == 1
+    assert symbolic_extremum("max")([], default=4) == 4
+    assert symbolic_extremum("min")("ba") == "a"
+
+
+def test_a_picture_keeps_its_proportions():
+    """The ratio is the smallest of two."""
+
+    def letterbox(x):
+        height, width = x.shape[-2:]
+        ratio = min(16 / height, 16 / width)
+        height, width = round(height * ratio), round(width * ratio)
+        x = torch.nn.functional.interpolate(x, size=(height, width), mode="bilinear")
+        top, left = (16 - height) // 2, (16 - width) // 2
+        return torch.nn.functional.pad(x, (left, 16 - width - left, top, 16 - height - top))
+
+    sizes = [(torch.rand(b, 3, *s),) for b, s in ((2, (8, 8)), (1, (13, 9)), (3, (10, 20)))]
+    check_export(letterbox, sizes[0], ({0: "b", 2: "h", 3: "w"},), sizes[1:])
