@@ -9,6 +9,8 @@ import onnx
 import torch
 from onnx import helper
 
+from xbuilder.support.user_warnings import warn_user
+
 from ..common.errors import ConversionError
 from ..dispatch.dispatcher import canonical_name
 from ..writing.fx_nodes import source_line
@@ -77,6 +79,7 @@ def _add(
     inputs: Sequence[Any],
     attributes: Mapping[str, Any],
     metadata: dict[str, str] | None = None,
+    named: Sequence[int] = (),
 ) -> Any:
     """Adds one node; a result nobody reads has no name.
 
@@ -86,13 +89,14 @@ def _add(
     :param inputs: results, None for one that is not given
     :param attributes: attributes, None for one that is not given
     :param metadata: properties of the node
+    :param named: results that have a name even if nobody reads them
     """
     fake = node.meta["val"]
     names = interpreter.allocate(node, fake)
     facts = interpreter.facts(node, fake, names)
     several = isinstance(fake, list | tuple)
     read = [not several or facts.is_used(i) for i in range(len(names))]
-    outputs = [name if used else "" for name, used in zip(names, read, strict=True)]
+    outputs = [name if read[i] or i in named else "" for i, name in enumerate(names)]
     while outputs and not outputs[-1]:
         outputs.pop()
     given = ["" if x is None else str(x) for x in inputs]
@@ -129,9 +133,31 @@ def _operator(op_type: str, version: int) -> Handler:
         options = {
             k: int(v) if isinstance(v, bool) else v for k, v in kwargs.items() if k not in places
         }
-        return _add(interpreter, node, ("", op_type), inputs, options)
+        present = _present_results(node, dict(zip(places, inputs, strict=False)), options)
+        return _add(interpreter, node, ("", op_type), inputs, options, named=present)
 
     return handle
+
+
+def _present_results(
+    node: torch.fx.Node, inputs: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[int, ...]:
+    """The present keys and values of an Attention: onnxruntime computes a past only with both.
+
+    Warns when torch computes other values than the operator does.
+    """
+    causal, past = options.get("is_causal"), inputs.get("past_key") is not None
+    differences = []
+    if options.get("softcap") and (causal or inputs.get("attn_mask") is not None):
+        differences.append("torch adds the mask before the softcap, ONNX after it")
+    if causal and past:
+        differences.append("the causal mask of torch ignores the length of the past")
+    for difference in differences:
+        warn_user(
+            f"{difference}: the model gives other values than torch does, "
+            f"fx node {node.name!r}.\n  source: {source_line(node)}"
+        )
+    return (1, 2) if past else ()
 
 
 ONNX_OPERATORS: dict[str, Handler] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +81,9 @@ def recorded_calls(
 def _scopes(mod: torch.nn.Module) -> list[dict[str, Any]]:
     """The global names of the files that define the modules of a model, those of torch left out."""
     classes = {cls for m in mod.modules() for cls in type(m).__mro__}
-    found = [getattr(vars(c).get("forward"), "__globals__", None) for c in classes]
+    methods = [vars(c).get("forward") for c in classes]
+    functions = [f for m in methods if m is not None for f in (m, inspect.unwrap(m))]
+    found = [getattr(f, "__globals__", None) for f in functions]
     scopes = {id(scope): scope for scope in found if scope is not None}
     return [s for s in scopes.values() if s.get("__name__", "").split(".")[0] != "torch"]
 

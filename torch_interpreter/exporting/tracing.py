@@ -97,6 +97,23 @@ class CustomTracer(torch.fx.Tracer):
                 return True
         return super().is_leaf_module(m, module_qualified_name)
 
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+    ) -> tuple[Any, list[Any]]:
+        """The function to run, and the placeholders to give it. torch.fx reads the parameters of
+        the function inside the decorators, then changes the code of the decorator, which may have
+        other ones (``*args, **kwargs``): it fails.
+
+        :param root_fn: the function to trace
+        :param is_module: it is a method, its first argument is not a placeholder
+        :param concrete_args: arguments whose value is constant
+        """
+        inner = inspect.unwrap(root_fn)
+        function, args = super().create_args_for_root(inner, is_module, concrete_args)
+        if inner is root_fn or len(args) != len(inspect.signature(inner).parameters):
+            return function, args
+        return _decorated(root_fn, inner), args
+
     def create_arg(self, a: Any) -> Any:
         """The value that stands for an argument of a call in the graph.
 
@@ -156,6 +173,31 @@ class CustomTracer(torch.fx.Tracer):
                 raise
         with recorded_calls(root, self.arguments, numbers=True):
             return _in_order(super().trace(root, concrete_args), root.forward)
+
+
+def _decorated(function: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls a decorated function with the arguments of the one inside, in the order of torch.fx:
+    those with a name, then ``*args`` and ``**kwargs``."""
+    parameters = list(inspect.signature(inner).parameters.values())
+    stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters.sort(key=lambda p: stars.index(p.kind) if p.kind in stars else -1)
+
+    def call(*values: Any) -> Any:
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter, value in zip(parameters, values, strict=True):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                for each in value:  # a placeholder has no length
+                    positional.append(each)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(**value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            else:
+                positional.append(value)
+        return function(*positional, **named)
+
+    return call
 
 
 def _in_order(graph: torch.fx.Graph, function: Callable[..., Any]) -> torch.fx.Graph:

@@ -1,5 +1,5 @@
 """The operators that runtimes are known to compute with a kernel of their own on CPU, and the
-convolutions whose kernel is faster for another number of dimensions."""
+conditions of speed."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> Non
         known = has_kernel(op_type, kind or 0, opset)
         known = known and not (expanded and not changed_operators(op_type, "", opset))
         g.require(known, "runtimes have no kernel on CPU")
+
+
+def require_fast(g: RewriteContext, fast: object, reason: str) -> None:
+    """Refuses a case that was measured slower, unless the pattern is asked with `even_slower=True`.
+
+    :param g: the rewrite
+    :param fast: whether the case was measured faster
+    :param reason: why not, the name of the option follows it
+    """
+    if not g.even_slower:
+        g.require(fast, f"{reason}, even_slower=True applies it")
 
 
 def is_faster_as_image(weight: Sequence[int], group: int) -> bool:

@@ -36,9 +36,11 @@ class RewriteContext(SeedQueries):
     themselves when there is no answer, so the author writes the conditions in a straight line.
 
     :param queries: the optimizer
+    :param even_slower: the pattern also applies where it was measured slower
     """
 
-    def __init__(self, queries: GraphQueries):
+    def __init__(self, queries: GraphQueries, even_slower: bool = False):
+        self.even_slower = even_slower
         self.graph = queries.graph
         self.store = queries.store
         self.facts = queries.facts
@@ -287,9 +289,15 @@ class RewriteContext(SeedQueries):
         return dict(zip(results, call, strict=True))
 
 
-def context_of(queries: GraphQueries) -> RewriteContext:
-    """The context of an optimizer, created once."""
-    found = queries.shared.get(RewriteContext)
+class _UngatedContext(RewriteContext):
+    """The one of patterns that also apply where they were measured slower."""
+
+
+def context_of(queries: GraphQueries, even_slower: bool = False) -> RewriteContext:
+    """The context of an optimizer, created once, and another one for the patterns that also apply
+    where they were measured slower."""
+    kind = _UngatedContext if even_slower else RewriteContext
+    found = queries.shared.get(kind)
     if found is None:
-        found = queries.shared[RewriteContext] = RewriteContext(queries)
+        found = queries.shared[kind] = kind(queries, even_slower)
     return cast(RewriteContext, found)

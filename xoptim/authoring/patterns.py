@@ -126,6 +126,7 @@ class PatternOptimization(Member):
     :param priority: lower ones run first, a higher one is tried when nothing lower matches; a
         number, or a level of :data:`.LEVELS`: `"first"` is 0, `"usual"` 1
     :param min_opset: lowest main opset the rewrite is valid for
+    :param even_slower: applies it also where it was measured slower, see :func:`.require_fast`
 
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
@@ -174,15 +175,25 @@ class PatternOptimization(Member):
     has_lazy_declarations: ClassVar[bool] = False
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
+    even_slower: bool = False
 
     def __init__(
-        self, verbose: int = 0, priority: int | str | None = None, min_opset: int | None = None
+        self,
+        verbose: int = 0,
+        priority: int | str | None = None,
+        min_opset: int | None = None,
+        even_slower: bool = False,
     ):
         self.verbose = verbose
+        if even_slower:
+            self.even_slower = True
         if priority is not None:
             self.priority = priority_of(priority)
         if min_opset is not None:
             self.min_opset = min_opset
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'even_slower=True' if self.even_slower else ''})"
 
     def may_match(self, keys: Set[Key]) -> bool:
         """Whether a graph with these operators may hold a match. The engine asks it first: a

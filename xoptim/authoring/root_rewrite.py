@@ -71,7 +71,7 @@ class _Analysis:
 
     def __init__(self, pattern: RootRewrite, g: GraphQueries):
         self._pattern = pattern
-        self._context = context_of(g)
+        self._context = context_of(g, pattern.even_slower)
         self._analysis = pattern._analysis()
         self._has_listener = pattern.listener is not None
 

@@ -16,6 +16,7 @@ class SpeedGatedRewrite(Rewrite):
     subclass gives `lift`, the parameter that opens the gate whatever was measured.
 
     :param lifted: value of this parameter
+    :param even_slower: see :class:`.PatternOptimization`
 
     `is_closed` is for measures: it closes the gate whatever was measured. See
     :mod:`xoptim.catalogue.speed_gates`.
@@ -24,12 +25,14 @@ class SpeedGatedRewrite(Rewrite):
     lift: ClassVar[str]
     is_closed = False
 
-    def __init__(self, lifted: bool = False, verbose: int = 0):
-        super().__init__(verbose)
+    def __init__(self, lifted: bool = False, verbose: int = 0, even_slower: bool = False):
+        super().__init__(verbose, even_slower=even_slower)
         self.is_lifted = lifted
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({f'{self.lift}=True' if self.is_lifted else ''})"
+        names = (self.lift, "even_slower") if self.even_slower else (self.lift,)
+        given = ", ".join(f"{name}=True" for name in names[not self.is_lifted :])
+        return f"{type(self).__name__}({given})"
 
     @property
     def gate_name(self) -> str:

@@ -76,7 +76,7 @@ class SearchedPattern(PatternOptimization):
     def _trace(
         self, g: GraphQueries, node: NodeProto
     ) -> tuple[MatchResult | None, list[NodeRecord]]:
-        context = context_of(g)
+        context = context_of(g, self.even_slower)
         context.visited = [g.record(node)]
         return self.match(g, node, []), context.visited
 

@@ -104,7 +104,7 @@ class _RuleSearch:
 
     def __init__(self, pattern: RulePattern, g: GraphQueries):
         self._pattern = pattern
-        self._context = context_of(g)
+        self._context = context_of(g, pattern.even_slower)
         self._condition = pattern.condition
         self._arguments = pattern.arguments
         self._sole_use = pattern.sole_use

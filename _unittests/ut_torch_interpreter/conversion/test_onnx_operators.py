@@ -120,6 +120,52 @@ def test_attention():
     assert_same(expected, run_ort(onx, [X, mask]), 1e-5)
 
 
+def attention_of_onnx(q, keys, values, bias, softcap):
+    """Attention by its definition: the softcap first, then the mask."""
+    scores = q @ keys.transpose(-1, -2) / q.shape[-1] ** 0.5
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    return (scores + bias).softmax(-1) @ values
+
+
+@pytest.mark.parametrize("read", [(0,), (0, 2)])
+def test_attention_with_a_past(read):
+    """onnxruntime needs the names of both present results, even if nobody reads them."""
+
+    def attend(q, mask, past):
+        results = ops.attention(q, q, q, mask, past, past)
+        return tuple(results[i] for i in read)
+
+    args = (X, torch.randn(4, 9), torch.randn(2, 3, 5, 8))
+    onx = export(attend, *args, target_opset=23)
+    assert_same(attend(*args), run_ort(onx, args), 1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("past", [False, True])
+def test_attention_is_the_one_of_onnx_where_torch_has_another_one(causal, past):
+    """A softcap under a mask, a causal mask after a past."""
+
+    def attend(q, mask, past_keys):
+        state = (past_keys, past_keys) if past else (None, None)
+        bias = None if causal else mask
+        return ops.attention(q, q, q, bias, *state, softcap=1.5, is_causal=causal)[0]
+
+    n_past = 5 if past else 0
+    args = (X, torch.randn(4, 4 + n_past), torch.randn(2, 3, 5, 8))
+    keys = torch.cat([args[2], X], 2) if past else X
+    bias = args[1]
+    if causal:
+        seen = torch.ones(4, 4 + n_past, dtype=torch.bool).tril(n_past)
+        bias = torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)
+    with pytest.warns(UserWarning, match="other values than torch does") as found:
+        onx = export(attend, *args, target_opset=23)
+    texts = [str(w.message) for w in found if "other values" in str(w.message)]
+    assert len(texts) == 1 + (causal and past)
+    assert (attend(*args) - attention_of_onnx(X, keys, keys, bias, 1.5)).abs().max() > 0.01
+    assert_same(attention_of_onnx(X, keys, keys, bias, 1.5), run_ort(onx, args), 1e-5)
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_rotary_embedding(interleaved):
     cos, sin, positions = torch.randn(50, 4), torch.randn(50, 4), torch.arange(4).repeat(2, 1)

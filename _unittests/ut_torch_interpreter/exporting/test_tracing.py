@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, run_ort
@@ -303,3 +305,47 @@ def test_keyword_only_arguments(args, kwargs):
     graph = CustomTracer(arguments={"xs": args[1:], "others": {}}).trace(Starred(), {"twice": True})
     names = [n.target for n in graph.nodes if n.op == "placeholder"]
     assert [n.rpartition("_")[0] or n for n in names] == ["x", "*xs", "twice", "bias", "**others"]
+
+
+def as_tuple(function):
+    """A decorator that takes any argument, as those of transformers do."""
+
+    @functools.wraps(function)
+    def wrapped(self, *args, as_list=False, **kwargs):
+        found = function(self, *args, **kwargs)
+        return [found] if as_list else (found, found + 1)
+
+    return wrapped
+
+
+class Decorated(torch.nn.Module):
+    @as_tuple
+    def forward(self, x, y=None, *more, scale=2.0, **options):
+        y = x if y is None else y
+        more = options.get("more", 0) if options else 0
+        return x * scale + y + more
+
+
+@pytest.mark.parametrize("args", [(torch.randn(3, 2),), (torch.randn(3, 2), torch.randn(3, 2))])
+def test_a_decorated_forward(args):
+    """torch.fx changes the code of the decorator, which has other parameters."""
+    onx = to_onnx(Decorated(), args, export_options=ExportOptions(tracing=True))
+    found = run_ort(onx, args)
+    assert len(found) == 2
+    assert_same(Decorated()(*args), found, 1e-6)
+
+
+def test_a_decorated_model_of_transformers():
+    """Its causal mask depends on the length: the model without its head is not traced."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, vocab_size=10, max_position_embeddings=32,
+    )  # fmt: skip
+    model = transformers.LlamaForCausalLM(config).eval()
+    ids = torch.randint(0, 10, (2, 5))
+    options = ExportOptions(tracing=True, tracing_module_leaves={transformers.LlamaModel})
+    onx = to_onnx(model, (), {"input_ids": ids, "use_cache": False}, export_options=options)
+    with torch.no_grad():
+        expected = model(input_ids=ids, use_cache=False).logits
+    assert_same(expected, run_ort(onx, [ids])[:1], 1e-4)

@@ -10,6 +10,7 @@ from onnx import NodeProto
 from xbuilder.dims import Dim, Shape, exact_div, mul
 
 from ...authoring.context import RewriteContext
+from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import NewNode, Operand
 from ..arguments import optional_input
 from ..axes import axis_of
@@ -21,14 +22,31 @@ from .rotary_tables import half_of
 #: local functions of domain `intermediate`: pairs are in two halves of x, or neighbours
 HALF_ROTARY = "HalfRotaryEmbedding"
 INTERLEAVED_ROTARY = "InterleavedRotaryEmbedding"
+#: the same, x is multiplied by sines whose first ones are the opposite of the second ones
+SIGNED_HALF_ROTARY = "SignedHalfRotaryEmbedding"
+SIGNED_INTERLEAVED_ROTARY = "SignedInterleavedRotaryEmbedding"
+#: the halves are two results
+ROTARY_PARTS = "RotaryEmbeddingParts"
+#: the roots of the rewrites that call :func:`rotary_of`
+ROTARIES = tuple(
+    f"{INTERMEDIATE}::{name}"
+    for name in (
+        HALF_ROTARY,
+        INTERLEAVED_ROTARY,
+        SIGNED_HALF_ROTARY,
+        SIGNED_INTERLEAVED_ROTARY,
+        ROTARY_PARTS,
+    )
+)
 
 
 class Rotary(NamedTuple):
-    """The operands of a rotary embedding, read in a call to HalfRotaryEmbedding or
-    InterleavedRotaryEmbedding.
+    """The operands of a rotary embedding, read in a call to one of :data:`ROTARIES`.
 
     :param x: heads to rotate, of shape (batch, heads, sequence, length), or (batch, sequence,
         heads, length)
+    :param part: x, or its first half if it is made of two results
+    :param shape: the one of x
     :param result: the rotated heads
     :param cos: cosines, of shape (batch, 1, sequence, half of the rotated length), or (batch,
         sequence, 1, half)
@@ -39,7 +57,9 @@ class Rotary(NamedTuple):
     :param turned: number of rotated elements of each head, 0 for all of them
     """
 
-    x: str
+    x: Operand
+    part: str
+    shape: Shape
     result: str
     cos: Operand
     sin: Operand
@@ -62,8 +82,7 @@ class Rotary(NamedTuple):
         :param inputs: inputs of the operator after the heads
         :param domain: the one of onnxruntime, or the main one
         """
-        shape = g.shape_of(self.x)
-        heads, length = shape[self.axis], shape[3]
+        heads, length = self.shape[self.axis], self.shape[3]
         options: dict[str, int] = {"interleaved": 1} if self.interleaved else {}
         if self.turned:
             options["rotary_embedding_dim"] = self.turned
@@ -80,24 +99,30 @@ class Rotary(NamedTuple):
 
 
 def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
-    """Reads a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding; refuses what the
-    operators cannot do.
+    """Reads a call to one of :data:`ROTARIES`; refuses what the operators cannot do.
 
     :param g: the rewrite
     :param call: the call
     """
     x, *angles = call.input[:3]
-    shape = g.shape_of(x)
-    interleaved = call.op_type == INTERLEAVED_ROTARY
+    result = str(call.output[0])
+    shape = g.shape_of(result if call.op_type == ROTARY_PARTS else x)
+    interleaved = call.op_type in (INTERLEAVED_ROTARY, SIGNED_INTERLEAVED_ROTARY)
+    signed = call.op_type in (SIGNED_HALF_ROTARY, SIGNED_INTERLEAVED_ROTARY)
     places = {_place_of(g, padded(g.shape_of(name), 4), shape) for name in angles}
     g.require(len(places) == 1, "cos and sin do not have the same shape")
     axis, batch = places.pop()
-    cos, sin = (_table_of(g, name, shape, interleaved) for name in angles)
-    result = str(call.output[0])
+    cos = _table_of(g, angles[0], shape, interleaved, False)
+    sin = _table_of(g, angles[1], shape, interleaved, signed)
+    if call.op_type == ROTARY_PARTS:
+        whole = g.op.Concat(x, call.input[3], axis=3)
+        return Rotary(whole, x, shape, result, cos, sin, batch, axis, interleaved)
     part = _part_of(g, x, result)
     if part is None or not isinstance(shape[3], int):
-        return Rotary(x, result, cos, sin, batch, axis, interleaved)
-    return Rotary(*part, cos, sin, batch, axis, interleaved, int(shape[3]))
+        return Rotary(x, x, shape, result, cos, sin, batch, axis, interleaved)
+    heads, joined = part
+    turned, shape = int(shape[3]), g.shape_of(heads)
+    return Rotary(heads, heads, shape, joined, cos, sin, batch, axis, interleaved, turned)
 
 
 def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
@@ -111,16 +136,18 @@ def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
     return axes[0], dims[0]
 
 
-def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> Operand:
+def _table_of(
+    g: RewriteContext, name: str, shape: Shape, interleaved: bool, signed: bool
+) -> Operand:
     """The cosine, or the sine, of each pair of elements, in four dimensions. A product broadcasts
     it: an even length, which cannot be 1, is the one of x."""
     dims, same = g.shape_of(name), dims_are_equal(g)
     length = padded(dims, 4)[3]
     half: Operand = name
-    if not same(mul(2, length), shape[3]):
+    if signed or not same(mul(2, length), shape[3]):
         even = not isinstance(length, int) and exact_div(length, 2) is not None
         g.require(even or same(length, shape[3]), "cos is not one per position")
-        half = half_of(g, name, interleaved)
+        half = half_of(g, name, interleaved, signed)
         g.require(half is not None, "the halves of cos or sin may differ")
     return half if len(dims) == 4 else g.op.Unsqueeze(half, axes=list(range(4 - len(dims))))
 

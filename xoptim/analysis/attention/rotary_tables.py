@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.operators.op_traits import FLOATS
+
 from ...authoring.context import RewriteContext
 from ...authoring.outlining import INTERMEDIATE
 from ...authoring.right_side import Operand
@@ -16,7 +18,9 @@ from ..shapes import proven_equal
 COS_SIN_CACHE = "CosSinCache"
 
 
-def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
+def half_of(
+    g: RewriteContext, name: str, neighbours: bool = False, signed: bool = False
+) -> Operand:
     """The half of a result whose last axis repeats it twice, None if the repetition is not found.
 
     1. Concat(a, a) on this axis is twice a, CosSinCache as well, or a small constant whose halves
@@ -24,36 +28,46 @@ def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
     2. neighbours are equal: Reshape of Concat(a, a), Expand(a) or Tile(a), of one more dimension,
        the last one, or a small constant;
     3. Cos, Sin, Cast, a product by a scalar, Unsqueeze, Squeeze and Gather on other axes, of such
-       a result.
+       a result;
+    4. Concat(-a, a) and so on if the first ones are the opposite of the second ones.
 
     :param g: the rewrite
     :param name: the result
     :param neighbours: each element is repeated next to itself, otherwise the whole half is
+    :param signed: the first of both is the opposite of the second one
     """
     if is_cheap(g, name):
-        return _constant(g, name, neighbours)
+        return _constant(g, name, neighbours, signed)
     record = g.store.producers.get(name)
     if record is None:
         return None
     node = g.store.proto(record)
-    if record.key == (INTERMEDIATE, COS_SIN_CACHE) and not neighbours:
+    if record.key == (INTERMEDIATE, COS_SIN_CACHE) and not neighbours and not signed:
         g.look_at(node)
         angles = g.op.Mul(*node.input[:2])
         return g.op.Cos(angles) if name == node.output[0] else g.op.Sin(angles)
     rank = g.rank_or_none(name)
     if record.domain or rank is None:
         return None
-    twice = _repeated(g, node) if neighbours else _joined(g, node, rank)
+    twice = _repeated(g, node, signed) if neighbours else _joined(g, node, rank, signed)
     if twice is not None or not _keeps_the_last_axis(g, node, rank):
         return twice
-    half = half_of(g, node.input[0], neighbours)
+    if signed and not _keeps_opposites(g, node):
+        return None
+    half = half_of(g, node.input[0], neighbours, signed)
     if half is None:
         return None
     g.look_at(node)
     return g.like(node, half, *node.input[1:])
 
 
-def _constant(g: RewriteContext, name: str, neighbours: bool) -> Operand:
+def _keeps_opposites(g: RewriteContext, node: NodeProto) -> bool:
+    """Whether a node that keeps the last axis gives opposite results for opposite floats."""
+    is_odd = node.op_type not in ("Cos", "Sin")
+    return is_odd and g.type_or_none(node.input[0]) in FLOATS
+
+
+def _constant(g: RewriteContext, name: str, neighbours: bool, signed: bool) -> Operand:
     value = g.constant_or_none(name)
     if value is None or value.ndim == 0 or value.shape[-1] % 2:
         return None
@@ -63,33 +77,44 @@ def _constant(g: RewriteContext, name: str, neighbours: bool) -> Operand:
         if neighbours
         else (value[..., :middle], value[..., middle:])
     )
-    return np.ascontiguousarray(a) if np.array_equal(a, b) else None
+    return np.ascontiguousarray(b) if np.array_equal(-a if signed else a, b) else None
 
 
-def _joined(g: RewriteContext, node: NodeProto, rank: int) -> Operand:
-    """`a` of Concat(a, a)."""
-    same = node.op_type == "Concat" and len(node.input) == 2 and node.input[0] == node.input[1]
-    if not same or axis_of(g, node, rank, None) != rank - 1:
+def _joined(g: RewriteContext, node: NodeProto, rank: int, signed: bool) -> Operand:
+    """`a` of Concat(a, a), or of Concat(-a, a)."""
+    if node.op_type != "Concat" or axis_of(g, node, rank, None) != rank - 1:
         return None
-    g.look_at(node)
-    return str(node.input[0])
+    return _twice(g, node, signed)
 
 
-def _repeated(g: RewriteContext, node: NodeProto) -> Operand:
+def _twice(g: RewriteContext, concat: NodeProto, signed: bool) -> str | None:
+    """`a` of a Concat of a and a, or of -a and a, along any axis."""
+    if len(concat.input) != 2:
+        return None
+    first, second = concat.input
+    negation = g.producer_or_none(first, "Neg") if signed else None
+    if signed:
+        first = "" if negation is None else negation.input[0]
+    if first != second:
+        return None
+    g.look_at(concat, negation)
+    return second
+
+
+def _repeated(g: RewriteContext, node: NodeProto, signed: bool) -> Operand:
     """`a` of the Reshape of a column repeated beside itself."""
     wide = (
         g.producer_or_none(node.input[0], "Expand", "Tile", "Concat")
         if node.op_type == "Reshape"
         else None
     )
-    if wide is None:
+    if wide is None or (signed and wide.op_type != "Concat"):
         return None
-    column, pairs, result = (
-        g.shape_or_none(n) for n in (wide.input[0], wide.output[0], node.output[0])
-    )
+    one = _twice(g, wide, signed) if wide.op_type == "Concat" else wide.input[0]
+    if one is None:
+        return None
+    column, pairs, result = (g.shape_or_none(n) for n in (one, wide.output[0], node.output[0]))
     if not column or not pairs or not result or column[-1] != 1 or len(column) < 2:
-        return None
-    if wide.op_type == "Concat" and list(wide.input) != [wide.input[0]] * 2:
         return None
     half = column[-2]
     twice = proven_equal(g, pairs, (*column[:-1], 2))
@@ -100,7 +125,7 @@ def _repeated(g: RewriteContext, node: NodeProto) -> Operand:
     ):
         return None
     g.look_at(node, wide)
-    return g.op.Squeeze(wide.input[0], axes=[len(column) - 1])
+    return g.op.Squeeze(one, axes=[len(column) - 1])
 
 
 def _keeps_the_last_axis(g: RewriteContext, node: NodeProto, rank: int) -> bool:

@@ -24,11 +24,13 @@ class Part(NamedTuple):
     :param start: its first position
     :param end: its last position, excluded
     :param name: the result
+    :param step: distance of two positions
     """
 
     start: int
     end: int
     name: str
+    step: int = 1
 
 
 def parts_among_zeros(g: RewriteContext, node: NodeProto) -> tuple[int, list[Part]]:
@@ -79,14 +81,15 @@ def _scattered(g: RewriteContext, node: NodeProto, depth: int = _STEPS) -> list[
     return [*parts, rows_written(g, node)]
 
 
-def rows_written(g: RewriteContext, node: NodeProto) -> Part:
-    """The consecutive rows that a ScatterND writes; refuses others."""
+def rows_written(g: RewriteContext, node: NodeProto, step: int = 1) -> Part:
+    """The rows that a ScatterND writes, a row every `step` ones; refuses others."""
     data, rows, updates = node.input
     length = length_along(g, data, 0)
     indices = g.constant_of(rows, "the rows are not known")
     g.require(indices.ndim == 2 and indices.shape[1] == 1, "what is written is not whole rows")
     found = [normalize_axis(int(i), length) for i in indices.ravel()]
     start = g.known(found[0] if found else None, "no row is written")
-    follow = found == list(range(start, start + len(found)))
+    end = start + step * (len(found) - 1) + 1
+    follow = found == list(range(start, end, step))
     g.require(follow, "the rows do not follow each other")
-    return Part(start, start + len(found), updates)
+    return Part(start, end, updates, step)

@@ -27,6 +27,7 @@ from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import KEYS, each_repeated, transposed
 from ...analysis.attention.magnitudes import HALF_LIMIT, Magnitudes
 from ...analysis.attention.projections import projected_sequence
+from ...analysis.kernels import require_fast
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
 from ...analysis.values.masks import any_operator_mask, attention_operator_mask
@@ -205,7 +206,8 @@ def attention_any_mask(g: RewriteContext, call: NodeProto) -> dict[str, Replacem
     attention = read_for_operator(g, call)
     g.require(attention.mask, "there is no mask")
     g.require(not attention.guarded, "zeros replace NaN in the weights")
-    g.require(attention.steps != 1, "the mask of one query costs as much as the operator saves")
+    few = "the mask of one query costs as much as the operator saves"
+    require_fast(g, attention.steps != 1, few)
     return attention_operator(g, attention, any_operator_mask(g, attention.mask))
 
 

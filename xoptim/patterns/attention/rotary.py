@@ -11,7 +11,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.arguments import optional_input
 from ...analysis.attention.heads import SWAPPED, transposed
-from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
+from ...analysis.attention.rotary import ROTARIES, rotary_of
 from ...analysis.attention.rotary_tables import COS_SIN_CACHE
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
@@ -79,7 +79,7 @@ def function_cos_sin_cache(
 
 @rewrite(
     "default",
-    root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    root=ROTARIES,
     min_opset=23,
     precision="rounding",
 )
@@ -91,14 +91,17 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
        (1 or batch, 1, sequence, length), or (1 or batch, sequence, 1, length);
     2. InterleavedRotaryEmbedding: neighbours are the same;
     3. x is the beginning of the heads, split from the rest, joined again after: the attribute
-       `rotary_embedding_dim` is the number of rotated elements.
+       `rotary_embedding_dim` is the number of rotated elements;
+    4. SignedHalfRotaryEmbedding, SignedInterleavedRotaryEmbedding: the first half of sin, or every
+       other element, is the opposite of the other one;
+    5. RotaryEmbeddingParts: x is the Concat of two halves.
     """
     rotary = rotary_of(g, call)
-    known = has_kernel("RotaryEmbedding", g.type_of(rotary.x), g.main_opset)
+    known = has_kernel("RotaryEmbedding", g.type_of(rotary.part), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
     tables = rotary.tables(g)
-    if not dims_are_equal(g)(rotary.batch, g.shape_of(rotary.x)[0]):
-        tables = _one_per_row(g, rotary.x, tables)
+    if not dims_are_equal(g)(rotary.batch, rotary.shape[0]):
+        tables = _one_per_row(g, rotary.part, tables)
     return rotary.written(g, tables)
 
 

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from xbuilder.operators.op_traits import WIDE_FLOATS
 from xbuilder.runtimes.known_kernels import has_kernel
 
-from ...analysis.kernels import require_cpu_kernel, require_loaded
+from ...analysis.kernels import require_cpu_kernel, require_fast, require_loaded
 from ...analysis.shapes import keeps_shape
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
 from ...authoring import DerivedConstant, NewNode, RewriteContext
@@ -120,7 +120,7 @@ def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
     shape = g.shape_or_none(x)
     row = [dim for dim in shape[1:] if isinstance(dim, int)] if shape else []
     small = shape is not None and len(row) == len(shape) - 1 and math.prod(row) < _FEW
-    g.require(not small, "there are few elements")
+    require_fast(g, not small, "there are few elements")
     value = g.constant_of(slope)
     g.require(bool(np.isfinite(value).all()), "a slope is not finite")
     positive = bool((value > 0).all())

@@ -11,6 +11,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 
 from ...analysis.axes import axis_of
+from ...analysis.kernels import require_fast
 from ...analysis.permutations import perm_of
 from ...analysis.places import moved_places
 from ...analysis.shapes import inner_dims
@@ -56,7 +57,7 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
     moving = [(m, shape) for m in moves if (shape := _inner(g, m)) is not None]
     width = int(np.gcd.reduce([shape[-1] for _, shape in moving]))
     count = max(prod(shape) for _, shape in moving) // width
-    g.require(width >= _ROW, "the rows are short")
+    require_fast(g, width >= _ROW, "the rows are short")
     order = np.arange(count)
     for move, shape in moving:
         rows = (*shape[:-1], shape[-1] // width)

@@ -7,6 +7,7 @@ from onnx import NodeProto
 
 from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import Ints, int_values
+from ...analysis.kernels import require_fast
 from ...analysis.permutations import perm_of
 from ...analysis.reshapes import moved_shape
 from ...authoring import RewriteContext
@@ -49,7 +50,7 @@ def packed_pieces(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     pieces = _gathered(g, node, moved, axis, count) or _squeezed(g, node, axis, count)
     long_runs = dims[-1] if isinstance(dims[-1], int) else 0
     faster = node.op_type == "Gather" or not perm or long_runs >= _RUN
-    g.require(faster, "pieces that are contiguous are faster")
+    require_fast(g, faster, "pieces that are contiguous are faster")
     target = _joined(g, reshape, source, count * length)
     new: Operand = g.like(reshape, reshape.input[0], target)
     if perm:

@@ -10,6 +10,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.axes import axis_of, moved_axes
 from ...analysis.constants import scalar_value
+from ...analysis.permutations import perm_of
 from ...analysis.shapes import dims_are_equal, proven_equal
 from ...analysis.values.masks import is_range
 from ...analysis.values.uniform import is_always
@@ -100,6 +101,45 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | NewNode |
     whole = [*(part.start for part in parts), shape[0]] == ends
     g.require(whole, "some rows may stay")
     return g.op.Concat(*(part.name for part in parts), axis=0)
+
+
+@rewrite(
+    "default",
+    "specialize",
+    root="Transpose",
+    after="ScatterND",
+    min_opset=13,
+    sole_use=True,
+    name="ScatterNDInterleaved",
+)
+def scatter_nd_interleaved(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Transpose(ScatterND(ScatterND(x, (0, 2, 4, ...), u), (1, 3, 5, ...), v)) ->
+    Reshape(Concat(Unsqueeze(Transpose(u)), Unsqueeze(Transpose(v)), axis=-1)).
+
+    k ScatterND write every row once, each of them one row every k, from its own first one: `y[...,
+    0::2] = u`, `y[..., 1::2] = v` in torch, for rotary embeddings and positional encodings.
+
+    1. The rows become the last axis, their number is known.
+    2. There is no reduction, nothing else reads an inner result.
+    """
+    scatters, shape = [g.before(node, "ScatterND")], g.shape_of(node.input[0])
+    count, rank = shape[0] if shape else None, len(shape)
+    perm = g.known(perm_of(g, node, rank), "the permutation is not known")
+    last = perm[-1:] == (0,) and isinstance(count, int) and count > 0
+    g.require(last, "the rows do not become the last axis, or their number is not known")
+    while (before := g.producer_or_none(scatters[-1].input[0], "ScatterND")) is not None:
+        scatters.append(before)
+    step = len(scatters)
+    g.require(step > 1, "there is one ScatterND")
+    g.look_at(*scatters)
+    plain = {g.get_attribute_with_default(s, "reduction", "none") for s in scatters} == {"none"}
+    g.require(plain, "there is a reduction")
+    parts = sorted(rows_written(g, scatter, step) for scatter in scatters)
+    every = [(p.start, len(range(p.start, p.end, step)) * step) for p in parts]
+    g.require(every == [(i, count) for i in range(step)], "the rows are not written in turn")
+    moved = [g.op.Transpose(part.name, perm=perm) for part in parts]
+    stacked = g.op.Concat(*(g.op.Unsqueeze(m, axes=[rank]) for m in moved), axis=rank)
+    return g.op.Reshape(stacked, [*[0] * (rank - 1), count])
 
 
 def _all_rows(g: RewriteContext, indices: str) -> Dim | None:

@@ -11,6 +11,7 @@ from xbuilder.dims import Dim, Shape
 
 from ...analysis.axes import axis_of, cuts_of
 from ...analysis.constants import scalar_index
+from ...analysis.kernels import require_fast
 from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
@@ -102,7 +103,7 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     pieces = pieces_along(g, x, axis, n)
     vectors = {i for i, piece in pieces.items() if g.rank_or_none(piece.input[1]) == 1}
     faster = bool(vectors) or _in_small_runs(shape, axis)
-    g.require(faster, "Split and Squeeze are not faster than Gather")
+    require_fast(g, faster, "Split and Squeeze are not faster than Gather")
     g.look_at(*pieces.values())
     counted = g.main_opset >= 18
     split = (

@@ -13,6 +13,7 @@ from xbuilder.dims import Dim, Shape, is_static, prod
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.constants import Ints
+from ...analysis.kernels import require_fast
 from ...analysis.permutations import perm_of
 from ...analysis.places import transposed_places
 from ...analysis.reshapes import moved_shape
@@ -86,7 +87,7 @@ def channel_shuffle(g: RewriteContext, node: NodeProto) -> NewNode:
     parts, inside = factors[begin:end], factors[end:]
     if not is_static(parts) or not is_static(inside):
         g.refuse("the dimensions that move, or those inside, are not known")
-    g.require(np.prod(inside) >= _RUN, "the runs of elements are too short")
+    require_fast(g, np.prod(inside) >= _RUN, "the runs of elements are too short")
     lengths = (*(1,) * begin, len(parts), *(1,) * len(inside))
     g.require(fits(lengths, lengths), "it is not one dimension that is cut and joined again")
     g.require(0 not in parts, "there is nothing to move")

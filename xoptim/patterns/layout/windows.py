@@ -11,7 +11,7 @@ from xbuilder.operators.op_traits import ARITHMETIC
 
 from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints
-from ...analysis.kernels import is_faster_as_image
+from ...analysis.kernels import is_faster_as_image, require_fast
 from ...analysis.weights.scaled_convs import CONVOLUTIONS, NOT_STATIC
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -71,7 +71,8 @@ def _squeezed_weight(g: RewriteContext, window: NodeProto, axes: Ints) -> NewNod
     left = [size for a, size in enumerate(shape) if a not in axes]
     group = g.get_attribute_with_default(window, "group", 1)
     blocks = window.op_type == "Conv" and is_faster_as_image(left, group)
-    g.require(not (blocks and g.has_processor("CPU")), "the kernel for images is faster")
+    slower = blocks and g.has_processor("CPU")
+    require_fast(g, not slower, "the kernel for images is faster")
     new: NewNode = g.op.Squeeze(weight, axes=axes)
     return new
 

@@ -13,6 +13,7 @@ from xbuilder.operators.op_traits import FLOATS
 from ...analysis.arguments import other_input
 from ...analysis.axes import axis_of, reduced_axes
 from ...analysis.constants import Ints, dtype_of, is_filled_with, scalar_constant
+from ...analysis.kernels import require_fast
 from ...analysis.permutations import inverse
 from ...analysis.shapes import positive, proven_equal
 from ...analysis.weights.norm_scales import moved_after, multiplied
@@ -166,7 +167,7 @@ def _over_axes(g: RewriteContext, x: str, axes: Ints, epsilon: float) -> NewNode
     perm = (*(a for a in range(len(shape)) if a not in axes), *axes)
     scale, axis = ones_like(g, x, [shape[a] for a in axes]), -len(axes)
     short = scale.size < _LEAST and g.has_processor("CPU")
-    g.require(not short, "the rows are short, their normalization is slower")
+    require_fast(g, not short, "the rows are short, their normalization is slower")
     moved = g.op.Transpose(x, perm=perm)
     new = g.op.LayerNormalization(moved, scale, axis=axis, epsilon=epsilon)
     return g.op.Transpose(new, perm=inverse(perm))

@@ -10,6 +10,7 @@ from xbuilder.nodes.attributes import find_attribute
 from ...analysis.arguments import int_attribute, optional_input
 from ...analysis.axes import moved_axes, reduced_axes
 from ...analysis.constants import Ints
+from ...analysis.kernels import require_fast
 from ...analysis.reshapes import moved_shape, reshaped
 from ...analysis.shapes import proven_equal
 from ...analysis.values.rounding_sums import takes_any_order
@@ -83,7 +84,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
         g.refuse(_NO_AXES)
     axes = sorted({*a, *(left[i] for i in b)})
     fast = axes[-1] - axes[0] < len(axes) and (axes[0] == 0 or axes[-1] == rank - 1)
-    g.require(fast, "they are not the first axes, nor the last ones")
+    require_fast(g, fast, "they are not the first axes, nor the last ones")
     return g.like(node, x, axes=axes)
 
 

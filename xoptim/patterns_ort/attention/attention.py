@@ -21,6 +21,7 @@ from ...analysis.attention.attention import (
     written,
 )
 from ...analysis.attention.attention_guards import with_nan_guard
+from ...analysis.kernels import require_fast
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
@@ -84,12 +85,13 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
     float16, see :ref:`l-cuda-lengths`.
 
     :param with_mask: accepts a mask whatever was measured
+    :param even_slower: accepts what condition 5 refuses
     """
 
     lift = "with_mask"
 
-    def __init__(self, with_mask: bool = False, verbose: int = 0):
-        super().__init__(with_mask, verbose)
+    def __init__(self, with_mask: bool = False, verbose: int = 0, even_slower: bool = False):
+        super().__init__(with_mask, verbose, even_slower)
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
         """Checks that the kernel reads these operands, then writes the operator and its layout."""
@@ -108,10 +110,11 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
             new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
             result = with_nan_guard(g, attention, new[0], attention.values.name, False)
             return written(new, attention.replaced(g, result), cache)
-        g.require(not attention.keys.alone, "one head is not moved, the operator would copy it")
+        alone = "one head is not moved, the operator would copy it"
+        require_fast(g, not attention.keys.alone, alone)
         if not attention.mask and not g.has_processor("CUDA"):
             sequences = attention.queries.is_moved or attention.moved_back(g)
-            g.require(sequences, "heads would be moved to sequences and back")
+            require_fast(g, sequences, "heads would be moved to sequences and back")
         moved = bool(attention.keys.moved and attention.values.moved)
         flat = moved or attention.keys.length != attention.values.length
         pairs = (attention.keys, attention.values)

@@ -7,7 +7,7 @@ from onnx import NodeProto
 
 from xbuilder.operators.domains import MICROSOFT
 
-from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, Rotary, rotary_of
+from ...analysis.attention.rotary import ROTARIES, Rotary, rotary_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -16,7 +16,7 @@ from ..kernels import require_kernel
 
 @rewrite(
     "onnxruntime",
-    root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    root=ROTARIES,
     before="SplitSplit",
     behind="RotaryEmbedding",
     precision="rounding",
@@ -32,12 +32,13 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
        position i of sequence b is b * sequence + i;
     3. InterleavedRotaryEmbedding: neighbours are the same;
     4. x is the beginning of the heads, split from the rest, joined again after: the attribute
-       `rotary_embedding_dim` is the number of rotated elements.
+       `rotary_embedding_dim` is the number of rotated elements;
+    5. sines with a sign, and halves that are two results, as in ``RotaryEmbedding``.
 
     On CUDA, onnxruntime refuses empty batches and sequences.
     """
     found = rotary_of(g, call)
-    require_kernel(g, "RotaryEmbedding", found.x)
+    require_kernel(g, "RotaryEmbedding", found.part)
     if found.batch == 1:
         alone = [g.op.Squeeze(half, axes=[0, found.axis]) for half in (found.cos, found.sin)]
         return found.written(g, [[0], *alone], MICROSOFT)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from ...analysis.kernels import require_fast
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -32,7 +33,7 @@ def ort_lrn(g: RewriteContext, node: NodeProto) -> NewNode:
     sizes = [d for d in image if isinstance(d, int) and d > 0]
     g.require(len(sizes) == 3, "the sizes are not known integers, they may be 0")
     few = isinstance(batch, int) and batch * math.prod(sizes) < _LEAST
-    g.require(not few, "it is slower on so few elements")
+    require_fast(g, not few, "it is slower on so few elements")
     defaults = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0, "size": 0}
     options = g.get_attributes_with_default(node, **defaults)
     alpha, beta, bias, size = (options[name] for name in defaults)

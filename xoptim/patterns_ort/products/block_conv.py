@@ -12,7 +12,7 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_UNARY
 
 from ...analysis.connected_nodes import ConnectedNodes
-from ...analysis.kernels import is_faster_as_image
+from ...analysis.kernels import is_faster_as_image, require_fast
 from ...analysis.weights.scaled_convs import NOT_STATIC
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -48,7 +48,7 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(g.type_or_none(node.input[0]) == TensorProto.FLOAT, "the type is not float")
     root = g.record(node)
     g.require(_fits(g, root), "the weight is not constant, or not for rows")
-    g.require(_runs_in_blocks(g, root), "the kernel for rows is as fast")
+    require_fast(g, _runs_in_blocks(g, root), "the kernel for rows is as fast")
     data = partial(_data, g)
     around = ConnectedNodes(g, partial(_fits, g), data)
     for record in around.grow([root]):

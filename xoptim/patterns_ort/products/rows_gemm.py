@@ -10,6 +10,7 @@ from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.arguments import optional_input, other_input
 from ...analysis.gemm import is_plain, product_and_bias
+from ...analysis.kernels import require_fast
 from ...analysis.neighbours import consumers_of
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -94,7 +95,7 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     dims = g.shape_of(product.input[0])[:-1]
     known = [d for d in dims if isinstance(d, int)]
     many = len(known) >= len(dims) - 1 and math.prod(known) >= _ROWS
-    g.require(many or _meets_rows(g, node), "there may be few rows")
+    require_fast(g, many or _meets_rows(g, node), "there may be few rows")
     return _restored(g, product.input[0], new, _columns(g, product.input[1]))
 
 

@@ -96,6 +96,48 @@ def test_neighbours(body: str) -> None:
     assert (None if half is None else _written(half)) == NEIGHBOURS[body]
 
 
+OPPOSITE = "n = Neg(x) c = Concat<axis = -1>(n, x) "
+#: nodes -> what the second half is made of, when the first one is its opposite
+SIGNED = {
+    "n = Neg(x) y = Concat<axis = -1>(n, x)": ["x"],
+    OPPOSITE + "y = Cast<to = 10>(c)": ["Cast", "x"],
+    OPPOSITE + "u = Mul(c, factor) y = Unsqueeze(u, first)": ["Unsqueeze", "Mul", "x"],
+    "n = Neg(x) y = Concat<axis = -1>(x, n)": None,
+    "n = Neg(x) y = Concat<axis = -1>(n, n)": None,
+    "n = Neg(x) y = Concat<axis = -1>(n, x, x)": None,
+    "y = Concat<axis = -1>(x, x)": None,
+    OPPOSITE + "y = Sin(c)": None,
+    OPPOSITE + "y = Cos(c)": None,
+    "w = Cast<to = 3>(x) n = Neg(w) c = Concat<axis = -1>(n, w) y = Cast<to = 1>(c)": None,
+}
+
+
+@pytest.mark.parametrize("body", SIGNED)
+def test_opposite_halves(body: str) -> None:
+    half = half_of(_context(body), "y", signed=True)
+    assert (None if half is None else _written(half)) == SIGNED[body]
+
+
+def test_opposite_neighbours() -> None:
+    body = COLUMN + "n = Neg(u) p = Concat<axis = -1>({}, u) y = Reshape(p, flat)"
+    half = half_of(_context(body.format("n")), "y", neighbours=True, signed=True)
+    assert _written(half) == ["Squeeze", "u"]
+    for wrong in (body.format("u"), PAIRS.format("Tile(u, spread)")):
+        assert half_of(_context(wrong), "y", neighbours=True, signed=True) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "neighbours", "expected"),
+    [("signed", False, [1, -2]), ("odd pairs", True, [1, 2]), ("signed", True, None)],
+)
+def test_opposite_constants(name: str, neighbours: bool, expected: list[float] | None) -> None:
+    g = _context("y = Neg(x)")
+    values = {"signed": [-1, 2, 1, -2], "odd pairs": [-1, 1, -2, 2]}[name]
+    g.builder.make_initializer("c", np.array(values, np.float32))
+    half = half_of(g, "c", neighbours, signed=True)
+    assert (half.tolist() if isinstance(half, np.ndarray) else half) == expected
+
+
 @pytest.mark.parametrize(
     ("name", "neighbours", "expected"),
     [

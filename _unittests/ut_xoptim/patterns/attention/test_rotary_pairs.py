@@ -38,8 +38,22 @@ HALF_TABLES = ANGLES + "c0 = Cos(a) s0 = Sin(a) c = Unsqueeze(c0, one) s = Unsqu
 PARTS = "u0 = Mul(x0, c) u1 = Mul(x1, s) u = Sub(u0, u1) v0 = Mul(x1, c) v1 = Mul(x0, s) v = Add(v0, v1) "
 SIDE = "w0 = Unsqueeze(u, last) w1 = Unsqueeze(v, last) w = Concat<axis = -1>(w0, w1) Y = Reshape(w, shape)"
 HALVES = "x0, x1 = Split<axis = -1>(X, halves) "
+#: sines with a sign, x is turned without a negation
+SIGNED_TABLES = (
+    ANGLES + "c0 = Cos(a) s0 = Sin(a) n0 = Neg(s0) c1 = Concat<axis = -1>(c0, c0) "
+    "s1 = Concat<axis = -1>(n0, s0) c = Unsqueeze(c1, one) s = Unsqueeze(s1, one) "
+)
+SIGNED_PAIRS = (
+    ANGLES + "c0 = Cos(a) s0 = Sin(a) "
+    "c1 = Unsqueeze(c0, last) c2 = Concat<axis = -1>(c1, c1) c3 = Reshape(c2, table) "
+    "s1 = Unsqueeze(s0, last) m1 = Neg(s1) s2 = Concat<axis = -1>(m1, s1) s3 = Reshape(s2, table) "
+    "c = Unsqueeze(c3, one) s = Unsqueeze(s3, one) "
+)
+ROLLED = HALVES + "t = Concat<axis = -1>(x1, x0) "
+FLIPPED = "g = Reshape(X, pairs) w = Slice(g, last, low, axis{0}, last) t = Reshape(w, shape) "
 NEIGHBOURS, TWO_PARTS = "FunctionInterleavedRotaryEmbedding", "FunctionRotaryEmbeddingParts"
-FUNCTIONS = f"{NEIGHBOURS},{TWO_PARTS}"
+SIGNED = "FunctionSignedRotaryEmbedding"
+FUNCTIONS = f"{NEIGHBOURS},{TWO_PARTS},{SIGNED}"
 
 
 def rotary(
@@ -52,6 +66,9 @@ def rotary(
     int64[4] shape = {{0, 0, -1, 4}}, int64[5] pairs = {{0, 0, -1, 2, 2}}, int64[2] ones = {{1, 1}},
     int64 i0 = {{0}}, int64 i1 = {{1}}, int64[2] halves = {{2, 2}}, int64[2] parts = {{4, 2}},
     int64[2] thirds = {{1, 3}}, int64[1] three = {{3}}, int64[1] axis2 = {{2}},
+    int64[1] axis3 = {{3}}, int64[1] axis4 = {{-1}}, int64[1] low = {{-9}},
+    float[1, 1, 3, 4] same = {{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6}},
+    float[1, 1, 3, 4] signed = {{-1, 2, 1, -2, -3, 4, 3, -4, 0, 6, 0, -6}},
     float[1, 1, 3, 4] even = {{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}},
     float[1, 1, 3, 4] odd = {{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 7}}
 > {{
@@ -69,6 +86,10 @@ MODELS = {
     TWO_PARTS: (
         rotary(HALF_TABLES + HALVES + PARTS + "Y = Concat<axis = -1>(u, v)"),
         rotary(HALF_TABLES + "Y = intermediate.HalfRotaryEmbedding(X, c, s, halves)"),
+    ),
+    SIGNED: (
+        rotary(SIGNED_TABLES + ROLLED + SUM),
+        rotary(SIGNED_TABLES + "Y = intermediate.SignedHalfRotaryEmbedding(X, c, s, halves)"),
     ),
 }
 test_functions = prepared_tests(MODELS)
@@ -140,6 +161,34 @@ FORMS = {
         {"interleaved": 1},
     ),
 }  # fmt: skip
+FORMS |= {
+    "signed, halves": (rotary(SIGNED_TABLES + ROLLED + SUM), {}),
+    "signed, flipped halves": (rotary(SIGNED_TABLES + FLIPPED.format(3) + SUM), {}),
+    "signed, flipped pairs": (
+        rotary(SIGNED_PAIRS + FLIPPED.format(4) + SUM), {"interleaved": 1},
+    ),
+    "signed, pairs": (
+        rotary(SIGNED_PAIRS + SLICES + STACK.replace("n = Neg(x1) ", "").replace("(n,", "(x1,") + SUM),
+        {"interleaved": 1},
+    ),
+    "signed, heads after": (
+        rotary(later(SIGNED_TABLES.replace("(c1, one)", "(c1, axis2)").replace("(s1, one)", "(s1, axis2)")
+                     + ROLLED + SUM), LATER), {"num_heads": 2},
+    ),
+    "signed, constants": (
+        rotary((ROLLED + SUM).replace(" c)", " same)").replace(" s)", " signed)"), "b, 2, 3, 4"), {},
+    ),
+    "signed, a part of each": (
+        rotary(partial(SIGNED_TABLES + ROLLED + SUM), "b, 2, q, 6"), {"rotary_embedding_dim": 4},
+    ),
+    "halves of two results": (
+        rotary(HALF_TABLES + SLICES + PARTS + "Y = Concat<axis = -1>(u, v)"), {},
+    ),
+    "halves of two results, heads after": (
+        rotary(later(HALF_TABLES + SLICES + PARTS + "Y = Concat<axis = 3>(u, v)"), LATER),
+        {"num_heads": 2},
+    ),
+}  # fmt: skip
 SIZES = [{"b": 2, "q": 3}, {"b": 1, "q": 1}, {"b": 3, "q": 70}]
 
 
@@ -171,6 +220,21 @@ def test_empty(sizes: dict[str, int]) -> None:
 
 #: tables that stay: name -> model
 STAYS = {
+    "sines without a sign": rotary(
+        SIGNED_TABLES.replace("n0 = Neg(s0) ", "").replace("(n0, s0)", "(s0, s0)") + ROLLED + SUM
+    ),
+    "the other sign": rotary(SIGNED_TABLES.replace("(n0, s0)", "(s0, n0)") + ROLLED + SUM),
+    "cosines with a sign": rotary(SIGNED_TABLES.replace("(c0, c0)", "(n0, c0)") + ROLLED + SUM),
+    "angles with a sign": rotary(
+        SIGNED_TABLES.replace(
+            "s0 = Sin(a) n0 = Neg(s0)", "n0 = Neg(a) s2 = Concat<axis = -1>(n0, a)"
+        ).replace("Concat<axis = -1>(n0, s0)", "Sin(s2)")
+        + ROLLED
+        + SUM
+    ),
+    "constants without a sign": rotary(
+        (ROLLED + SUM).replace(" c)", " same)").replace(" s)", " even)"), "b, 2, 3, 4"
+    ),
     "halves instead of neighbours": rotary(
         BODY.replace(REPEAT.format("a"), "at = Concat<axis = -1>(a, a) ")
     ),
@@ -202,8 +266,37 @@ def test_what_no_operator_takes_is_put_back(name: str) -> None:
 
 
 JOIN = "Y = Concat<axis = -1>(u, v)"
+NO_SIGN = SIGNED_TABLES + ROLLED + SUM
+FLIP = SIGNED_TABLES + FLIPPED.format(3) + SUM
 #: name -> case -> (model, reason)
 REFUSED = {
+    SIGNED: {
+        "the first half first": (rotary(NO_SIGN.replace("(x1, x0)", "(x0, x1)")), "not the first and"),
+        "another operand": (rotary(NO_SIGN.replace("Mul(X, c)", "Mul(c, c)")), "not those of x"),
+        "x is broadcast": (
+            rotary(NO_SIGN, "1, 2, q, 4", "b, q, 1").replace("[1, 2, q, 4] Y", "[b, 2, q, 4] Y"),
+            "x may be broadcast",
+        ),
+        "joined along another axis": (
+            rotary(SIGNED_TABLES + HALVES + "k = Concat<axis = 2>(x1, x0) t = Reshape(k, shape) " + SUM),
+            "nor every other element",
+        ),
+        "it reverses nothing": (
+            rotary(FLIP.replace("Slice(g, last, low, axis3, last)", "Slice(g, first, end, axis3, one)")),
+            "does not reverse one axis",
+        ),
+        "it reverses a part": (
+            rotary(FLIP.replace("low", "first")), "does not reverse one axis",
+        ),
+        "another axis": (
+            rotary(FLIP.replace("axis3", "axis2")), "not two halves, nor pairs",
+        ),
+        "an odd length": (
+            rotary(FLIP, "b, 2, q, 6", f="3").replace("2, 2}, int64[2] ones", "3, 2}, int64[2] ones")
+            .replace("table = {0, -1, 4}", "table = {0, -1, 6}").replace("0, 0, -1, 4}", "0, 0, -1, 6}"),
+            "not two halves, nor pairs",
+        ),
+    },
     NEIGHBOURS: {
         "another step": (
             rotary(BODY.replace("last, two", "last, one"), "b, 2, q, 4").replace("4] Y", "n] Y"),
@@ -272,7 +365,7 @@ REFUSED = {
             rotary("x0, x1 = Split<axis = -1>(X, thirds) u0 = Mul(x0, f) u1 = Mul(x1, f) "
                    "u = Sub(u0, u1) v0 = Mul(x1, f) v1 = Mul(x0, f) v = Add(v0, v1) Y = Concat<axis = -1>(u, v)", f="1")
             .replace("4] Y", "n] Y"),
-            "nor every other element",
+            "may not have the same shape",
         ),
         "the second half first": (
             rotary(HALF_TABLES + HALVES.replace("x0, x1", "x1, x0") + PARTS + JOIN),
@@ -296,6 +389,18 @@ REFUSED = {
         "tables of rank 5": (
             rotary(HALF_TABLES.replace("(s0, one)", "(s0, ends)")
                    + HALVES + PARTS + JOIN).replace("int64[1] last", "int64[2] ends = {0, 1}, int64[1] last"),
+            "x may be broadcast",
+        ),
+        "one cosine for two results": (
+            rotary(HALF_TABLES + SLICES + PARTS + JOIN, f="1"), "not one for each pair",
+        ),
+        "two results along another axis": (
+            rotary(HALF_TABLES + SLICES + PARTS + "z = Concat<axis = 2>(u, v) Y = Reshape(z, shape)"),
+            "not joined along the last axis",
+        ),
+        "two results are broadcast": (
+            rotary(HALF_TABLES + SLICES + PARTS + JOIN, "1, 2, q, 4", "b, q, 1")
+            .replace("[1, 2, q, 4] Y", "[b, 2, q, 4] Y"),
             "x may be broadcast",
         ),
         "one cosine": (

@@ -37,7 +37,33 @@ TWO = (
     "g (float[3, a] x, float[2, a] u, float[1, a] v) => (float[3, a] y)"
     "<int64[2, 1] i = {{{0}}}, int64[1, 1] j = {{{1}}}>"
 )
+#: x[..., 0::2] = u, x[..., 1::2] = v
+_COLUMNS_IN_TURN = """g (float[a, b, 4] x, float[a, b, 2] u, float[a, b, 2] v) => (float[a, b, 4] y)
+    <int64[2, 1] i = {0, 2}, int64[2, 1] j = {1, -1}> {
+        t = Transpose<perm = [2, 1, 0]>(x) tu = Transpose<perm = [2, 1, 0]>(u)
+        tv = Transpose<perm = [2, 1, 0]>(v) r = ScatterND(t, i, tu) q = ScatterND(r, j, tv)
+        y = Transpose<perm = [2, 1, 0]>(q)
+    }"""
+_STACKED = """g (float[a, b, 4] x, float[a, b, 2] u, float[a, b, 2] v) => (float[a, b, 4] y)
+    <int64[1] i = {3}, int64[3] s = {0, 0, 4}> {
+        tu = Transpose<perm = [2, 1, 0]>(u) tv = Transpose<perm = [2, 1, 0]>(v)
+        bu = Transpose<perm = [2, 1, 0]>(tu) bv = Transpose<perm = [2, 1, 0]>(tv)
+        cu = Unsqueeze(bu, i) cv = Unsqueeze(bv, i) c = Concat<axis = 3>(cu, cv) y = Reshape(c, s)
+    }"""
+_IN_ANY_ORDER = _COLUMNS_IN_TURN.replace("(t, i, tu)", "(t, j, tv)").replace(
+    "(r, j, tv)", "(r, i, tu)"
+)
+_THREE = """g (float[a, 3] x, float[a, 1] u, float[a, 1] v, float[a, 1] w) => (float[a, 3] y)
+    <int64[1, 1] i = {2}, int64[1, 1] j = {0}, int64[1, 1] k = {1}> {
+        t = Transpose(x) tu = Transpose(u) tv = Transpose(v) tw = Transpose(w)
+        r = ScatterND(t, i, tu) q = ScatterND(r, j, tv) p = ScatterND(q, k, tw) y = Transpose(p)
+    }"""
 MODELS = {
+    "ScatterNDInterleaved": {
+        "every other column": (_COLUMNS_IN_TURN, _STACKED),
+        "the second ones first": (_IN_ANY_ORDER, _STACKED),
+        "three columns": (_THREE, None),
+    },
     "ScatterElementsConcat": {
         "two rows": (
             _BOTH,
@@ -113,6 +139,47 @@ _SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
 _CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
 _GRAD = MODELS["GatherGrad"][0]
 REFUSED = {
+    "ScatterNDInterleaved": {
+        "one of both": (
+            _COLUMNS_IN_TURN.replace("ScatterND(r, j, tv)", "Neg(r)"),
+            "no ScatterND before",
+        ),
+        "one": (
+            "g (float[a, 2] x, float[a, 1] u) => (float[a, 2] y) <int64[1, 1] i = {0}> {"
+            "t = Transpose(x) tu = Transpose(u) r = ScatterND(t, i, tu) y = Transpose(r) }",
+            "there is one ScatterND",
+        ),
+        "the same twice": (_COLUMNS_IN_TURN.replace("{1, -1}", "{0, 2}"), "not written in turn"),
+        "rows that follow each other": (
+            _COLUMNS_IN_TURN.replace("{0, 2}", "{0, 1}").replace("{1, -1}", "{2, 3}"),
+            "do not follow each other",
+        ),
+        "some stay": (
+            _COLUMNS_IN_TURN.replace("4]", "6]").replace("-1", "3"),
+            "not written in turn",
+        ),
+        "a reduction": (
+            _COLUMNS_IN_TURN.replace("ScatterND(r", f"{ADD} (r"),
+            "there is a reduction",
+        ),
+        "another axis": (
+            _COLUMNS_IN_TURN.replace(
+                "y = Transpose<perm = [2, 1, 0]>", "y = Transpose<perm = [1, 0, 2]>"
+            ).replace("=> (float[a, b, 4] y)", "=> (float[b, 4, a] y)"),
+            "do not become the last axis",
+        ),
+        "an inner result is read": (
+            _COLUMNS_IN_TURN.replace(
+                "y = Transpose<perm = [2, 1, 0]>(q)",
+                "s = Add(q, r) y = Transpose<perm = [2, 1, 0]>(q)",
+            ).replace("[a, b, 4] y)", "[a, b, 4] y, float[4, b, a] s)"),
+            "used elsewhere",
+        ),
+        "a number of columns that is not known": (
+            _COLUMNS_IN_TURN.replace("4]", "c]"),
+            "their number is not known",
+        ),
+    },
     "ScatterElementsConcat": {
         "the last one is looked at": (
             _BOTH.replace("[a, 2, 3] x", "[a, 3, 3] x").replace("[a, 2, 3] y", "[a, 3, 3] y"),
