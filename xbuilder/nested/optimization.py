@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ..graph.graph import Graph
@@ -14,6 +13,7 @@ from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..protos.exporting import export_function
 from ..protos.importing import import_any
+from ..support.light_dataclass import light_dataclass
 from .bodies import BodyNames, children_of, owners, write_back
 
 Row = dict[str, Any]
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 Optimize = Callable[[Graph], list[Row]]
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class BodyPasses:
     """Whether the passes have seen the body of a node.
 

@@ -7,10 +7,11 @@ main domain: test the domain as well).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from onnx import NodeProto, TensorProto
+
+from ..support.light_dataclass import light_dataclass
 
 Key = tuple[str, str]
 
@@ -30,7 +31,7 @@ WIDE_FLOATS = FLOATS - HALF_FLOATS
 INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class OpTraits:
     """Traits of one operator.
 

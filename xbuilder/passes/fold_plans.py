@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..constants.evaluation import predicted_bytes
 from ..constants.growth import METADATA, GrowthBudget
 from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
+from ..support.light_dataclass import light_dataclass
 from ..tensors.sizes import initializer_bytes
 from .rewritten_weights import why_not_rewritten
 
@@ -16,7 +17,7 @@ from .rewritten_weights import why_not_rewritten
 _COPIED_BYTES = 1024
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class FoldPlan:
     """The effect of folding a node.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..support.light_dataclass import light_dataclass
 
 #: default tolerances: relative, and absolute for values near zero
 RTOL, ATOL = 1e-4, 1e-7
@@ -23,7 +24,7 @@ _MOST_NOISE = 0.1
 MOST_ROUNDING = _TIMES * _MOST_NOISE
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Criterion:
     """The accepted difference between two versions of a result.
 
@@ -106,7 +107,7 @@ class Criterion:
         return found
 
 
-@dataclass
+@light_dataclass()
 class Gap:
     """The difference between two versions of a result.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto, NodeProto
@@ -13,12 +12,13 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.support.close_names import closest_names
+from xbuilder.support.light_dataclass import light_dataclass
 
 #: the selection and the processor a target replaces, those by default
 _PATTERNS, _PROCESSOR = "default", "CPU"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Target:
     """A runtime, or all of them.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ..catalogue.targets import TARGETS
 from ..tasks.batch import batch
@@ -45,7 +46,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Workers:
     """The processes that optimize the models, see :func:`xoptim.tasks.batch.batch`."""
 
@@ -87,7 +88,7 @@ worker_options = bundled(
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class BatchChecks:
     """The checks of each model."""
 

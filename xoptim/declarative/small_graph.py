@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from xbuilder.nodes.record import Key
 from xbuilder.operators.op_traits import BROADCASTING, COMMUTATIVE
+from xbuilder.support.light_dataclass import light_dataclass
 
 #: largest number of inputs whose permutations are tried
 MAX_PERMUTED = 4
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Variable:
     """Any result, the same one at each occurrence.
 
@@ -31,7 +32,7 @@ class Variable:
     scalar: bool = False
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Number:
     """A constant filled with one value, which leaves the shape of the other operands
     unchanged."""
@@ -39,7 +40,7 @@ class Number:
     value: float
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Tensor:
     """A constant with this type, this shape and this content, up to the precision of its type."""
 
@@ -47,7 +48,7 @@ class Tensor:
     value: np.ndarray
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Power:
     """`base ** degree` among the factors of a product: Pow nodes or repeated factors."""
 
@@ -55,14 +56,14 @@ class Power:
     degree: int
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Bound:
     """An attribute whose value is bound to a name."""
 
     name: str
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Operation:
     """One operator.
 
@@ -115,7 +116,7 @@ class Operation:
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class Product:
     """A tree of Mul, and of Div by constants: factors in any order, grouped in any way.
 
@@ -125,7 +126,7 @@ class Product:
     factors: Sequence[Operand]
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class ResultTerm:
     """One result of an operation or of a product, which stands for one node or one tree.
 
@@ -149,7 +150,7 @@ class ResultTerm:
 Operand: TypeAlias = "Variable | Number | Tensor | Power | ResultTerm | None"
 
 
-@dataclass(eq=False, slots=True)
+@light_dataclass(eq=False, slots=True)
 class SmallGraph:
     """The graph a rule matches.
 

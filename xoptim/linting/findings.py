@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from xbuilder.files.tensor_sites import describe_tensor
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ..reports.node_matching import operator_of
 
@@ -21,7 +22,7 @@ from ..reports.node_matching import operator_of
 SEVERITIES = ("error", "warning", "note")
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Code:
     """A kind of finding.
 
@@ -75,7 +76,7 @@ CODES = {
 }
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Finding:
     """One finding.
 
@@ -110,7 +111,7 @@ class Finding:
         }
 
 
-@dataclass
+@light_dataclass()
 class CheckedModel:
     """A model under examination.
 

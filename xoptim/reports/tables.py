@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from .plain_output import PlainOutput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+#: where tables and lines are printed
+Output: TypeAlias = "Console | PlainOutput"
 
 #: styles of the cells that are a verdict, after the first column
 _VERDICTS = {
@@ -19,14 +24,18 @@ _VERDICTS = {
 NO_TERMINAL = 120
 
 
-def print_line(out: Console, text: str = "", style: str = "") -> None:
+def print_line(out: Output, text: str = "", style: str = "") -> None:
     """Prints a line as it is, however long.
 
     :param out: destination
     :param text: the line
     :param style: a style of rich, for a terminal
     """
-    out.print(text, markup=False, soft_wrap=True, style=style or None)
+    if isinstance(out, PlainOutput):
+        if out.write_line(text):
+            return
+        out = out.console()
+    out.print(text, markup=False, emoji=False, soft_wrap=True, style=style or None)
 
 
 def verdict_style(ok: bool) -> str:
@@ -35,7 +44,7 @@ def verdict_style(ok: bool) -> str:
 
 
 def print_table(
-    out: Console,
+    out: Output,
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -53,8 +62,26 @@ def print_table(
     :param one_line: a row takes one line, the last column is cut if there is no room for it
     :param style: the style of the title, for a terminal
     """
-    table = Table(show_edge=False, pad_edge=False, header_style="bold cyan", border_style="dim")
     rows = list(rows)
+    print_line(out, f"\n{title}", style)
+    if isinstance(out, PlainOutput):
+        if out.write_table(columns, rows, left):
+            return
+        out = out.console()
+    out.print(_rich_table(out, columns, rows, left, one_line))
+
+
+def _rich_table(
+    out: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    left: int,
+    one_line: bool,
+) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_edge=False, pad_edge=False, header_style="bold cyan", border_style="dim")
     widths = [max(map(len, (name, *(str(r[i]) for r in rows)))) for i, name in enumerate(columns)]
     last = len(columns) - 1
     for i, name in enumerate(columns):
@@ -70,8 +97,7 @@ def print_table(
     for row in rows:
         styles = [_VERDICTS.get(str(value), "") if i else "" for i, value in enumerate(row)]
         table.add_row(*(Text(str(v), style) for v, style in zip(row, styles, strict=True)))
-    print_line(out, f"\n{title}", style)
-    out.print(table)
+    return table
 
 
 def without_empty(
@@ -105,24 +131,23 @@ def human_bytes(size: int) -> str:
     return f"{value:.1f} GB"
 
 
-def as_text(show: Callable[[Console], None]) -> str:
+def as_text(show: Callable[[Output], None]) -> str:
     """The text of what a function prints.
 
-    :param show: prints on a console
+    :param show: prints on what it receives
     """
     file = io.StringIO()
-    out = Console(
-        highlight=False, width=NO_TERMINAL, file=file, color_system=None, force_jupyter=False
-    )
-    show(out)
+    show(PlainOutput(NO_TERMINAL, file))
     return file.getvalue()
 
 
-def as_html(show: Callable[[Console], None]) -> str:
+def as_html(show: Callable[[Output], None]) -> str:
     """A part of a web page, with what a function prints: for a notebook.
 
-    :param show: prints on a console
+    :param show: prints on what it receives
     """
+    from rich.console import Console
+
     out = Console(
         highlight=False, width=NO_TERMINAL, record=True, file=io.StringIO(), force_jupyter=False
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ..reports.tables import Output
 
 #: the rewrite that turns a Constant node into an initializer
 _MOVED = "ConstantToInitializer"
@@ -16,7 +16,7 @@ _MOST_TYPES = 40
 _CLEANED = "clean_after_patterns"
 
 
-def print_changes(info: Mapping[str, Any], out: Console) -> None:
+def print_changes(info: Mapping[str, Any], out: Output) -> None:
     """Prints what an optimization changed: nodes, weights, operators, rewrites.
 
     :param info: the result of :meth:`xoptim.tasks.result.OptimizedModel.to_dict`
@@ -57,7 +57,7 @@ def print_changes(info: Mapping[str, Any], out: Console) -> None:
         )
 
 
-def _print_nodes(info: Mapping[str, Any], out: Console) -> None:
+def _print_nodes(info: Mapping[str, Any], out: Output) -> None:
     """Prints the number of nodes except Constant."""
     from ..reports.tables import counted, print_line
 

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from ..reports.tables import Output
     from ..trust.inputs.coverage import Unverified
     from ..trust.outputs import OutputDifference
     from ..trust.verification import VerificationReport
@@ -40,7 +39,7 @@ def verification_as_dict(
     }
 
 
-def print_verification(report: VerificationReport, out: Console) -> None:
+def print_verification(report: VerificationReport, out: Output) -> None:
     """Prints a comparison: one row by output.
 
     :param report: the comparison
@@ -87,7 +86,7 @@ def _place(row: OutputDifference) -> str:
     return str(list(row.where)) if row.where and row.max_rel else ""
 
 
-def print_validation(summary: Summary, out: Console) -> None:
+def print_validation(summary: Summary, out: Output) -> None:
     """Prints the number of rewrites by verdict, and those that are not simply right.
 
     :param summary: the certificates

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import onnx
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
+from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..engine.endless import EndlessError
@@ -27,7 +28,7 @@ from .windows.certificates import Summary
 from .windows.validation import Validation, WrongRewriteError
 
 
-@dataclass
+@light_dataclass()
 class WrongRewrite:
     """The first rewrite after which the results differ.
 
@@ -53,7 +54,7 @@ class WrongRewrite:
     files: list[Path] = field(default_factory=list)
 
 
-@dataclass
+@light_dataclass()
 class Bisection:
     """The search for a wrong rewrite, and its result.
 

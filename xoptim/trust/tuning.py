@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.processors import measured_features
 from xbuilder.runtimes.sessions import providers_of
+from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..authoring.rewriters import Member
@@ -32,7 +33,7 @@ from .verification import Reference
 OnStep: TypeAlias = Callable[[str, float], None]
 
 
-@dataclass
+@light_dataclass()
 class Measure:
     """The time a pattern saves on a model.
 
@@ -59,7 +60,7 @@ class Measure:
         return not self.reason
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Tuning:
     """The parameters of the measures.
 
@@ -90,7 +91,7 @@ class Tuning:
     processor: str = "CPU"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Variant:
     """A pattern and the two selections that differ by it."""
 

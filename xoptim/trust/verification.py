@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xbuilder.operators.op_traits import is_random
+from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..reports.model_summary import iterate_nodes
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass
+@light_dataclass()
 class VerificationReport:
     """One row for each output, and the conditions of the comparison.
 

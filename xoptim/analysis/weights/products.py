@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from onnx import NodeProto
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring.queries import GraphQueries
 from ..constants import scalar_value
@@ -14,7 +16,7 @@ from ..constants import scalar_value
 _MAX_PRODUCT = 6
 
 
-@dataclass
+@light_dataclass()
 class Factors:
     """A tree of Mul, and of Div by constants, whose inner results have no other use.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from xbuilder.support.light_dataclass import light_dataclass
+
 from .bundles import bundled
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Checks:
     """The checks and the measures that are asked for.
 

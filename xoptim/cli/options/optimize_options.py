@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ...catalogue.targets import TARGETS, target_options
 from .bundles import bundled
@@ -32,7 +33,7 @@ data_root_option = click.option(
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Assumptions:
     """Facts that the user states about a model: options of the optimizer.
 
@@ -81,7 +82,7 @@ assumption_options = bundled(
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SelectionOptions:
     """The patterns, and what they are for: see :func:`xoptim.catalogue.targets.target_options`."""
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from .statistics import statistics_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from ...reports.tables import Output
     from ...toolkit.profiles import Profile
 
 
@@ -36,9 +35,11 @@ def profile_file_text(profile: Profile | None, path: Path | None) -> str:
     return statistics_text(profile.rows(), path)
 
 
-def print_profile(profile: Profile, out: Console) -> None:
+def print_profile(profile: Profile, out: Output) -> None:
     """Prints the most expensive lines of a profile."""
+    from ...reports.plain_output import PlainOutput
     from ...toolkit.profiles import profile_tree
 
+    out = out.console() if isinstance(out, PlainOutput) else out
     out.print()
     out.print(profile_tree(profile.root, LEAST), markup=False, soft_wrap=True)

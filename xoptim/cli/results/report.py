@@ -6,8 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from ...reports.tables import Output
     from ...tasks.result import OptimizedModel
     from .request import Request
 
@@ -70,7 +69,7 @@ def next_commands(request: Request, done: OptimizedModel) -> list[str]:
     return lines
 
 
-def print_outcome(request: Request, done: OptimizedModel, out: Console) -> None:
+def print_outcome(request: Request, done: OptimizedModel, out: Output) -> None:
     """Prints the result of an optimization and the files written.
 
     :param request: the options of the command

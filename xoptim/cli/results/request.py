@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ...tasks.optimization import Optimization
 from ..options.checks import Checks
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from ...trust.windows.validation import Validation
 
 
-@dataclass(frozen=True, kw_only=True)
+@light_dataclass(frozen=True, kw_only=True)
 class Request:
     """The options of the command, once checked.
 

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import sys
 import time
 import warnings
@@ -25,7 +26,7 @@ from .progress import QUIET
 from .settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ...reports.tables import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -285,30 +286,33 @@ common_options = several_options(
 )
 
 
-def console(width: int | None = None) -> Console:
-    """A console on the standard output, as wide as the terminal even through a pipe.
+def console(width: int | None = None) -> Output:
+    """Where a command prints: the standard output, as wide as the terminal even through a pipe.
 
     :param width: number of columns when it is not a terminal, None for those of the terminal the
         command was typed in, 120 without one
     """
     # a command that prints json or one line does without
-    from rich.console import Console
-
+    from ...reports.plain_output import PlainOutput
     from ...reports.tables import NO_TERMINAL
 
-    if width is None and not _has_terminal():
-        width = NO_TERMINAL
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=width)
+    if not sys.stdout.isatty():
+        return PlainOutput(width or _columns() or NO_TERMINAL)
+    from rich.console import Console
+
+    out = Console(highlight=False, emoji=False)
+    return out if out.is_terminal else PlainOutput(width or out.width)
 
 
-def _has_terminal() -> bool:
-    """Whether one of the standard streams is a terminal. The output may go to a pager."""
+def _columns() -> int:
+    """Columns of the terminal behind a standard stream, 0 if there is none. The output may go to a
+    pager."""
     for stream in (sys.stdout, sys.stderr, sys.stdin):
         with contextlib.suppress(AttributeError, OSError, ValueError):
-            if os.get_terminal_size(stream.fileno()).columns:
-                return True
-    return False
+            found = os.get_terminal_size(stream.fileno())
+            if found.columns:
+                return shutil.get_terminal_size(found).columns  # or what the user says
+    return 0
 
 
 def print_json(value: Any, out: IO[str] | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from xbuilder.protos.pretty import (
     pretty_node,
     pretty_value_info,
 )
+from xbuilder.support.light_dataclass import light_dataclass
 
 from .families import FAMILIES, Family, family_of
 from .shapes import ShapeTexts
@@ -28,7 +29,7 @@ from .shapes import ShapeTexts
 _MOST_LINES = 6
 
 
-@dataclass
+@light_dataclass()
 class Vertex:
     """A box of a drawing: an input, an output, a node.
 
@@ -56,7 +57,7 @@ class Vertex:
     sources: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Edge:
     """A result that goes from a vertex to another one.
 
@@ -72,7 +73,7 @@ class Edge:
     text: str
 
 
-@dataclass
+@light_dataclass()
 class Drawing:
     """The vertices and the edges of one graph.
 
@@ -161,7 +162,7 @@ def draw_nodes(
     return drawing
 
 
-@dataclass
+@light_dataclass()
 class _Scope:
     """The names a graph may read.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xbuilder.operators.op_traits import (
     CARRIERS,
     DEQUANTIZERS,
@@ -14,9 +12,10 @@ from xbuilder.operators.op_traits import (
     REDUCTIONS,
     having,
 )
+from xbuilder.support.light_dataclass import light_dataclass
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Family:
     """A family of vertices that share a color.
 

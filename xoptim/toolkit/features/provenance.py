@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import onnx.helper as oh
@@ -11,6 +10,7 @@ from onnx import ModelProto, NodeProto
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ...engine.engine import Engine
 from ...engine.observers import Observer
@@ -20,7 +20,7 @@ from ...engine.outcomes import Application
 REWRITES, SOURCES, CHECKS = "xoptim.rewrites", "xoptim.sources", "xoptim.checks"
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a node.
 

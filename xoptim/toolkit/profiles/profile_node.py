@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 #: measures of a line itself, summed over the inner lines
 MEASURES = (
@@ -22,7 +24,7 @@ MEASURES = (
 )
 
 
-@dataclass
+@light_dataclass()
 class ProfileNode:
     """The measures of one line; those of :data:`MEASURES` exclude the inner lines.
 

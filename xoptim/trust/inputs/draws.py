@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto
 
 from xbuilder.dims import Dim
 from xbuilder.errors import OptionError
+from xbuilder.support.light_dataclass import light_dataclass
 
 from ..sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 from .coverage import Body, Coverage, bodies_of
@@ -41,7 +42,7 @@ _INTEGERS = {
 }  # fmt: skip
 
 
-@dataclass
+@light_dataclass()
 class InputSet:
     """Inputs a model accepts, and its outputs.
 
@@ -55,7 +56,7 @@ class InputSet:
     sizes: dict[str, int]
 
 
-@dataclass
+@light_dataclass()
 class Draws:
     """The inputs models are compared on.
 
@@ -71,7 +72,7 @@ class Draws:
     ran: list[Body] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Plan:
     """A set to try: values of some inputs, sizes of some dimensions, factor of the floats, optional
     inputs that hold nothing."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 from .checking import Outcome
 
@@ -12,7 +14,7 @@ from .checking import Outcome
 RIGHT, ROUNDS, WRONG, UNCHECKED = "right", "rounds", "wrong", "not checked"
 
 
-@dataclass
+@light_dataclass()
 class Certificate:
     """The check of one rewrite.
 
@@ -100,7 +102,7 @@ class Certificate:
         }
 
 
-@dataclass
+@light_dataclass()
 class Summary:
     """The certificates of all the rewrites of a model.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from xbuilder.support.light_dataclass import light_dataclass
 
 #: a bound is relative to this magnitude at least
 _TINY = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Difference:
     """The largest difference of two versions of a result.
 
