@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any
 
 from .errors import OptionError
 from .runtimes.processors import check_processor
 from .support.argument_types import PATH, check_names, check_type, shown
-from .support.light_dataclass import light_dataclass
 
 
 class InferShapesOptions(IntFlag):
@@ -93,7 +92,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 ON_FAILURE = ("raise", "warn", "ignore")
 
 
-@light_dataclass()
+@dataclass
 class PassOptions:
     """The options the passes and the engine read, checked one by one, nothing is resolved.
 
@@ -163,7 +162,7 @@ class PassOptions:
         return op_type in self.constant_folding
 
 
-@light_dataclass()
+@dataclass
 class FunctionOptions:
     """Options of the making of a local function out of a builder.
 

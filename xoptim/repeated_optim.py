@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -12,7 +12,6 @@ from xbuilder import GraphBuilder
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.support.argument_types import check_type
-from xbuilder.support.light_dataclass import light_dataclass
 
 Key = tuple[str, str]
 
@@ -41,7 +40,7 @@ def node_type_frequency(
     return {k: v for k, v in counts.most_common() if v >= min_freq}
 
 
-@light_dataclass()
+@dataclass
 class RepeatedPattern:
     """A part of a graph found several times.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from ..support.light_dataclass import light_dataclass
 
-
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExportOrigin:
     """Everything an exporter passed to the builder. It is only shown in messages.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from ..support.light_dataclass import light_dataclass
 
 #: bytes of results computed for a whole model, whatever the size of its weights
 BUDGET_BYTES = 1 << 29
@@ -22,7 +21,7 @@ Sizes = Sequence[int]
 Attributes = Callable[[str, Any], Any]
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Budget:
     """Budget of the computation of constants, shared by all the graphs of a model.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ..options import DEFAULT_CONSTANT_SIZE
-from ..support.light_dataclass import light_dataclass
 
 #: all the folds of a model add at most this number of times the option `constant_size`
 TIMES = 64
@@ -20,7 +20,7 @@ TOO_BIG = "the model would grow"
 SPENT = "the total budget is spent"
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class GrowthBudget:
     """Bytes the folds of a model may add to its file, shared by all its graphs.
 

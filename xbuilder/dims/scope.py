@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import OptionError
 from ..support.argument_types import shown
-from ..support.light_dataclass import light_dataclass
 from ..support.names import NameAllocator
 from .api import Dim, Shape, normalize, substitute, symbols
 from .constraints import Constraints
 from .text import quote
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class DimensionNames:
     """The names of dimensions shared by all graphs of a model.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..dims import Constraints, Dim, DimensionError, Shape, is_static, prove_equal
 from ..errors import FactError
-from ..support.light_dataclass import light_dataclass
 
 #: content of an integer tensor: scalar for rank 0, tuple for rank 1, None when unknown
 Value = int | str | tuple[Dim, ...] | None
@@ -21,7 +21,7 @@ MAX_TRACKED = 64
 MAX_RANK = 64
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class ResultFacts:
     """Facts about one result; the default value of every field means *unknown*.
 

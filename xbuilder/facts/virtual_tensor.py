@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..dims import Shape
-from ..support.light_dataclass import light_dataclass
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class VirtualTensor:
     """Name, type, shape and device of a tensor, to build a graph without any data.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..support.light_dataclass import light_dataclass
 
-
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class DataFolder:
     """The folder external data is read from; all graphs of a model share it.
 

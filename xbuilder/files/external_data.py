@@ -15,6 +15,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -22,7 +23,6 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError
-from ..support.light_dataclass import light_dataclass
 from ..tensors.bits import decode, storage_size
 from .tensor_sites import describe_tensor, is_external, iter_tensor_sites
 from .writing.temporary_files import is_being_replaced
@@ -39,7 +39,7 @@ _MAPS: WeakValueDictionary[tuple[int, int, int, int], mmap.mmap] = WeakValueDict
 _SMALL: dict[int, int] = {TensorProto.INT64: 64, TensorProto.INT32: 64}
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExternalReference:
     """The content of ``TensorProto.external_data``; *length* is None when it is not written.
 
@@ -56,7 +56,7 @@ class ExternalReference:
     length: int | None = None
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExternalSource:
     """Checked bytes of a file: real path, range, and the identity the file had when checked."""
 

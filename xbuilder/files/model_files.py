@@ -10,6 +10,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
@@ -19,7 +20,6 @@ from onnx import ModelProto
 
 from ..errors import InvalidModelError
 from ..support.argument_types import PATH, check_type
-from ..support.light_dataclass import light_dataclass
 from ..tensors.checks import check_content
 from .external_data import check_external_data
 from .model_formats import format_of, parse_text
@@ -53,7 +53,7 @@ _SIGNATURES = (
 )
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoadedModel:
     """A model read from a file, without the content of its external tensors.
 
@@ -217,7 +217,7 @@ def _is_disk_full(error: OSError) -> bool:
     return error.errno in _FULL and error.filename is None
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class _PendingFile:
     target: str
     temporary: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnx import FunctionProto
@@ -15,13 +15,12 @@ from ..facts.facts import ResultFacts
 from ..files.data_folder import DataFolder
 from ..nodes.functions import FunctionKey
 from ..options import InferShapesOptions, PassOptions
-from ..support.light_dataclass import light_dataclass
 from ..support.names import NameAllocator
 from ..support.user_warnings import warn_user
 from .notes import Notes
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Totals:
     """Totals over the optimization of a model so far, bodies and functions included.
 
@@ -41,7 +40,7 @@ class Totals:
         self.rewrites, self.notes = 0, Notes()
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class ModelScope:
     """State shared by the graph of a model and its bodies. A local function has its own scope.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import cast
 
 import onnx.helper as oh
@@ -17,7 +18,6 @@ from ..nodes.subgraphs import local_names, subgraphs_of
 from ..protos.exporting import fill_graph
 from ..protos.graph_importing import import_graph, trusts_shapes
 from ..store.cycles import ancestors
-from ..support.light_dataclass import light_dataclass
 from .body_scope import (
     Place,
     changed_sizes,
@@ -29,7 +29,7 @@ from .body_scope import (
 from .splicing import rename_graph
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class BodyNames:
     """Whether the graph of a body has other names than those written in the node that owns it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from ..graph.graph import Graph
@@ -13,7 +14,6 @@ from ..operators.domains import main_domain
 from ..options import FunctionOptions
 from ..protos.exporting import export_function
 from ..protos.importing import import_any
-from ..support.light_dataclass import light_dataclass
 from .bodies import BodyNames, children_of, owners, write_back
 
 Row = dict[str, Any]
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 Optimize = Callable[[Graph], list[Row]]
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class BodyPasses:
     """Whether the passes have seen the body of a node.
 

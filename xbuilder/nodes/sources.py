@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from onnx import NodeProto, StringStringEntryProto
 
-from ..support.light_dataclass import light_dataclass
 from .functions import all_nodes
 
 #: the modules of a node with their classes, in one text
@@ -28,7 +28,7 @@ FUSED = "xoptim.fused"
 _MOST_FUSED = 32
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NodeSource:
     """The place in a torch model that a node comes from.
 

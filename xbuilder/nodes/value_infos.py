@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import onnx.helper as oh
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
@@ -10,7 +11,6 @@ from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 from ..dims import Dim, Shape
 from ..dims.scope import as_written
 from ..facts.facts import MAX_RANK, ResultFacts
-from ..support.light_dataclass import light_dataclass
 
 #: names exporters write for an unknown dimension; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
@@ -19,7 +19,7 @@ _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
 DIMENSION = "xoptim.dimension"
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class IOSpec:
     """An input or an output: the proto of the file it comes from, else the declared type and
     shape."""

@@ -7,11 +7,10 @@ main domain: test the domain as well).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from onnx import NodeProto, TensorProto
-
-from ..support.light_dataclass import light_dataclass
 
 Key = tuple[str, str]
 
@@ -31,7 +30,7 @@ WIDE_FLOATS = FLOATS - HALF_FLOATS
 INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OpTraits:
     """Traits of one operator.
 

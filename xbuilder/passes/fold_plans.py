@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ..constants.evaluation import predicted_bytes
 from ..constants.growth import METADATA, GrowthBudget
 from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
-from ..support.light_dataclass import light_dataclass
 from ..tensors.sizes import initializer_bytes
 from .rewritten_weights import why_not_rewritten
 
@@ -17,7 +16,7 @@ from .rewritten_weights import why_not_rewritten
 _COPIED_BYTES = 1024
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class FoldPlan:
     """The effect of folding a node.
 

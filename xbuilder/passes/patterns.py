@@ -4,13 +4,13 @@ xbuilder does."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from ..graph.features import Feature, notify_pass
 from ..graph.graph import Graph
 from ..store.events import StoreEvent
-from ..support.light_dataclass import light_dataclass
 from .derived_names import take_original_names
 from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass, run_checked
@@ -24,7 +24,7 @@ _ENGINE = {
 }
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class PatternsAhead:
     """Whether the patterns are still to run in the optimization of a graph.
 

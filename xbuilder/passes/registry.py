@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..errors import OptionError
 from ..graph.feature_checks import FeatureChecks
@@ -11,12 +12,11 @@ from ..graph.features import features_of, notify_pass
 from ..graph.graph import Graph
 from ..graph.snapshot import Snapshot
 from ..support.close_names import closest_names
-from ..support.light_dataclass import light_dataclass
 from ..support.rows import Row
 from ..support.user_warnings import warn_user
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PassReport:
     """The report of a pass.
 

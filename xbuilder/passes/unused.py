@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
 
 from ..graph.annotations import annotations_of, names_in_bodies, parameters_of
 from ..graph.graph import Graph
 from ..nested.inlining import remove_unused_functions
-from ..support.light_dataclass import light_dataclass
 from .registry import register_count
 
 _outputs = attrgetter("outputs")
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class LastRemoval:
     """The last time dead nodes were removed from a graph.
 

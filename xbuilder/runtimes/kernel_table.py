@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from onnx import TensorProto
 
 from ..errors import OptionError
 from ..operators.op_schemas import schema_of
-from ..support.light_dataclass import light_dataclass
 from .processors import PROVIDERS
 
 #: kernels shipped with the package, one file for each processor
@@ -20,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 _TYPES: dict[str, int] = {name.lower(): value for name, value in TensorProto.DataType.items()}
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel of an operator.
 

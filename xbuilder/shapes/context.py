@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,11 @@ import numpy as np
 from ..dims import Constraints, Shape
 from ..facts.facts import ResultFacts, Value
 from ..nodes.record import NodeRecord
-from ..support.light_dataclass import light_dataclass
 
 UNKNOWN = ResultFacts()
 
 
-@light_dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True)
 class FactSources:
     """The functions of a graph that its shape contexts call.
 

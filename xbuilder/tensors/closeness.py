@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from ..support.light_dataclass import light_dataclass
 
 #: default tolerances: relative, and absolute for values near zero
 RTOL, ATOL = 1e-4, 1e-7
@@ -24,7 +23,7 @@ _MOST_NOISE = 0.1
 MOST_ROUNDING = _TIMES * _MOST_NOISE
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Criterion:
     """The accepted difference between two versions of a result.
 
@@ -107,7 +106,7 @@ class Criterion:
         return found
 
 
-@light_dataclass()
+@dataclass
 class Gap:
     """The difference between two versions of a result.
 

@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onnx import NodeProto
@@ -14,7 +15,6 @@ from xbuilder.errors import UnknownAttributeError
 from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .levels import priority_of
 from .queries import GraphQueries
@@ -87,7 +87,7 @@ class MatchResult:
         return self.to_string()
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Attempt:
     """One attempt of a pattern on one root.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 from xbuilder.errors import OptionError
-from xbuilder.support.light_dataclass import light_dataclass
 
 Words = str | Iterable[str]
 
@@ -43,7 +42,7 @@ def as_position(position: float | str | None) -> float | None:
     raise OptionError(f"A position is a number, such as 1.5 or '50.2', not {position!r}.")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RewriteDatabaseQuery:
     """A query of a database: by tags, by names, by positions. It is immutable: every method returns
     another query.

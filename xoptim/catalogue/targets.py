@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto, NodeProto
@@ -12,13 +13,12 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.support.close_names import closest_names
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: the selection and the processor a target replaces, those by default
 _PATTERNS, _PROCESSOR = "default", "CPU"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Target:
     """A runtime, or all of them.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..catalogue.targets import TARGETS
 from ..tasks.batch import batch
@@ -46,7 +45,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Workers:
     """The processes that optimize the models, see :func:`xoptim.tasks.batch.batch`."""
 
@@ -88,7 +87,7 @@ worker_options = bundled(
 )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class BatchChecks:
     """The checks of each model."""
 

@@ -29,10 +29,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xbuilder.errors import OptionError
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .small_graph import (
     Bound,
@@ -71,7 +71,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
 _MAX_ALTERNATIVES = 64
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Equation:
     """A parsed rule.
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xbuilder.nodes.record import Key
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .algebra import OPERATORS, called_operator, left_statements, number_of, targets_of
 
 _NOTHING: frozenset[Key] = frozenset()
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Outline:
     """The roots and the required operators of an equation.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
 
 from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..authoring.conclusion import conclude, conclude_whole
 from ..authoring.context import RewriteContext, context_of
@@ -33,7 +33,7 @@ from .template import TemplateWriter
 Condition: TypeAlias = Callable[..., Any]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RuleSide:
     """One graph to match and its replacement.
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from xbuilder.nodes.record import Key
 from xbuilder.operators.op_traits import BROADCASTING, COMMUTATIVE
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: largest number of inputs whose permutations are tried
 MAX_PERMUTED = 4
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Variable:
     """Any result, the same one at each occurrence.
 
@@ -32,7 +31,7 @@ class Variable:
     scalar: bool = False
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Number:
     """A constant filled with one value, which leaves the shape of the other operands
     unchanged."""
@@ -40,7 +39,7 @@ class Number:
     value: float
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Tensor:
     """A constant with this type, this shape and this content, up to the precision of its type."""
 
@@ -48,7 +47,7 @@ class Tensor:
     value: np.ndarray
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Power:
     """`base ** degree` among the factors of a product: Pow nodes or repeated factors."""
 
@@ -56,14 +55,14 @@ class Power:
     degree: int
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Bound:
     """An attribute whose value is bound to a name."""
 
     name: str
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Operation:
     """One operator.
 
@@ -116,7 +115,7 @@ class Operation:
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Product:
     """A tree of Mul, and of Div by constants: factors in any order, grouped in any way.
 
@@ -126,7 +125,7 @@ class Product:
     factors: Sequence[Operand]
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class ResultTerm:
     """One result of an operation or of a product, which stands for one node or one tree.
 
@@ -150,7 +149,7 @@ class ResultTerm:
 Operand: TypeAlias = "Variable | Number | Tensor | Power | ResultTerm | None"
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class SmallGraph:
     """The graph a rule matches.
 

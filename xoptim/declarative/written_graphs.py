@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,13 @@ from xbuilder.errors import OptionError
 from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.nodes.tensors import tensor_array
 from xbuilder.operators.domains import main_domain
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .compiled import CompiledGraph
 from .pattern_sources import capturing_subgraph, check_results, input_types
 from .small_graph import Operand, Operation, ResultTerm, SmallGraph, Tensor, Variable
 
 
-@light_dataclass()
+@dataclass
 class GraphTemplate:
     """A graph to find or to write.
 
@@ -116,7 +115,7 @@ def copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> lis
     return [names[o.name] for o in model.graph.output]
 
 
-@light_dataclass()
+@dataclass
 class CompiledTemplate:
     """A written graph, compiled.
 

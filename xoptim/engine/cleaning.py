@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.refresh import note_constant_readers
@@ -10,13 +11,12 @@ from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity, remove_identity_node
 from xbuilder.passes.unused import remove_unused
 from xbuilder.store.graph_store import GraphStore
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .outcomes import Application
 from .redirection import Redirections
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cleaning:
     """Simplifications the engine makes by itself around the rewrites.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.support.user_warnings import warn_user
 
 from .endless import EndlessError
@@ -31,7 +31,7 @@ REPEATS, FEWER_REPEATS, FREE_DOUBLE = 6, 3, 1000
 _ANCESTORS = 64
 
 
-@light_dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Generation:
     """An application all of whose nodes were written by earlier ones.
 

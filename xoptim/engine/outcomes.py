@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import NodeProto
 
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.support.rows import Row
 from xbuilder.support.user_warnings import warn_user
 
@@ -21,7 +20,7 @@ from ..authoring.rewriters import Member
 RefusalKey = tuple[Member, tuple[str, ...]]
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class PatternRun:
     """The run of one pattern during the matching of an iteration.
 
@@ -39,7 +38,7 @@ class PatternRun:
     failures: int = 0
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Application:
     """The outcome of applying one match.
 

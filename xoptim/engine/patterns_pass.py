@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xbuilder.graph.features import features_of
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_missing
 from xbuilder.store.events import StoreEvent
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.support.rows import complete_rows
 
 from .cleaning import Cleaning
@@ -18,7 +18,7 @@ from .optimizer import GraphBuilderPatternOptimization
 from .outcomes import count_instances, still_allowed
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class CurrentPlan:
     """The plan of the optimization that runs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,6 @@ from xbuilder.files.tensor_sites import describe_tensor
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..reports.node_matching import operator_of
 
@@ -22,7 +21,7 @@ from ..reports.node_matching import operator_of
 SEVERITIES = ("error", "warning", "note")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Code:
     """A kind of finding.
 
@@ -76,7 +75,7 @@ CODES = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Finding:
     """One finding.
 
@@ -111,7 +110,7 @@ class Finding:
         }
 
 
-@light_dataclass()
+@dataclass
 class CheckedModel:
     """A model under examination.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto
@@ -15,7 +16,6 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.inlining import inline_functions
 from xbuilder.runtimes.processors import processors_of
-from xbuilder.support.light_dataclass import light_dataclass
 
 from . import file_checks, node_checks, unknown_types
 from .findings import CHECKS, CODES, SEVERITIES, CheckedModel, Finding
@@ -25,7 +25,7 @@ from .node_checks import unlisted_kernels
 CHECK_MODULES = (file_checks, unknown_types, node_checks)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class CheckReport:
     """The findings about a model.
 

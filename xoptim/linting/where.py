@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import function_key
 from xbuilder.runtimes.installed import kernel_table
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..reports.node_matching import operator_of
 from .findings import nodes_of
 from .node_checks import kernel_findings, lowering_of
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Placement:
     """The number of nodes of a model by the way a processor runs them.
 

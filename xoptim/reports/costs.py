@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import NodeProto, TensorProto
@@ -16,7 +16,6 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import attribute_value, find_attribute
 from xbuilder.nodes.subgraphs import node_captures, subgraphs_of
 from xbuilder.operators.domains import main_domain
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.bits import element_type, is_known_type
 
 Shapes = Sequence[Shape | None]
@@ -139,7 +138,7 @@ _COUNTS: dict[tuple[str, str], Count] = {
 }
 
 
-@light_dataclass()
+@dataclass
 class Costs:
     """The cost of one run of a model.
 

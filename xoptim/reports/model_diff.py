@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -13,7 +13,6 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.nodes.attributes import attributes_of, readable
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.opsets import opsets_of
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.bits import pretty_type
 
 from .node_matching import (
@@ -33,7 +32,7 @@ KINDS = ("input", "output", "opset", "function", "node", "weight")
 _LONGEST = 60
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class DiffRow:
     """One difference.
 
@@ -60,7 +59,7 @@ class DiffRow:
     detail: str = ""
 
 
-@light_dataclass()
+@dataclass
 class ModelDiff:
     """The difference of two models.
 
@@ -119,7 +118,7 @@ def diff_models(before: ModelContainer, after: ModelContainer) -> ModelDiff:
     return _Comparison(before, after).run()
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Scope:
     """One graph or function of a model, as its side of the comparison.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from xbuilder.dims import Dim, DimensionError, evaluate, prod, prove_equal, symb
 from xbuilder.errors import OptionError, XoptimError
 from xbuilder.nodes.subgraphs import node_captures, subgraphs_of
 from xbuilder.operators.op_traits import GRAPH_OWNERS
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .independence import NodeView, refusal, refusal_of_results
 from .reshape_dims import reshaped_dims
@@ -28,7 +27,7 @@ class FixedSizeError(XoptimError):
     """A node depends on a size that should become dynamic."""
 
 
-@light_dataclass()
+@dataclass
 class DynamicModel:
     """A model with fewer fixed sizes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from xbuilder import GraphBuilder
 from xbuilder.dims import Dim, exact_div, symbols
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, REDUCTIONS
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: a constant equal to a size of at least this number is suspect
 _SUSPECT = 16
@@ -93,7 +92,7 @@ _NUMBERS = frozenset((*ELEMENTWISE_BINARY, "Clip", "Max", "Min", "Mod", "Sum", "
 _BOUND = re.compile(r"\b(?:min|max)\(")
 
 
-@light_dataclass()
+@dataclass
 class NodeView:
     """A node with the dimensions of its operands, once sizes became symbols.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.subgraphs import node_captures, subgraphs_of
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.support.close_names import closest_names
-from xbuilder.support.light_dataclass import light_dataclass
 
 Shape = Sequence[int | str]
 
@@ -41,7 +40,7 @@ _TYPES = {
 _CAST_OPSET, _BFLOAT16_OPSET = 6, 13
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SignatureChanges:
     """The changes of a signature, made in this order.
 

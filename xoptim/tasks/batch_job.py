@@ -6,7 +6,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from onnx import __version__ as onnx_version
 from xbuilder.errors import XoptimError
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..catalogue.pattern_files import load_pattern_file
 from ..trust.inputs.given_inputs import read_inputs
@@ -31,7 +30,7 @@ RECORDS = ".xoptim"
 OPTIMIZED, UP_TO_DATE, FAILED = "optimized", "up to date", "failed"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Job:
     """One model to optimize.
 

@@ -6,12 +6,12 @@ import json
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from xbuilder.errors import OptionError
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..reports.tables import (
     as_html,
@@ -27,10 +27,10 @@ from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
 from .many.places import is_address
 
 if TYPE_CHECKING:
-    from ..reports.tables import Output
+    from rich.console import Console
 
 
-@light_dataclass()
+@dataclass
 class BatchReport:
     """The result of :func:`xoptim.batch`.
 
@@ -90,7 +90,7 @@ class BatchReport:
         rows = [_cells(row) for row in self.rows]
         return without_empty(columns, rows, columns[2:])
 
-    def print(self, out: Output) -> None:
+    def print(self, out: Console) -> None:
         """Prints the table.
 
         :param out: destination

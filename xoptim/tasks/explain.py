@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onnx import NodeProto
@@ -15,7 +15,6 @@ from xbuilder.nested.bodies import iter_bodies
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.named_nodes import named_nodes
 from xbuilder.support.close_names import closest_names
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..authoring.patterns import Attempt
 from ..authoring.roots import Sweep
@@ -60,7 +59,7 @@ def explain_model(
     return explain_nodes(builder.graph, pattern, nodes)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NearMiss:
     """A pattern that looked at a node, and declined.
 

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from onnx import ModelProto
 from xbuilder.errors import XoptimError, short_message
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..catalogue.selection import get_pattern_list
 from ..catalogue.speed_gates import find_speed_gate
@@ -61,7 +60,7 @@ def keep_faster(task: Optimization, budget: float = 60.0) -> OptimizedModel:
     return done
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Runner:
     """An optimized model that is ready to run.
 

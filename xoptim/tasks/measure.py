@@ -6,12 +6,11 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xbuilder.errors import OptionError, short_message
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..reports.model_summary import count_ops
 from ..reports.tables import counted, human_bytes, print_table, without_empty
@@ -25,10 +24,10 @@ from ..trust.sessions.session_process import SessionError
 from .steps import OnStep
 
 if TYPE_CHECKING:
-    from ..reports.tables import Output
+    from rich.console import Console
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ModelLatency:
     """The time of one model, beside the first one.
 
@@ -71,7 +70,7 @@ class ModelLatency:
         return asdict(self)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Loaded:
     """A model that is ready to run."""
 
@@ -82,7 +81,7 @@ class _Loaded:
     load: float
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Turns:
     """The runs of models in turns with the first one."""
 
@@ -255,7 +254,7 @@ def _name(model: Model, position: int) -> str:
     return str(model) if isinstance(model, (str, Path)) else f"model {position + 1}"
 
 
-def print_latency(found: Sequence[ModelLatency], out: Output) -> None:
+def print_latency(found: Sequence[ModelLatency], out: Console) -> None:
     """Prints one row by model, and by size if they vary.
 
     :param found: the measures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.graph.features import Feature
 from xbuilder.options import DEFAULT_CONSTANT_SIZE
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..surgery.signature import SignatureChanges
 from .result import OptimizedModel
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from .steps import OnStep, Steps
 
 
-@light_dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Optimization:
     """One optimization of one model, with its options.
 

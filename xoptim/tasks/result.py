@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from onnx import ModelProto
 
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.operators.opsets import opsets_of
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..reports.model_summary import (
     compare_ops,
@@ -24,7 +23,8 @@ from ..reports.model_summary import (
 from .saving import SavingFormat, save
 
 if TYPE_CHECKING:
-    from ..reports.tables import Output
+    from rich.console import Console
+
     from ..toolkit.profiles import Profile
     from ..trust.inputs.coverage import Unverified
     from ..trust.verification import VerificationReport
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .traces import Traces
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One way to optimize a model, measured.
 
@@ -59,7 +59,7 @@ class Trial:
     verdict: str
 
 
-@light_dataclass()
+@dataclass
 class OptimizedModel:
     """The result of an optimization.
 
@@ -180,7 +180,7 @@ class OptimizedModel:
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
-    def print(self, out: Output) -> None:
+    def print(self, out: Console) -> None:
         """Prints the report: what changed, latency, validation, verification.
 
         :param out: destination
@@ -245,7 +245,7 @@ class OptimizedModel:
         return as_html(self.print)
 
 
-def print_trials(trials: Sequence[Trial], out: Output) -> None:
+def print_trials(trials: Sequence[Trial], out: Console) -> None:
     """Prints what was measured to choose the patterns.
 
     :param trials: the trials, the kept one last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,11 @@ from xbuilder.errors import InvalidModelError
 from xbuilder.files.model_container import ModelContainer, save_model
 from xbuilder.files.model_files import MAX_PROTO_BYTES
 from xbuilder.files.tensor_sites import iter_external_tensors
-from xbuilder.support.light_dataclass import light_dataclass
 
 FORMATS = ("auto", "one-file", "per-tensor", "embed")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SavingFormat:
     """The storage of the weights of the written model.
 

@@ -6,6 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
@@ -15,7 +16,6 @@ from xbuilder.dims import symbols
 from xbuilder.files.tensor_sites import iter_tensor_sites
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.protos.pretty import pretty_value_info
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.bits import pretty_type
 
 from ..linting.where import Placement, placement
@@ -26,7 +26,7 @@ from ..reports.weight_contents import described
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
 
 if TYPE_CHECKING:
-    from ..reports.tables import Output
+    from rich.console import Console
 
 #: types of quantized weights
 _QUANTIZED = {"INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2"}
@@ -34,7 +34,7 @@ _LARGEST = 5
 _SMALL = 1024
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ModelSummary:
     """The summary of a model.
 
@@ -112,7 +112,7 @@ class ModelSummary:
             },
         }
 
-    def print(self, out: Output) -> None:
+    def print(self, out: Console) -> None:
         """Prints the summary.
 
         :param out: destination
@@ -141,7 +141,7 @@ class ModelSummary:
     def _repr_html_(self) -> str:
         return as_html(self.print)
 
-    def _print_costs(self, out: Output) -> None:
+    def _print_costs(self, out: Console) -> None:
         costs = self.costs
         for name, formula, words in (
             ("operations", costs.total, "{:,}"),

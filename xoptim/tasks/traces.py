@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.support.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from ..reports.page.applications import RewriteExamples
     from ..toolkit.features import Provenance
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Traces:
     """The knowledge an optimization leaves, which no file holds.
 

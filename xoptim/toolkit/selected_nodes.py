@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.protos.exporting import named_tensor
 from xbuilder.store.named_nodes import named_nodes
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..declarative.onnx_patterns import OnnxEasyPatternOptimization, make_pattern_from_onnx
 
@@ -31,7 +31,7 @@ _INDENT = " " * 8
 _MODULES = {"ml_dtypes": "ml_dtypes", "np": "numpy as np", "onnx": "onnx"}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SelectedNodes:
     """Nodes of a graph, with their inputs and outputs.
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import onnx
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..engine.endless import EndlessError
@@ -28,7 +27,7 @@ from .windows.certificates import Summary
 from .windows.validation import Validation, WrongRewriteError
 
 
-@light_dataclass()
+@dataclass
 class WrongRewrite:
     """The first rewrite after which the results differ.
 
@@ -54,7 +53,7 @@ class WrongRewrite:
     files: list[Path] = field(default_factory=list)
 
 
-@light_dataclass()
+@dataclass
 class Bisection:
     """The search for a wrong rewrite, and its result.
 

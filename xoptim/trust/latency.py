@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -13,7 +14,6 @@ import numpy as np
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
 from xbuilder.runtimes.sessions import providers_of
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .sessions.foreign_values import prepared_run
 
@@ -23,7 +23,7 @@ _WARM = 20
 Run = Callable[[], object]
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Latency:
     """The time of two models run in turns.
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import NodeProto
 
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.operators.op_traits import is_random
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from .inputs.coverage import Body, bodies_of
@@ -37,7 +36,7 @@ from .sessions.runtime import Model, Opener, VerificationError, container_of
 _MOST_SESSIONS = 8
 
 
-@light_dataclass()
+@dataclass
 class LayerDifference(OutputDifference):
     """The difference between the two versions of one result, with their producers.
 
@@ -61,7 +60,7 @@ class LayerDifference(OutputDifference):
     sources: str = ""
 
 
-@light_dataclass()
+@dataclass
 class LayerReport:
     """The results compared, in the order of the first model.
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import MOST_ROUNDING, Criterion, Gap
 
 
-@light_dataclass()
+@dataclass
 class OutputDifference:
     """The difference between two versions of one output.
 

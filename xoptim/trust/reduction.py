@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from xbuilder.files.tensor_sources import embed
 from xbuilder.nodes.copies import copy_with_edges
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.value_infos import value_info
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .sessions.node_runner import NodeRunner, reads
 from .sessions.ort_values import OrtResult, to_python, to_result
@@ -45,7 +44,7 @@ class ReductionError(XoptimError):
     """
 
 
-@light_dataclass()
+@dataclass
 class ReducedModel:
     """A model that shows a difference, none of whose nodes can go.
 

@@ -6,11 +6,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from xbuilder.errors import XoptimError
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from .inputs.draws import accepted_inputs
@@ -47,7 +47,7 @@ class RuntimeOptimizationError(XoptimError):
     """
 
 
-@light_dataclass()
+@dataclass
 class RuntimeBisection:
     """The optimizers of onnxruntime that change a model, and those that change its results.
 

@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +17,6 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.runtimes.installed import installed_version
 from xbuilder.runtimes.processors import measured_features
 from xbuilder.runtimes.sessions import providers_of
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..authoring.rewriters import Member
@@ -33,7 +32,7 @@ from .verification import Reference
 OnStep: TypeAlias = Callable[[str, float], None]
 
 
-@light_dataclass()
+@dataclass
 class Measure:
     """The time a pattern saves on a model.
 
@@ -60,7 +59,7 @@ class Measure:
         return not self.reason
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tuning:
     """The parameters of the measures.
 
@@ -91,7 +90,7 @@ class Tuning:
     processor: str = "CPU"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Variant:
     """A pattern and the two selections that differ by it."""
 

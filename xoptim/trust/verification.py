@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from xbuilder.operators.op_traits import is_random
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..reports.model_summary import iterate_nodes
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 
-@light_dataclass()
+@dataclass
 class VerificationReport:
     """One row for each output, and the conditions of the comparison.
 

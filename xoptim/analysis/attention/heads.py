@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
+from dataclasses import dataclass
 
-from xbuilder.support.light_dataclass import light_dataclass
+from onnx import NodeProto
 
 from ...authoring.context import RewriteContext
 from ...authoring.right_side import Operand
@@ -99,7 +99,7 @@ def _gathered(g: RewriteContext, node: NodeProto) -> str | None:
     return str(node.input[0])
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Heads:
     """Queries, keys or values, of shape (batch, heads, sequence, length).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -12,7 +12,6 @@ from onnx import NodeProto
 from xbuilder.dims import is_static
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring import DerivedConstant, RewriteContext
 from ...authoring.outlining import INTERMEDIATE
@@ -69,7 +68,7 @@ def scaled_source(
     return _Walk(g, factor, name, g.record(reader), {name}).multiplied()
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class _Walk:
     """Walks back from a result, which one node reads, to the weights. `inside` are the visited
     nodes, `waiting` the results to multiply, `others` the parts of a Split that keep their

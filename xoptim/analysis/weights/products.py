@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import NodeProto
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring.queries import GraphQueries
 from ..constants import scalar_value
@@ -16,7 +14,7 @@ from ..constants import scalar_value
 _MAX_PRODUCT = 6
 
 
-@light_dataclass()
+@dataclass
 class Factors:
     """A tree of Mul, and of Div by constants, whose inner results have no other use.
 

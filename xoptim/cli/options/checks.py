@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from xbuilder.support.light_dataclass import light_dataclass
-
 from .bundles import bundled
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Checks:
     """The checks and the measures that are asked for.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...catalogue.targets import TARGETS, target_options
 from .bundles import bundled
@@ -33,7 +32,7 @@ data_root_option = click.option(
 )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Assumptions:
     """Facts that the user states about a model: options of the optimizer.
 
@@ -82,7 +81,7 @@ assumption_options = bundled(
 )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SelectionOptions:
     """The patterns, and what they are for: see :func:`xoptim.catalogue.targets.target_options`."""
 

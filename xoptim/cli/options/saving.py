@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 from xbuilder.errors import OptionError, XoptimError
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...tasks.saving import FORMATS, SavingFormat
 from .bundles import bundled
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StorageOptions:
     """The files that receive the weights.
 

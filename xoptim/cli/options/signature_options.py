@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import click
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...surgery.signature import SignatureChanges
 from .bundles import bundled
 from .pairs import pairs, parse_sizes
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SignatureOptions:
     """The changes that are asked for, see :class:`xoptim.surgery.signature.SignatureChanges`."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .bundles import bundled
 from .pairs import parse_sizes
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Comparison:
     """The comparison of two models.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..options.bundles import bundled
 from ..terminal.output import staged_text
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ...tasks.result import OptimizedModel
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReportFiles:
     """The reports that are asked for.
 

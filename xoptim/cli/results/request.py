@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...tasks.optimization import Optimization
 from ..options.checks import Checks
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from ...trust.windows.validation import Validation
 
 
-@light_dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """The options of the command, once checked.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ from click.core import ParameterSource
 
 from xbuilder.errors import OptionError
 from xbuilder.support.close_names import closest_names
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: where the context of the command holds its settings
 SETTINGS = "xoptim.settings"
 _FILE, _PROJECT = "xoptim.toml", "pyproject.toml"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Settings:
     """The options that a file gives to the commands.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,6 @@ from xbuilder.protos.pretty import (
     pretty_node,
     pretty_value_info,
 )
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .families import FAMILIES, Family, family_of
 from .shapes import ShapeTexts
@@ -29,7 +28,7 @@ from .shapes import ShapeTexts
 _MOST_LINES = 6
 
 
-@light_dataclass()
+@dataclass
 class Vertex:
     """A box of a drawing: an input, an output, a node.
 
@@ -57,7 +56,7 @@ class Vertex:
     sources: list[str] = field(default_factory=list)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Edge:
     """A result that goes from a vertex to another one.
 
@@ -73,7 +72,7 @@ class Edge:
     text: str
 
 
-@light_dataclass()
+@dataclass
 class Drawing:
     """The vertices and the edges of one graph.
 
@@ -162,7 +161,7 @@ def draw_nodes(
     return drawing
 
 
-@light_dataclass()
+@dataclass
 class _Scope:
     """The names a graph may read.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xbuilder.operators.op_traits import (
     CARRIERS,
     DEQUANTIZERS,
@@ -12,10 +14,9 @@ from xbuilder.operators.op_traits import (
     REDUCTIONS,
     having,
 )
-from xbuilder.support.light_dataclass import light_dataclass
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Family:
     """A family of vertices that share a color.
 

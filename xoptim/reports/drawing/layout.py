@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from xbuilder.errors import XoptimError
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .drawing import Drawing, Edge, shown_lines
 
@@ -26,7 +25,7 @@ class MissingLayoutError(XoptimError):
     """The library that places the vertices is not installed."""
 
 
-@light_dataclass()
+@dataclass
 class Placed:
     """A drawing with the places of its vertices.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from onnx import ModelProto
 
@@ -12,11 +12,10 @@ from xbuilder.errors import XoptimError
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import children_of, owners
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.bits import pretty_type
 
 
-@light_dataclass()
+@dataclass
 class ShapeTexts:
     """Types and shapes of the results of one graph.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from onnx import NodeProto
 
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.subgraphs import node_captures
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...engine.engine import Engine
 from ...engine.observers import Observer
@@ -22,7 +21,7 @@ from ..drawing.shapes import fact_text
 _MOST = 60
 
 
-@light_dataclass()
+@dataclass
 class RewriteExample:
     """One application of a rewrite.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from onnx import ModelProto
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..drawing.drawing import Drawing, Vertex, draw_model
 from ..drawing.layout import place
@@ -19,7 +18,7 @@ MOST_VERTICES = 20_000
 Origins = Callable[[str], tuple[Sequence[str], Sequence[str]] | None]
 
 
-@light_dataclass()
+@dataclass
 class PageGraph:
     """One graph of a page.
 
@@ -37,7 +36,7 @@ class PageGraph:
     svg: str
 
 
-@light_dataclass()
+@dataclass
 class PageGraphs:
     """The graphs of a page, and the places of their results.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xbuilder.errors import OptionError
 from xbuilder.files.model_files import FileTransaction, load_model, write_all
 from xbuilder.files.tensor_sites import iter_external_tensors
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: the models looked for in a folder
 _EXTENSION = ".onnx"
@@ -19,7 +19,7 @@ _EXTENSION = ".onnx"
 _IN_MEMORY = ("memory://",)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Source:
     """A model to read.
 
@@ -169,7 +169,7 @@ def data_names(path: Path) -> list[str]:
     return list(dict.fromkeys(e.value for e in entries if e.key == "location"))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Output:
     """The folder or the address results are written to.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import onnx.helper as oh
@@ -10,7 +11,6 @@ from onnx import ModelProto, NodeProto
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...engine.engine import Engine
 from ...engine.observers import Observer
@@ -20,7 +20,7 @@ from ...engine.outcomes import Application
 REWRITES, SOURCES, CHECKS = "xoptim.rewrites", "xoptim.sources", "xoptim.checks"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a node.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xbuilder.errors import OptionError, PatternError
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring.context import context_of
 from ...authoring.patterns import MatchResult, PatternOptimization
@@ -25,7 +25,7 @@ class ReplacementError(PatternError):
     """A replacement broke a check; the graph is restored."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Failure:
     """A replacement that was reverted.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 from xbuilder.graph.graph import Graph
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.support.notebook import html_table
 from xbuilder.support.rows import Row
 
@@ -25,7 +25,7 @@ from .timed_store import start_measuring, stop_measuring
 _LONGEST = 15
 
 
-@light_dataclass()
+@dataclass
 class _Frame:
     """A running line of a profile.
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: measures of a line itself, summed over the inner lines
 MEASURES = (
@@ -24,7 +22,7 @@ MEASURES = (
 )
 
 
-@light_dataclass()
+@dataclass
 class ProfileNode:
     """The measures of one line; those of :data:`MEASURES` exclude the inner lines.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,7 +20,6 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attribute_types import default_attributes
 from xbuilder.nodes.attributes import attribute_value
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring.right_side import NewNode, NewResult
 
@@ -145,7 +144,7 @@ def _plain(attribute: AttributeProto) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-@light_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Operator:
     """The operator of a term; any of its fields may be a variable.
 

@@ -11,7 +11,7 @@ import json
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.opsets import opsets_of
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..sessions.runtime import Model, Opener, VerificationError, container_of
 
@@ -33,7 +32,7 @@ _OPSET = 18
 _MARK = re.compile(r"xoptim_body_(\d+)_")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Body:
     """A subgraph or a local function.
 
@@ -177,7 +176,7 @@ class Coverage:
             return set(self._awaited)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Unverified:
     """A body that no set of inputs runs.
 

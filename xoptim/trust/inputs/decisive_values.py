@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -14,7 +14,6 @@ from onnx.numpy_helper import to_array
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.op_traits import ARITHMETIC
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .random_inputs import dimensions_of, required_inputs
 
@@ -31,7 +30,7 @@ _MOST_VALUES = 16
 _STEPS = (0, 1, 2, 3)
 
 
-@light_dataclass()
+@dataclass
 class Decisive:
     """The values worth a try.
 
@@ -45,7 +44,7 @@ class Decisive:
     bounds: dict[str, int] = field(default_factory=dict)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Origin:
     """A result is ``scale * x + shift`` where `x` is an input, or the size of a dimension."""
 

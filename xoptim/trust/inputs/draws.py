@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from onnx import ModelProto, TensorProto
 
 from xbuilder.dims import Dim
 from xbuilder.errors import OptionError
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 from .coverage import Body, Coverage, bodies_of
@@ -42,7 +41,7 @@ _INTEGERS = {
 }  # fmt: skip
 
 
-@light_dataclass()
+@dataclass
 class InputSet:
     """Inputs a model accepts, and its outputs.
 
@@ -56,7 +55,7 @@ class InputSet:
     sizes: dict[str, int]
 
 
-@light_dataclass()
+@dataclass
 class Draws:
     """The inputs models are compared on.
 
@@ -72,7 +71,7 @@ class Draws:
     ran: list[Body] = field(default_factory=list)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Plan:
     """A set to try: values of some inputs, sizes of some dimensions, factor of the floats, optional
     inputs that hold nothing."""

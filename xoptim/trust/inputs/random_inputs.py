@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from xbuilder.dims import Dim, evaluate, normalize, symbols
 from xbuilder.errors import InvalidModelError, OptionError, XoptimError
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.bits import element_type
 
 #: default sizes of the dimensions a model leaves open, one after the other
@@ -277,7 +277,7 @@ def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
             yield f"{name}[{i}]" if dim.dim_param in {"", "?"} else normalize(dim.dim_param)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Law:
     """The distribution of the values, see :func:`random_inputs`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 from onnx.numpy_helper import from_array
 
 from xbuilder.errors import XoptimError
-from xbuilder.support.light_dataclass import light_dataclass
 from xbuilder.tensors.bits import pretty_type
 
 from .foreign_values import foreign_array, foreign_value, is_foreign, type_number
@@ -25,7 +25,7 @@ class UnknownTypeError(XoptimError):
     """A result is neither a tensor nor a sequence."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class OrtResult:
     """A result of onnxruntime and its type as onnxruntime writes it: ``tensor(float)``."""
 

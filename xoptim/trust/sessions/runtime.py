@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
 from xbuilder.files.writing.temporary_files import temporary_folder
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .session_child import ArraySession, open_session
 from .session_process import SessionProcess, end_child
@@ -72,7 +72,7 @@ def container_of(model: Model, allowed_roots: Sequence[Any] = ()) -> ModelContai
     return ModelContainer.load(model, allowed_roots)
 
 
-@light_dataclass()
+@dataclass
 class Session:
     """A session of onnxruntime, in this process or in another one, or one that has its methods.
 
@@ -119,7 +119,7 @@ class Session:
         self.session = None
 
 
-@light_dataclass()
+@dataclass
 class Opener:
     """Opens sessions; their processes and temporary files live until *files* is closed.
 

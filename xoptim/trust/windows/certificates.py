@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .checking import Outcome
 
@@ -14,7 +12,7 @@ from .checking import Outcome
 RIGHT, ROUNDS, WRONG, UNCHECKED = "right", "rounds", "wrong", "not checked"
 
 
-@light_dataclass()
+@dataclass
 class Certificate:
     """The check of one rewrite.
 
@@ -102,7 +100,7 @@ class Certificate:
         }
 
 
-@light_dataclass()
+@dataclass
 class Summary:
     """The certificates of all the rewrites of a model.
 

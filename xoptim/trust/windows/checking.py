@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring.rewriters import Member
 from .differences import Difference
@@ -37,7 +36,7 @@ _HIGHS = (10, 3, 2, 1)
 Feeds = dict[str, Any]
 
 
-@light_dataclass()
+@dataclass
 class Outcome:
     """The outcome of the check of a window.
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from xbuilder.support.light_dataclass import light_dataclass
 
 #: a bound is relative to this magnitude at least
 _TINY = 1e-3
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Difference:
     """The largest difference of two versions of a result.
 

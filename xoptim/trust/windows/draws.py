@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +16,6 @@ from onnx import TensorProto
 from xbuilder.dims import Constraints
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .roles import Role
 from .sessions import CannotRunError
@@ -37,7 +37,7 @@ MOST_APART = 1 << 24
 LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Draw:
     """The way the values of a window are drawn.
 

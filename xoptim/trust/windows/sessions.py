@@ -9,10 +9,10 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from xbuilder.errors import XoptimError
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ..sessions.session_child import MANY
 from ..sessions.session_process import how_it_ended, start_child
@@ -29,7 +29,7 @@ _KEPT, _LARGEST = 128, 1 << 18
 _REFUSED = 1024
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Open:
     """An open session.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import onnx
 
 from xbuilder.errors import PatternError
 from xbuilder.graph.features import Feature
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...authoring.rewriters import Member
 from ...engine.engine import Engine
@@ -44,7 +43,7 @@ class WrongRewriteError(PatternError):
     """A rewrite does not compute what the nodes it removed do."""
 
 
-@light_dataclass()
+@dataclass
 class _Checked:
     """The last check of a window, and the window then."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.operators.op_traits import FLOATS
-from xbuilder.support.light_dataclass import light_dataclass
 
 from .differences import difference
 from .draws import WHOLE, Draw, draw_window_inputs
@@ -23,7 +23,7 @@ from .window import Window, names_read
 _DRAWS, _FEWEST = 2, 3
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Proof:
     """The agreement of two polynomials at random integers.
 

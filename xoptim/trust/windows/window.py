@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -17,7 +17,6 @@ from xbuilder.nodes.functions import all_nodes, function_key
 from xbuilder.nodes.subgraphs import node_captures
 from xbuilder.nodes.value_infos import facts_to_type
 from xbuilder.operators.domains import main_domain
-from xbuilder.support.light_dataclass import light_dataclass
 
 from ...engine.outcomes import Application
 from .programs import renamed
@@ -33,7 +32,7 @@ _HEAVY = frozenset(
 )
 
 
-@light_dataclass()
+@dataclass
 class Window:
     """The nodes a rewrite removed, those it wrote, and the nodes before them that were added to it.
 
