@@ -98,7 +98,7 @@ def _twice(g: RewriteContext, concat: NodeProto, signed: bool) -> str | None:
     if first != second:
         return None
     g.look_at(concat, negation)
-    return second
+    return str(second)
 
 
 def _repeated(g: RewriteContext, node: NodeProto, signed: bool) -> Operand:
