@@ -17,7 +17,7 @@ from ...analysis.axes import axes_of, axis_of
 from ...analysis.constants import dtype_of
 from ...analysis.gemm import is_plain, product_and_bias
 from ...analysis.shapes import proven_equal
-from ...analysis.weights.weights import is_finite, joined_weight, require_weight
+from ...analysis.weights.weights import is_finite, joined_weight, ordered_weight, require_weight
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
@@ -70,7 +70,7 @@ def attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
 
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
        or not, which nothing else reads, or the parts of one product, split before or after their
-       heads are moved; their heads have the same length;
+       heads are moved, or parts of each head; their heads have the same length;
     2. there may be a mask, whose last two dimensions are those of the scores, or one row of keys
        for every query, or one column, which is repeated;
     3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
@@ -109,6 +109,10 @@ def packed_heads(
     whole = _moved_together(g, three, width, of_rows)
     if whole:
         return _one(g, whole, 3 * width)
+    whole = _moved_beside(g, three, width, of_rows)
+    if whole:
+        columns = np.arange(3 * width).reshape(three[0].count, 3, three[0].length)
+        return _one(g, whole, 3 * width, columns.swapaxes(0, 1).ravel())
     return packed_flats(g, [_sequence(g, heads, of_rows) for heads in three], width)
 
 
@@ -185,6 +189,20 @@ def _moved_together(
     return _flat(g, moved, 3 * width, of_rows)
 
 
+def _moved_beside(
+    g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int, of_rows: bool
+) -> str:
+    """The sequence whose heads hold queries, keys and values, empty if they do not."""
+    split = g.producer_or_none(three[0].name, "Split")
+    if split is None or list(split.output) != [heads.name for heads in three]:
+        return ""
+    moved = transposed(g, split.input[0], SWAPPED) if axis_of(g, split, 4) == 3 else None
+    if moved is None:
+        return ""
+    g.look_at(split)
+    return _flat(g, moved, 3 * width, of_rows)
+
+
 def _squeezes(g: RewriteContext, names: list[str]) -> list[NodeProto]:
     """The Squeeze that removes the first axis of each result, no node if one is missing."""
     nodes = [g.producer_or_none(name, "Squeeze") for name in names]
@@ -201,13 +219,19 @@ def _source(g: RewriteContext, flats: list[str]) -> str:
     return str(split.input[0])
 
 
-def _one(g: RewriteContext, whole: str, width: int) -> Packed:
-    """Reads one product that is split afterwards."""
+def _one(g: RewriteContext, whole: str, width: int, order: np.ndarray | None = None) -> Packed:
+    """Reads one product that is split afterwards; its columns take another order if there is
+    one."""
     row = _product(g, whole, width)
-    if row.is_turned:
+    if row.is_turned or order is not None:
         require_weight(g, row.weight)
-    bias = row.bias or _zeros(g, row.x, width)
-    return Packed([row.x, _upright(g, row, row.weight), bias], [row])
+    weight, bias = row.weight, row.bias or _zeros(g, row.x, width)
+    if order is None:
+        return Packed([row.x, _upright(g, row, weight), bias], [row])
+    if row.bias:
+        bias = g.constant_of(row.bias)[order]
+    ordered = ordered_weight(g, weight, int(not row.is_turned), order)
+    return Packed([row.x, _upright(g, row, ordered), bias], [row])
 
 
 def _upright(g: RewriteContext, row: Projection, weight: Operand) -> Operand:

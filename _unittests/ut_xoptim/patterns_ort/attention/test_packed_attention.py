@@ -146,6 +146,11 @@ APART = (
     "q5, k5, v5 = Split<axis = 0, num_outputs = 3>(ft) "
     "qt = Squeeze(q5, first) kt = Squeeze(k5, first) vt = Squeeze(v5, first) "
 )
+#: each head holds its queries, keys and values
+BESIDE = (
+    "fr = Reshape(f, beside) ft = Transpose<perm = [0, 2, 1, 3]>(fr) "
+    "qt, kt, vt = Split<axis = 3, num_outputs = 3>(ft) "
+)
 #: the same heads, moved twice
 TWICE = (
     "fr = Reshape(f, together) fu = Transpose<perm = [0, 3, 2, 1]>(fr) "
@@ -164,6 +169,8 @@ def one_product(
         int64[4] others = {{-1, 2, {COUNT}, {LENGTH}}}, int64[2] thin = {{-1, 3}},
         int64[4] together = {{0, 0, {3 * COUNT}, {LENGTH}}},
         int64[5] apart = {{0, 0, 3, {COUNT}, {LENGTH}}}, int64[1] first = {{0}},
+        int64[4] beside = {{0, 0, {COUNT}, {3 * LENGTH}}},
+        int64[4] beside2 = {{-1, 2, {COUNT}, {3 * LENGTH}}},
         int64[4] windows = {{-1, 12, {3 * COUNT}, {LENGTH}}},
         int64[4] two = {{2, -1, {3 * COUNT}, {LENGTH}}},
         int64[5] apart2 = {{-1, 2, 3, {COUNT}, {LENGTH}}},
@@ -231,6 +238,19 @@ def test_windows_of_rows(product: str, softmax: str) -> None:
     target = next(i for i in result.graph.initializer if i.name == made[node.input[0]].input[1])
     assert onnx.numpy_helper.to_array(target).tolist() == [-1, 12, 6]
     assert "Softmax" not in {n.op_type for n in result.graph.node}
+
+
+@pytest.mark.parametrize(
+    "terms", ["f0 = MatMul(x, allw) f = Add(f0, allb)", "f = MatMul(x, allw)", GEMM]
+)
+def test_parts_of_heads(terms: str) -> None:
+    """The columns of the weight and the bias are reordered."""
+    node, constants = packed(rewritten(one_product(terms, parts=BESIDE)))
+    order = np.arange(3 * WIDTH).reshape(COUNT, 3, LENGTH).swapaxes(0, 1).ravel()
+    for place, letter in ((1, "w"), (2, "b")):
+        given = np.concatenate([weights()[n + letter] for n in "qkv"], axis=-1)
+        expected = given[..., order] if letter == "w" or "allb" in terms else np.zeros_like(given)
+        np.testing.assert_array_equal(constants[node.input[place]], expected)
 
 
 def unshaped(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -493,6 +513,14 @@ REFUSED = {
     "windows of any length": (
         unshaped(one_product(ROWS + "c = Gemm(r, allw, allb) ", parts=WINDOWS.replace("windows", "two"))),
         "the length of the sequence is not known",
+    ),
+    "parts of heads in another order": (
+        one_product(GEMM, parts=BESIDE.replace("qt, kt, vt", "kt, qt, vt")),
+        "the heads are not moved from a sequence",
+    ),
+    "heads of other elements, which hold all the parts": (
+        unnamed(one_product(GEMM, parts=BESIDE.replace("beside", "beside2"))),
+        "the heads are not those of each element",
     ),
     "keys before queries, the axis is removed": (
         one_product(GEMM, parts=APART.replace("q5, k5", "k5, q5")),
