@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..writing.graph_writer import GraphWriter, op_named, several
@@ -165,13 +166,35 @@ def _sum_of_whole_windows(
     return g.op.Mul(mean, const(math.prod(kernel) / divisor, g.get_type(x)))
 
 
-def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> list[int] | None:
-    """The kernel of an adaptive pooling, None if the sizes are not multiples of the targets."""
-    known, wanted = integers(sizes), integers(targets)
-    if known is None or wanted is None:
+def _even_windows(size: int | str, target: int | str) -> tuple[int, int] | None:
+    """The length of the windows of an adaptive pooling and the step from one to the next, None if
+    they are not all the same.
+
+    >>> _even_windows(6, 3), _even_windows(64, 7), _even_windows(7, 5)
+    ((2, 2), (10, 9), None)
+    """
+    if isinstance(size, str) or isinstance(target, str) or not target:
         return None
-    pairs = list(zip(known, wanted, strict=True))
-    return None if any(s % t for s, t in pairs) else [s // t for s, t in pairs]
+    windows = [_window(i, size, target) for i in range(target)]
+    lengths = {end - start for start, end in windows}
+    steps = {after[0] - before[0] for before, after in pairwise(windows)} or {size}
+    return (lengths.pop(), steps.pop()) if len(lengths) == len(steps) == 1 else None
+
+
+def _alike(
+    sizes: Sequence[int | str], targets: Sequence[int | str]
+) -> tuple[list[int], list[int]] | None:
+    """The kernel and the strides of the pooling an adaptive one is, None if its windows differ."""
+    found = [_even_windows(size, target) for size, target in zip(sizes, targets, strict=True)]
+    known = [pair for pair in found if pair is not None]
+    if len(known) < len(found):
+        return None
+    return [length for length, _ in known], [step for _, step in known]
+
+
+def _window(i: int, size: int, target: int) -> tuple[int, int]:
+    """The first element of a window of an adaptive pooling and the one after the last."""
+    return i * size // target, -(-(i + 1) * size // target)
 
 
 @curried
@@ -185,7 +208,7 @@ def _adaptive(
     *,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
-    """A converter: a reduction for an output of size 1, a pooling when sizes are multiples."""
+    """A converter: a reduction for an output of size 1, a pooling when windows are alike."""
     rank = g.get_rank(x)
     axes = list(range(rank - n, rank))
     shape = g.get_shape(x)[-n:]
@@ -198,10 +221,10 @@ def _adaptive(
         return reduce(g, reduction, x, axes, True)
     if targets == list(shape):
         return x
-    kernel = _exact_kernel(shape, targets)
-    if kernel is not None:
-        call = op_named(g, pool)
-        return batched(g, x, n + 2, lambda v: call(v, kernel_shape=kernel, strides=kernel))
+    windows = _alike(shape, targets)
+    if windows is not None:
+        call, (kernel, strides) = op_named(g, pool), windows
+        return batched(g, x, n + 2, lambda v: call(v, kernel_shape=kernel, strides=strides))
     return _adaptive_by_axis(g, x, axes, targets, reduction)
 
 
@@ -221,7 +244,7 @@ def _adaptive_by_axis(
             continue
         pieces = []
         for i in range(target):
-            start, end = i * size // target, -(-(i + 1) * size // target)
+            start, end = _window(i, size, target)
             part = g.op.Slice(x, int_vector([start]), int_vector([end]), int_vector([axis]))
             pieces.append(reduce(g, reduction, part, [axis], True))
         x = g.op.Concat(*pieces, axis=axis)
@@ -269,8 +292,8 @@ def _adaptive_max(
     if not expected.is_used(1):
         return [values_only(g, x, output_size, expected=expected), None]
     sizes = list(output_size) * (n if len(output_size) == 1 else 1)
-    kernel = _exact_kernel(g.get_shape(x)[-n:], sizes)
-    if kernel is not None and 0 not in g.get_shape(x):
+    kernel, strides = _alike(g.get_shape(x)[-n:], sizes) or ([], None)
+    if kernel == strides and 0 not in g.get_shape(x):
         return [*with_indices(g, x, kernel)]
     return adaptive_with_indices(g, x, sizes)
 

@@ -87,8 +87,18 @@ def test_adaptive_max_pool(n, size):
     check_export(lambda x: fct(x, size), (IMAGE[n],), ({0: "a"},))
 
 
-def test_adaptive_max_pool_indices():
-    check_export(lambda x: F.adaptive_max_pool2d(x, (6, 4), return_indices=True), (IMAGE[2],))
+@pytest.mark.parametrize(("size", "target"), [(64, 7), (12, 11), (12, 4)])
+@pytest.mark.parametrize("kind", ["avg", "max"])
+def test_windows_that_are_alike_are_one_pooling(kind, size, target):
+    fct = getattr(F, f"adaptive_{kind}_pool2d")
+    model = check_export(lambda x: fct(x, (target, 1)), (torch.randn(2, 3, size, size),))
+    (node,) = model.graph.node
+    assert node.op_type == {"avg": "AveragePool", "max": "MaxPool"}[kind]
+
+
+@pytest.mark.parametrize("size", [(6, 4), (11, 4)])
+def test_adaptive_max_pool_indices(size):
+    check_export(lambda x: F.adaptive_max_pool2d(x, size, return_indices=True), (IMAGE[2],))
 
 
 def test_global_pooling_with_dynamic_sizes():
