@@ -169,6 +169,8 @@ class PatternOptimization(Member):
     prepares: ClassVar[tuple[str, ...]] = ()
     #: operators a graph must have: all those of one of these sets, if there are any
     needs: ClassVar[tuple[frozenset[Key], ...]] = ()
+    #: element types: a graph whose results have no other one is not looked at, if there are any
+    usual: ClassVar[frozenset[int]] = frozenset()
     #: the engine passes nodes to it, which it must not modify
     receives_nodes: ClassVar[bool] = True
     #: `roots`, `after`, `reads` and `read_by` are computed on first access, and need no check

@@ -56,6 +56,7 @@ _REPEATED = (
     "receives_nodes",
     "roots",
     "tags",
+    "usual",
 )
 
 
@@ -89,6 +90,7 @@ class PatternCard:
     receives_nodes: bool
     roots: tuple[str, ...]
     tags: tuple[str, ...]
+    usual: frozenset[int]
     #: the class, once its module is imported
     cls: type[PatternOptimization] | None = None
 

@@ -25,7 +25,7 @@ from .intermediate_functions import useful
 _KEPT = 64
 # the declarations of a rewrite, read by one call for each: every optimization reads all of them
 _place_of = attrgetter("priority", "min_opset", "before", "behind")
-_roots_of = attrgetter("roots", "prepares")
+_roots_of = attrgetter("roots", "prepares", "usual")
 _around_of = attrgetter("after", "reads", "read_by")
 #: no pattern starts from an operator
 _NOTHING: tuple[int, dict[str, int]] = 0, {}
@@ -70,6 +70,8 @@ class Dispatch:
         self._needs: list[list[set[str]]] = []
         # by rank: sets of operators, the graph has all those of one of them
         self._alternatives: list[tuple[frozenset[Key], ...]] = []
+        # by rank: element types, the graph has another one; none if its types do not matter
+        self._usual: list[frozenset[int]] = []
         # by rank: whether the pattern has a method that says if it may match
         self._asks: list[bool] = []
         for rank, i in enumerate(self.running):
@@ -82,6 +84,7 @@ class Dispatch:
         self.levels[-1] = priority, first, rank + 1
         asks = _asks(pattern)
         self._asks.append(asks)
+        self._usual.append(pattern.usual)
         self._alternatives.append(() if asks else pattern.needs)
         # reading what a rule declares compiles it
         asks = asks or pattern.has_lazy_declarations
@@ -134,7 +137,11 @@ class Dispatch:
         return found & wanted
 
     def possible(
-        self, ranks: int, patterns: Sequence[PatternOptimization], store: GraphStore
+        self,
+        ranks: int,
+        patterns: Sequence[PatternOptimization],
+        store: GraphStore,
+        facts: FactTable | None = None,
     ) -> list[int]:
         """The ranks, among some whose roots are in a graph, of the patterns for which the graph has
         the other operators they need, in order.
@@ -142,10 +149,14 @@ class Dispatch:
         :param ranks: the ranks, one bit each
         :param patterns: the patterns by rank
         :param store: the graph
+        :param facts: its facts, of any type without them
         """
         keys = frozenset(store.bucket_keys())
         types = {op_type for domain, op_type in keys if not domain}
-        return [rank for rank in ranks_in(ranks) if self.may_match(rank, patterns, keys, types)]
+        kinds = None if facts is None else facts.all_types()
+        return [
+            rank for rank in ranks_in(ranks) if self.may_match(rank, patterns, keys, types, kinds)
+        ]
 
     def may_match(
         self,
@@ -153,6 +164,7 @@ class Dispatch:
         patterns: Sequence[PatternOptimization],
         keys: Set[Key],
         types: Set[str],
+        kinds: Set[int] | None = None,
     ) -> bool:
         """Whether a graph that has roots of a pattern has the other operators it needs.
 
@@ -160,10 +172,14 @@ class Dispatch:
         :param patterns: the patterns by rank
         :param keys: domains and types of the nodes
         :param types: those of the main domain
+        :param kinds: the element types of the results, None for any
         """
         pattern = peek(patterns, rank)
         if pattern is not None and pattern.listener is not None:  # the reasons are wanted
             return True
+        usual = self._usual[rank]
+        if usual and kinds is not None and kinds <= usual:
+            return False
         for needed in self._needs[rank]:
             if needed.isdisjoint(types):
                 return False
@@ -280,13 +296,17 @@ class Plan:
         """Whether a subscriber wanted the reasons of some refusals when it was first asked."""
         return has_listeners(self.running)
 
-    def may_rewrite(self, store: GraphStore) -> bool:
-        """Whether a rewrite may apply to a graph. Cost: O(edges)."""
+    def may_rewrite(self, store: GraphStore, facts: FactTable | None = None) -> bool:
+        """Whether a rewrite may apply to a graph. Cost: O(edges).
+
+        :param store: the graph
+        :param facts: its facts, of any type without them
+        """
         if self.others or self.is_listened:
             return True
         roots, patterns = Sweep(store), self.running
         ranks = self.dispatch.starting_from(roots, every_reason=False)
-        possible = self.dispatch.possible(ranks, patterns, store) if ranks else ()
+        possible = self.dispatch.possible(ranks, patterns, store, facts) if ranks else ()
         return any(candidate_roots(roots, patterns[rank]) for rank in possible)
 
     def is_for(self, patterns: Any, opset: int) -> bool:

@@ -189,7 +189,8 @@ class GraphBuilderPatternOptimization(Engine):
         need."""
         dispatch, patterns = self._dispatch, self._running
         ranks = dispatch.starting_from(Sweep(self.store), every_reason=False)
-        return [patterns[rank] for rank in dispatch.possible(ranks, patterns, self.store)]
+        possible = dispatch.possible(ranks, patterns, self.store, self.facts)
+        return [patterns[rank] for rank in possible]
 
     @without_gc
     def optimize(
@@ -341,7 +342,7 @@ class GraphBuilderPatternOptimization(Engine):
         near = None if events is None else self.worklist.neighbourhood(events)
         shared = self._shared_plan
         every_reason = has_listeners(patterns) if shared is None else shared.is_listened
-        schedule = Schedule(self.store, dispatch, patterns, near, every_reason)
+        schedule = Schedule(self.store, dispatch, patterns, near, every_reason, self.facts)
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         self.left, size = stop_after, len(self.store)
         done = self._runner.run_all(0, self.rewriters, self.cleanup) if events is None else []

@@ -74,7 +74,7 @@ def _may_rewrite(graph: Graph, plan: Plan) -> bool:
         options.remove_identity, options.remove_unused, options.remove_duplicated_shape
     )
     cleaning.before(graph)
-    return plan.may_rewrite(graph.store)
+    return plan.may_rewrite(graph.store, graph.facts)
 
 
 def _plan(graph: Graph, again: bool) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from xbuilder.facts.facts import FactTable
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
@@ -27,6 +28,7 @@ class Schedule:
     :param near: the nodes to look at first, when nothing else changed since a fixed point
     :param every_reason: a subscriber wants the reasons of the refusals: patterns are listened to
         from the beginning, or not at all
+    :param facts: those of the graph, of any type without them
     """
 
     def __init__(
@@ -36,8 +38,9 @@ class Schedule:
         patterns: Sequence[PatternOptimization],
         near: Iterable[NodeRecord] | None = None,
         every_reason: bool = False,
+        facts: FactTable | None = None,
     ):
-        self._store = store
+        self._store, self._facts = store, facts
         self._dispatch = dispatch
         self._patterns = patterns
         self._levels = dispatch.levels or [(0, 0, 0)]
@@ -75,7 +78,8 @@ class Schedule:
         if not everywhere and not only_near:
             return []
         patterns = self._patterns
-        possible = self._dispatch.possible(everywhere | only_near, patterns, self._store)
+        ranks = everywhere | only_near
+        possible = self._dispatch.possible(ranks, patterns, self._store, self._facts)
         return [
             (patterns[rank], self._sweep() if everywhere >> rank & 1 else self.near)
             for rank in possible

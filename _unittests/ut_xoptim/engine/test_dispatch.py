@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 from ut_xoptim.toy_patterns import NegNeg, Silent, toy_optimizer
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -65,6 +65,21 @@ def _possible(patterns: list[Silent], g: Any, roots: Roots) -> list[Silent]:
     types = {op_type for domain, op_type in keys if not domain}
     ranks = ranks_in(dispatch.starting_from(roots, every_reason))
     return [patterns[r] for r in ranks if dispatch.may_match(r, patterns, keys, types)]
+
+
+@pytest.mark.parametrize("others, expected", [((), []), ((TensorProto.DOUBLE,), [0])])
+def test_a_pattern_of_rare_types_waits_for_one(
+    g: Any, others: tuple[int, ...], expected: list[int]
+) -> None:
+    pattern = Silent()
+    pattern.roots, pattern.usual = ("Neg",), frozenset(g.facts.all_types())
+    g.facts.types.update(others)
+    dispatch = Dispatch([pattern], g.main_opset, False)
+    ranks = dispatch.starting_from(Sweep(g.store), False)
+    assert dispatch.possible(ranks, [pattern], g.store, g.facts) == expected
+    assert dispatch.possible(ranks, [pattern], g.store) == [0]
+    pattern.listener = print
+    assert dispatch.possible(ranks, [pattern], g.store, g.facts) == [0]
 
 
 def _schedule(g: Any, *patterns: Silent) -> Schedule:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import ClassVar
 
 from onnx import NodeProto, TensorProto
 
@@ -28,9 +27,6 @@ _MOST = 256
 class MissingRewrite(Rewrite):
     """Base of the rewrites of any operator without kernel. They look at no operator that has
     kernels for all the types of the graph, which is most models."""
-
-    #: types that are left alone in an operator that has no other one
-    usual: ClassVar[frozenset[int]] = frozenset()
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
