@@ -308,6 +308,12 @@ class _Check:
                 self.refusals["no size keeps the facts of its results"] = None
                 self.reasons.add(repr(sizes))
                 return None
+        if self.window.readers and not self.outcome.draws and _hides_differences(expected):
+            self.refusals["its results are empty, or most of them NaN, which hides differences"] = (
+                None
+            )
+            self.reasons.add(repr(sizes))
+            return None
         return draw, feeds, expected
 
     def _one(self, judge: Judge, sizes: Sizes, feeds: Feeds, expected: list[Any]) -> bool:
@@ -361,3 +367,10 @@ def _makes_a_cycle(nodes: Sequence[NodeProto]) -> bool:
 def _elements(values: Iterable[Any]) -> int:
     """The number of elements of some values."""
     return sum(v.size if isinstance(v, np.ndarray) else 1 for v in values)
+
+
+def _hides_differences(values: Sequence[Any]) -> bool:
+    """Whether some values are empty, or most floats among them NaN."""
+    floats = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+    lost = sum(int(np.isnan(v).sum()) for v in floats)
+    return not _elements(values) or 2 * lost > _elements(floats)

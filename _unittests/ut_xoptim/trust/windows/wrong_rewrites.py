@@ -453,6 +453,19 @@ def guard_of_nan(g: RewriteContext, node: NodeProto) -> Any:
     return node.input[2]
 
 
+@wrong(
+    "NaN",
+    "Pow",
+    """g (float[n, 64] x, float[n, 64] o, float[64, 4] w) => (float[n, 4] z) {
+    c = Constant<value_float = 2.0>() p = Pow(x, c) s = Sub(p, o) r = Sqrt(s) z = MatMul(r, w) }""",
+    shows=False,
+)
+def power_of_two(g: RewriteContext, node: NodeProto) -> Any:
+    """The sums that read the result are NaN, whatever it is."""
+    g.require(g.constant_or_none(node.input[1]) is not None, "the exponent is not constant")
+    return g.op.Pow(node.input[1], node.input[0])
+
+
 @wrong("infinity", "Sub", unary("z = Sub(x, x)"), shows=False)
 def sub_of_itself(g: RewriteContext, node: NodeProto) -> Any:
     zero = np.zeros((1, 1), dtype=np.float32)
