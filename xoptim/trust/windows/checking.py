@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
-from .differences import Difference
+from .differences import Difference, nan_count
 from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_window_inputs
 from .judging import FAILS, Judge
 from .polynomials import moves_inputs, only_moves
@@ -213,11 +213,13 @@ class _Check:
         """The sizes, the draws and the results of the removed nodes, while there is time."""
         names = symbols_of(self._relevant(), self.constraints)
         ranks = RANKS if any(self._has_no_rank(f) for f in self.facts.values()) else RANKS[:1]
+        # readers may only show the difference at other sizes
+        enough = _TOO_MUCH if self.window.readers else _ENOUGH
         for sizes, spare in assignments(names, self.constraints, self.large):
             for rank in ranks:
                 if spare and self.outcome.draws:
                     continue
-                if self.outcome.draws and (self.brief or self.cost > _ENOUGH):
+                if self.outcome.draws and (self.brief or self.cost > enough):
                     return
                 if rank in self.hopeless:
                     continue
@@ -372,5 +374,4 @@ def _elements(values: Iterable[Any]) -> int:
 def _hides_differences(values: Sequence[Any]) -> bool:
     """Whether some values are empty, or most floats among them NaN."""
     floats = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
-    lost = sum(int(np.isnan(v).sum()) for v in floats)
-    return not _elements(values) or 2 * lost > _elements(floats)
+    return not _elements(values) or 2 * sum(map(nan_count, floats)) > _elements(floats)

@@ -160,6 +160,18 @@ def gather_columns(g: RewriteContext, node: NodeProto) -> Any:
 
 @wrong(
     "axis",
+    "Gather",
+    """g (float[n, m] x) => (int64 z) <int64 i = {0}> {
+    s = Shape(x) z = Gather<axis = 0>(s, i) }""",
+    shows=False,
+)
+def gather_of_no_axis(g: RewriteContext, node: NodeProto) -> Any:
+    """The axis does not exist."""
+    return g.op.Gather(*node.input, axis=1)
+
+
+@wrong(
+    "axis",
     "Transpose",
     "g (float[n, n, n] x) => (float[n, n, n] z) { z = Transpose<perm = [2, 0, 1]>(x) }",
 )
@@ -404,6 +416,22 @@ def size_of_something(g: RewriteContext, node: NodeProto) -> Any:
 )
 def mean_of_something(g: RewriteContext, node: NodeProto) -> Any:
     return g.op.Div(node.input[0], g.op.Max(node.input[1], np.array(1, dtype=np.float32)))
+
+
+@wrong(
+    "large sizes",
+    "Mul",
+    """g (float[n] x) => (float[n] z) <int64 start = {0}, int64 step = {1}, float two = {2},
+        float three = {3}, float limit = {16}> {
+    n = Size(x) i = Range(start, n, step) p = Cast<to = 1>(i) h = Div(p, two) m = Mul(h, three)
+    is_near = Less(p, limit) b = Where(is_near, p, m) z = Add(x, b) }""",
+    precision="rounding",
+    after="Div",
+    shows=False,
+)
+def far_positions(g: RewriteContext, node: NodeProto) -> Any:
+    """The first positions are those before the product."""
+    return g.before(node, "Div").input[0]
 
 
 @wrong(
