@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
-from .differences import Difference
+from .differences import Difference, nan_count
 from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_window_inputs
 from .judging import FAILS, Judge
 from .polynomials import moves_inputs, only_moves
@@ -213,11 +213,13 @@ class _Check:
         """The sizes, the draws and the results of the removed nodes, while there is time."""
         names = symbols_of(self._relevant(), self.constraints)
         ranks = RANKS if any(self._has_no_rank(f) for f in self.facts.values()) else RANKS[:1]
+        # readers may only show the difference at other sizes
+        enough = _TOO_MUCH if self.window.readers else _ENOUGH
         for sizes, spare in assignments(names, self.constraints, self.large):
             for rank in ranks:
                 if spare and self.outcome.draws:
                     continue
-                if self.outcome.draws and (self.brief or self.cost > _ENOUGH):
+                if self.outcome.draws and (self.brief or self.cost > enough):
                     return
                 if rank in self.hopeless:
                     continue
@@ -308,6 +310,12 @@ class _Check:
                 self.refusals["no size keeps the facts of its results"] = None
                 self.reasons.add(repr(sizes))
                 return None
+        if self.window.readers and not self.outcome.draws and _hides_differences(expected):
+            self.refusals["its results are empty, or most of them NaN, which hides differences"] = (
+                None
+            )
+            self.reasons.add(repr(sizes))
+            return None
         return draw, feeds, expected
 
     def _one(self, judge: Judge, sizes: Sizes, feeds: Feeds, expected: list[Any]) -> bool:
@@ -361,3 +369,9 @@ def _makes_a_cycle(nodes: Sequence[NodeProto]) -> bool:
 def _elements(values: Iterable[Any]) -> int:
     """The number of elements of some values."""
     return sum(v.size if isinstance(v, np.ndarray) else 1 for v in values)
+
+
+def _hides_differences(values: Sequence[Any]) -> bool:
+    """Whether some values are empty, or most floats among them NaN."""
+    floats = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+    return not _elements(values) or 2 * sum(map(nan_count, floats)) > _elements(floats)

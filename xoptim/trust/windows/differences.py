@@ -131,3 +131,9 @@ def _of_floats(name: str, a: np.ndarray, b: np.ndarray, rtol: float) -> Differen
     if max_rel > rtol or (not rtol and max_abs):
         reason = f"relative difference {max_rel:.3g}" + (f", over {rtol:g}" if rtol else "")
     return Difference(name, max_abs, max_rel, worst, values, reason, bool(signs.any()))
+
+
+def nan_count(value: Any) -> int:
+    """The number of NaN of an array of floats that numpy has, 0 for another value."""
+    is_float = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return int(np.isnan(value).sum()) if is_float else 0

@@ -116,3 +116,12 @@ def _doubled(content: bytes) -> bytes:
 @functools.lru_cache(_KEPT)
 def _evaluator(content: bytes) -> Any:
     return reference_evaluator(onnx.load_from_string(content))
+
+
+def is_invalid(model: ModelProto) -> bool:
+    """Whether ONNX refuses the types or the shapes that the nodes of a model read."""
+    try:
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except onnx.shape_inference.InferenceError:
+        return True
+    return False

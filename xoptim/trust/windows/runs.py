@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
 from xbuilder.nodes.attributes import find_attribute
 from xbuilder.nodes.functions import all_nodes
+from xbuilder.operators.domains import main_domain
 from xbuilder.runtimes.sessions import plain_session
 
 from ..sessions.ort_values import OrtResult, to_python, to_result
@@ -32,6 +33,8 @@ RUNTIME, DOUBLE, REFERENCE, REFERENCE_DOUBLE = (
 )
 #: onnxruntime, or the reference evaluator for a side it has no kernel for
 EITHER = "onnxruntime or reference"
+#: operators that flattened their input before opset 13
+_FLATTENED = {"Hardmax", "LogSoftmax", "Softmax"}
 _OPTIONALS = {"Optional", "OptionalGetElement", "OptionalHasElement"}
 #: the reference evaluator is slow: it does not run on more elements
 _REFERENCE_ELEMENTS = 1 << 14
@@ -322,6 +325,9 @@ def _check_domains(model: ModelProto) -> None:
     nodes = all_nodes(model.graph.node)
     if any(n.domain not in ("", "ai.onnx.ml") for n in nodes):
         raise CannotRunError("the reference evaluator only knows the operators of onnx")
+    opset = max((o.version for o in model.opset_import if not main_domain(o.domain)), default=1)
+    if opset < 13 and any(n.op_type in _FLATTENED for n in nodes):
+        raise CannotRunError("the reference evaluator only knows the axis of opset 13")
     if any(n.op_type in _OPTIONALS for n in nodes):
         raise CannotRunError("the reference evaluator takes an optional for a list")
     if any(n.op_type == "MaxPool" and len(n.output) > 1 for n in nodes):

@@ -20,6 +20,8 @@ Sizes = dict[str, int]
 _DISTINCT = (2, 3, 5, 4, 7, 6)
 #: other sizes, all equal, for windows that refuse different ones
 _EQUAL = (4, 8, 16, 32)
+#: one of them, at which nodes around have to agree too: a bucket or a mask may start late
+_WIDE = 32
 #: larger ones, for whole models
 _LARGE = (64, 224)
 #: number of symbols that are 0, then 1, alone
@@ -70,7 +72,8 @@ def assignments(
     rows: list[tuple[list[int], bool]] = [(distinct, False)]
     if n:
         rows += [([1] * n, False), ([0] * n, False), ([d + 1 for d in distinct], True)]
-        rows += [([k] * n, True) for k in (*_EQUAL, *(_LARGE if large else ()))]
+        rows += [([k] * n, not large or k != _WIDE) for k in _EQUAL]
+        rows += [([k] * n, True) for k in (_LARGE if large else ())]
     if n > 1:
         for value in (1, 0):
             for i in range(min(n, _ALONE)):

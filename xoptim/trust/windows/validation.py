@@ -23,6 +23,7 @@ from .certificates import RIGHT, ROUNDS, WRONG, Certificate, Summary
 from .checking import Outcome, check_window
 from .keys import WindowKeys
 from .narrowing import narrow_window
+from .programs import is_invalid
 from .same_nodes import has_same_nodes
 from .sessions import shared_sessions
 from .window import Window, window_of
@@ -151,7 +152,10 @@ class Validation(Observer):
             if other.status != "differs":
                 return _Checked(other, wider)
             last = self._whole(window, last, member, certificate)
-        if last.status == "blocked" and first.found is not None:
+        if last.status == "blocked" and first.status == "differs":
+            start = window_of(window.graph, done)
+            if is_invalid(start.model(1)) and not is_invalid(start.model(0)):
+                return _Checked(first, start)
             last.reason = f"on free inputs, {first.found.reason}; but {last.reason}"
         return _Checked(last, window)
 

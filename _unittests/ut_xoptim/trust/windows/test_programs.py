@@ -7,7 +7,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from xoptim.testing import model_from_text
-from xoptim.trust.windows.programs import Program, doubled, evaluator_of
+from xoptim.trust.windows.programs import Program, doubled, evaluator_of, is_invalid
 
 TEXT = """g (bool c, float[n] x) => (float[n] z) <float w = {0.5}> {
     mid = Mul(x, w)
@@ -48,3 +48,13 @@ def test_one_evaluator_by_content() -> None:
     assert doubled(first) is doubled(renamed)
     found = onnx.load_from_string(doubled(first))
     assert found.graph.input[1].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
+
+
+def test_models_that_are_not_valid() -> None:
+    """An axis that does not exist, a type that differs."""
+    text = "g (float[n, m] x, int64 i) => (int64 z) { s = Shape(x) z = Gather<axis = 0>(s, i) }"
+    assert not is_invalid(model_from_text(text))
+    assert is_invalid(model_from_text(text.replace("axis = 0", "axis = 1")))
+    assert is_invalid(
+        model_from_text("g (float[n] x, int64[n] i) => (float[n] z) { z = Add(x, i) }")
+    )

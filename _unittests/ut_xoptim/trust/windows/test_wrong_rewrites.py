@@ -35,7 +35,8 @@ def test_kinds() -> None:
 def test_is_caught(wrong: Wrong) -> None:
     with pytest.raises(WrongRewriteError, match=f"Rewrite {wrong.name} is wrong") as caught:
         validated(model_from_text(wrong.graph), [wrong.pattern])
-    assert "inputs:" in str(caught.value) and "became" in str(caught.value)
+    text = str(caught.value)
+    assert "inputs:" in text and ("became" in text or "the nodes written do not run" in text)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.name)

@@ -160,6 +160,18 @@ def gather_columns(g: RewriteContext, node: NodeProto) -> Any:
 
 @wrong(
     "axis",
+    "Gather",
+    """g (float[n, m] x) => (int64 z) <int64 i = {0}> {
+    s = Shape(x) z = Gather<axis = 0>(s, i) }""",
+    shows=False,
+)
+def gather_of_no_axis(g: RewriteContext, node: NodeProto) -> Any:
+    """The axis does not exist."""
+    return g.op.Gather(*node.input, axis=1)
+
+
+@wrong(
+    "axis",
     "Transpose",
     "g (float[n, n, n] x) => (float[n, n, n] z) { z = Transpose<perm = [2, 0, 1]>(x) }",
 )
@@ -407,6 +419,22 @@ def mean_of_something(g: RewriteContext, node: NodeProto) -> Any:
 
 
 @wrong(
+    "large sizes",
+    "Mul",
+    """g (float[n] x) => (float[n] z) <int64 start = {0}, int64 step = {1}, float two = {2},
+        float three = {3}, float limit = {16}> {
+    n = Size(x) i = Range(start, n, step) p = Cast<to = 1>(i) h = Div(p, two) m = Mul(h, three)
+    is_near = Less(p, limit) b = Where(is_near, p, m) z = Add(x, b) }""",
+    precision="rounding",
+    after="Div",
+    shows=False,
+)
+def far_positions(g: RewriteContext, node: NodeProto) -> Any:
+    """The first positions are those before the product."""
+    return g.before(node, "Div").input[0]
+
+
+@wrong(
     "size 1",
     "Sub",
     """g (float[n] x) => (int64[1] z) <int64[1] one = {1}> {
@@ -451,6 +479,19 @@ def not_less(g: RewriteContext, node: NodeProto) -> Any:
 )
 def guard_of_nan(g: RewriteContext, node: NodeProto) -> Any:
     return node.input[2]
+
+
+@wrong(
+    "NaN",
+    "Pow",
+    """g (float[n, 64] x, float[n, 64] o, float[64, 4] w) => (float[n, 4] z) {
+    c = Constant<value_float = 2.0>() p = Pow(x, c) s = Sub(p, o) r = Sqrt(s) z = MatMul(r, w) }""",
+    shows=False,
+)
+def power_of_two(g: RewriteContext, node: NodeProto) -> Any:
+    """The sums that read the result are NaN, whatever it is."""
+    g.require(g.constant_or_none(node.input[1]) is not None, "the exponent is not constant")
+    return g.op.Pow(node.input[1], node.input[0])
 
 
 @wrong("infinity", "Sub", unary("z = Sub(x, x)"), shows=False)
