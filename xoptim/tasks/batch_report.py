@@ -27,7 +27,7 @@ from .batch_job import FAILED, OPTIMIZED, UP_TO_DATE
 from .many.places import is_address
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ..reports.tables import Output
 
 
 @dataclass
@@ -90,7 +90,7 @@ class BatchReport:
         rows = [_cells(row) for row in self.rows]
         return without_empty(columns, rows, columns[2:])
 
-    def print(self, out: Console) -> None:
+    def print(self, out: Output) -> None:
         """Prints the table.
 
         :param out: destination

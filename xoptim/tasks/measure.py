@@ -24,7 +24,7 @@ from ..trust.sessions.session_process import SessionError
 from .steps import OnStep
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ..reports.tables import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ def _name(model: Model, position: int) -> str:
     return str(model) if isinstance(model, (str, Path)) else f"model {position + 1}"
 
 
-def print_latency(found: Sequence[ModelLatency], out: Console) -> None:
+def print_latency(found: Sequence[ModelLatency], out: Output) -> None:
     """Prints one row by model, and by size if they vary.
 
     :param found: the measures

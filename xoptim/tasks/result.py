@@ -23,8 +23,7 @@ from ..reports.model_summary import (
 from .saving import SavingFormat, save
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from ..reports.tables import Output
     from ..toolkit.profiles import Profile
     from ..trust.inputs.coverage import Unverified
     from ..trust.verification import VerificationReport
@@ -180,7 +179,7 @@ class OptimizedModel:
             "profile": None if self.profile is None else self.profile.rows(),
         }
 
-    def print(self, out: Console) -> None:
+    def print(self, out: Output) -> None:
         """Prints the report: what changed, latency, validation, verification.
 
         :param out: destination
@@ -245,7 +244,7 @@ class OptimizedModel:
         return as_html(self.print)
 
 
-def print_trials(trials: Sequence[Trial], out: Console) -> None:
+def print_trials(trials: Sequence[Trial], out: Output) -> None:
     """Prints what was measured to choose the patterns.
 
     :param trials: the trials, the kept one last

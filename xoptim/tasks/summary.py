@@ -26,7 +26,7 @@ from ..reports.weight_contents import described
 from ..trust.inputs.random_inputs import open_dimensions, required_inputs
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ..reports.tables import Output
 
 #: types of quantized weights
 _QUANTIZED = {"INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2"}
@@ -112,7 +112,7 @@ class ModelSummary:
             },
         }
 
-    def print(self, out: Console) -> None:
+    def print(self, out: Output) -> None:
         """Prints the summary.
 
         :param out: destination
@@ -141,7 +141,7 @@ class ModelSummary:
     def _repr_html_(self) -> str:
         return as_html(self.print)
 
-    def _print_costs(self, out: Console) -> None:
+    def _print_costs(self, out: Output) -> None:
         costs = self.costs
         for name, formula, words in (
             ("operations", costs.total, "{:,}"),
