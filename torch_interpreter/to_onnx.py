@@ -91,7 +91,8 @@ def to_onnx(
     :param export_options: an :class:`ExportOptions` or the name of a strategy
     :param return_optimize_report: returns the statistics of the optimizer too, last
     :param filename: saves the model in the format of its extension, whole or not at all
-    :param inline: inlines local functions, not those of the next option and of aten_as_function
+    :param inline: inlines local functions, not those of the next option and of aten_as_function;
+        False makes functions of the branches of torch.cond
     :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
         of these classes) becomes a call to a local function, the weights are its last inputs
     :param function_options: local functions: domain, ``inline``, ``move_initializer_to_constant``
@@ -216,10 +217,13 @@ def export_for_comparison(
 
 def _plan(request: ExportRequest) -> FunctionPlan | None:
     """The plan of local functions, None if nothing becomes one."""
+    operators = request.export_options.aten_as_function
+    if operators is None and not (request.inline or request.as_function):
+        operators = {"cond"}
     plan = make_plan(
         request.mod,
         request.export_modules_as_functions,
-        request.export_options.aten_as_function,
+        operators,
         request.function_options,
     )
     if request.as_function and plan is not None:

@@ -180,6 +180,27 @@ def _kronecker(
     return (a * b).reshape([a.shape[2 * i] * b.shape[2 * i + 1] for i in range(rank)])
 
 
+def _along(
+    original: Callable[..., Any],
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    dim: int | None = None,
+    **options: Any,
+) -> Any:
+    """Makes ``take_along_dim`` take any sizes: both shapes are broadcast, but for one dimension."""
+    sizes = (*input.shape, *indices.shape)
+    ranks = input.ndim == indices.ndim > 0
+    if options or not ranks or not any(isinstance(s, torch.SymInt) for s in sizes):
+        return original(input, indices, dim, **options)
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    axis = dim % input.ndim
+    others = ((*v.shape[:axis], 1, *v.shape[axis + 1 :]) for v in (input, indices))
+    shape = list(_UNTYPED.broadcast_shapes(*others))
+    shape[axis] = -1
+    return input.expand(shape).gather(axis, indices.expand(shape))
+
+
 def _of_pictures(original: Callable[..., Any], x: torch.Tensor, *args: Any, **options: Any) -> Any:
     """Makes ``max_pool1d`` take any length: it is a max pooling of pictures of one row."""
     if not any(isinstance(d, torch.SymInt) for d in x.shape):
@@ -279,6 +300,7 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "triu_indices", partial(_indices, False)),
     (torch.nn.functional, "one_hot", _classes),
     (torch, "kron", _kronecker),
+    *((owner, "take_along_dim", _along) for owner in (torch, torch.Tensor)),
     (torch, "tensor", _of_numbers),
     (torch, "as_tensor", _of_numbers),
     (torch, "rand", _drawn),

@@ -41,7 +41,6 @@ CAUSES = {
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
     "qwen2_5_vl_vision": (_UNDECIDED, _SIZES),
-    "qwen3_asr_encoder": (_UNDECIDED, "the frames of each sound are counted in Python"),
     "qwen4_exp": (_UNDECIDED, _COUNTS),
     "qwen4_exp_text": (_UNDECIDED, _COUNTS),
     "recurrent_gemma": (_STATIC, _LOOP.format("the length")),

@@ -316,13 +316,6 @@ CALLS: dict[str, tuple[Arguments, dict[str, dict[int, str]]]] = {
     "pp_ocrv5_server_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
     "pp_ocrv6_small_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
     "pp_ocrv6_tiny_rec": (_images(3, 48, 64), {"pixel_values": BATCH}),
-    "qwen3_asr_encoder": (
-        lambda b, n: {
-            "input_features": torch.randn(b, 16, 200),
-            "input_features_mask": torch.ones(b, 200).long(),
-        },
-        {"input_features": BATCH, "input_features_mask": BATCH},
-    ),
     "recurrent_gemma": (lambda b, n: {"input_ids": words(b, 8)}, {"input_ids": BATCH}),
     "reformer": (
         lambda b, n: {"input_ids": words(2, n), "attention_mask": torch.ones(2, n).long()},

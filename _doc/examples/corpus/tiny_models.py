@@ -21,7 +21,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_M
 
 from .tiny_inputs import CALLS, words
 from .tiny_sizes import BASES, CONTRASTS, HEADS, OWN, SIZES, WORDS
-from .tiny_towers import patches_in_a_row, pictures_of_any_size
+from .tiny_towers import patches_in_a_row, pictures_of_any_size, sounds_in_windows
 
 #: the number of layers of a configuration
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -221,6 +221,8 @@ def _call(model: torch.nn.Module, kind: str, config: Any) -> tuple[Any, dict[str
         return pictures_of_any_size(model, config, parameters)
     if kind == "other" and "target_sizes" in parameters:
         return patches_in_a_row(model)
+    if config.model_type == "qwen3_asr_encoder":
+        return sounds_in_windows(model, 200)
     is_video = "pixel_values_videos" in parameters and "input_ids" not in parameters
     if first == "pixel_values" or is_video:
         return _images(config, parameters)

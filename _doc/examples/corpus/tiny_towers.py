@@ -1,10 +1,11 @@
 """
-Pictures of any size for the vision towers of transformers
-==========================================================
+Pictures and sounds for the towers of transformers
+==================================================
 
 A tower reads the patches of pictures whose sizes are in ``grid_thw``. What depends on these sizes,
 positions, windows, weights of an interpolation, is computed before the model is exported, as
-``transformers.vision_utils`` says, and given to the model. ``tiny_models.py`` reads this module.
+``transformers.vision_utils`` says, and given to the model. So are the bounds of the windows of a
+sound. ``tiny_models.py`` reads this module.
 """
 
 from __future__ import annotations
@@ -77,6 +78,28 @@ def patches_in_a_row(
     return inputs, {"pixel_values": {3: "patches"}}
 
 
+def sounds_in_windows(
+    model: torch.nn.Module, frames: int
+) -> tuple[Callable[[int, int], dict[str, torch.Tensor]], dict[str, dict[int, str]]]:
+    """How a tower is called that reads sounds in windows of frames.
+
+    :param model: the tower
+    :param frames: number of frames of each sound
+    """
+
+    def inputs(batch: int, length: int) -> dict[str, torch.Tensor]:
+        given = {
+            "input_features": torch.randn(batch, 16, frames),
+            "input_features_mask": torch.ones(batch, frames).long(),
+        }
+        with _recorded(type(model)) as found, torch.no_grad():
+            model(**given)
+        return given | found
+
+    batch = {0: "batch"}
+    return inputs, {"input_features": batch, "input_features_mask": batch}
+
+
 class _Names(dict[str, Any]):
     """Named arguments that remember which ones are asked for."""
 
@@ -92,8 +115,8 @@ class _Names(dict[str, Any]):
 
 @contextlib.contextmanager
 def _recorded(cls: type) -> Iterator[dict[str, torch.Tensor]]:
-    """The tensors that the ``get_vision_`` functions return while a model of a class runs, under
-    the names of the arguments they would be read from."""
+    """The tensors that the ``get_vision_`` and ``get_audio_`` functions return while a model of a
+    class runs, under the names of the arguments they would be read from."""
     found: dict[str, torch.Tensor] = {}
     module = sys.modules[cls.__module__]
 
@@ -113,7 +136,7 @@ def _recorded(cls: type) -> Iterator[dict[str, torch.Tensor]]:
     with contextlib.ExitStack() as stack:
         for name, function in list(vars(module).items()):
             if (
-                name.startswith("get_vision_")
+                name.startswith(("get_vision_", "get_audio_"))
                 and "kwargs" in inspect.signature(function).parameters
             ):
                 stack.enter_context(patch.object(module, name, recorder(function)))

@@ -40,6 +40,11 @@ def test_domain():
     assert {f.domain for f in onx.functions} == {"branches"}
     assert_same(Cond.forward(model := Cond(), X), run_ort(to_onnx(model, (X,)), [X]), 1e-5)
     assert not to_onnx(Cond(), (X,)).functions
+    kept = to_onnx(model, (X,), inline=False)
+    assert len(kept.functions) == 2
+    assert_same(model(X), run_ort(kept, [X]), 1e-5)
+    names = ExportOptions(aten_as_function=())
+    assert not to_onnx(Cond(), (X,), inline=False, export_options=names).functions
     names = ExportOptions(aten_as_function={"aten.linear.default"})
     onx = to_onnx(Cond(), (X,), export_options=names)
     assert "If" in op_types(onx) and {f.name for f in onx.functions} == {"linear_default"}

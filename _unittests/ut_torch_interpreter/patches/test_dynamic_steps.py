@@ -112,6 +112,20 @@ def test_kronecker_product_of_any_sizes():
     check_export(model, args, ({0: "a"}, {0: "b"}), [other])
 
 
+def test_what_is_taken_along_a_dimension_of_any_size():
+    """Shapes are broadcast, but for this dimension; without one, the tensors are flat."""
+
+    def taken(x, i):
+        row = torch.take_along_dim(x[:1], indices=i, dim=1)
+        return torch.take_along_dim(x, i, 1), row, x.take_along_dim(i[:1], -1), x.take_along_dim(i)
+
+    def sizes(a, b, n):
+        return torch.randn(a, b, n), torch.randint(0, 2, (a, b, n))
+
+    dims = ({0: "a", 1: "b", 2: "n"},) * 2
+    check_export(taken, sizes(3, 4, 5), dims, [sizes(2, 6, 3), sizes(5, 2, 9)])
+
+
 @pytest.mark.parametrize("name", ["randn", "rand"])
 @pytest.mark.parametrize("generator", [None, torch.Generator()])
 def test_a_draw_of_any_size_with_a_generator(name, generator):
