@@ -106,7 +106,8 @@ def tree_ensemble_regressor_sum(g: RewriteContext, node: NodeProto) -> dict[str,
     trees: stages of boosting, a model of residues.
 
     The ensembles sum their leaves, have as many targets, and are as those of
-    ``TreeEnsembleRegressorConcat`` otherwise.
+    ``TreeEnsembleRegressorConcat`` otherwise. With base values, there is one target: onnxruntime
+    forgets the base value of a target whose leaves are not reached.
     """
     total = g.after(node, "Add", "Sum")
     terms = g.inputs(total)
@@ -117,8 +118,17 @@ def tree_ensemble_regressor_sum(g: RewriteContext, node: NodeProto) -> dict[str,
     same = all(n.input[0] == node.input[0] for n in nodes)
     g.require(same, "the ensembles do not have the same input")
     merged = _merged(g, [_trees(g, n) for n in nodes], summed=True)
+    has_base = any(name.startswith("base_values") for name in merged)
+    reached = merged["n_targets"] == 1 and _has_all_leaves(merged)
+    g.require(reached or not has_base, "the leaves of a target may not be reached")
     new = g.op.TreeEnsembleRegressor(node.input[0], domain="ai.onnx.ml", **merged)
     return {total.output[0]: new}
+
+
+def _has_all_leaves(trees: dict[str, Any]) -> bool:
+    """Whether every leaf has a value."""
+    places = set(zip(trees["target_treeids"], trees["target_nodeids"], strict=True))
+    return len(places) == sum(mode in ("LEAF", b"LEAF") for mode in trees["nodes_modes"])
 
 
 def _completed(ensembles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -141,6 +141,18 @@ REFUSED = {
             f"{X} {{ {trees('t', _AGGREGATED)} {trees('u')} y = Add(t, u) }}",
             "the leaves are not summed",
         ),
+        "base values of two targets": (
+            f"{X} {{ t = {MERGED}> (x) u = {MERGED}, base_values = [1.0, 2.0]> (x) y = Add(t, u) }}",
+            "the leaves of a target may not be reached",
+        ),
+        "a leaf without a value": (
+            _SUM.replace(
+                "target_treeids = [0, 0],target_nodeids = [1, 2], target_ids = [0, 0],"
+                "target_weights = [1.0, 2.0]",
+                "target_treeids = [0],target_nodeids = [1], target_ids = [0],target_weights = [1.0]",
+            ),
+            "the leaves of a target may not be reached",
+        ),
         "other numbers of targets": (
             f"{X} {{ t = {MERGED}> (x) {trees('u')} y = Add(t, u) }}",
             "the numbers of targets differ",
@@ -267,9 +279,11 @@ def test_random_ensembles(
     rng = np.random.default_rng(seed)
     kind = TensorProto.DOUBLE if wide else TensorProto.FLOAT
     targets = [1 if rows else int(rng.integers(1, 4)) for _ in range(count)]
-    targets = targets[:1] * count if pattern == "TreeEnsembleRegressorSum" else targets
+    is_sum = pattern == "TreeEnsembleRegressorSum"
+    targets = targets[:1] * count if is_sum else targets
     nodes = [
-        random_trees(rng, f"t{i}", wide, bool(rng.integers(2)), n) for i, n in enumerate(targets)
+        random_trees(rng, f"t{i}", wide, bool(rng.integers(2)) and not (is_sum and n > 1), n)
+        for i, n in enumerate(targets)
     ]
     last = [n.output[0] for n in nodes]
     constants = []
@@ -277,7 +291,7 @@ def test_random_ensembles(
         nodes, last = nodes[:1], ["t0"]
         constants.append(from_array(np.array([rng.standard_normal()], np.float32), "c"))
         nodes.append(oh.make_node("Mul", ["t0", "c"], ["y"]))
-    elif pattern == "TreeEnsembleRegressorSum":
+    elif is_sum:
         nodes.append(oh.make_node("Sum", last, ["y"]))
     else:
         if sigmoid:
