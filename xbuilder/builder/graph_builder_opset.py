@@ -24,7 +24,10 @@ def _why_not(op_type: str, opset: int) -> str:
         return "does not exist in the main domain"
     schema = schema_of(op_type, "", opset)
     if schema is None:
-        return f"does not exist in opset {opset} of the graph"
+        newer = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
+        since = next((v for v in newer if schema_of(op_type, "", v) is not None), None)
+        later = f", it does from opset {since}" if since else ""
+        return f"does not exist in opset {opset} of the graph{later}"
     return f"does not exist any more in opset {opset} of the graph" if schema.deprecated else ""
 
 

@@ -38,19 +38,22 @@ def check_arity(record: NodeRecord, opsets: Mapping[str, int]) -> None:
     :param opsets: version of every domain
     :raises InvalidModelError: if it has too few of them, or too many
     """
-    arity = arity_of(record.op_type, record.domain, opsets.get(record.domain, 0))
+    opset = opsets.get(record.domain, 0)
+    arity = arity_of(record.op_type, record.domain, opset)
     if arity is None:
         return
     fewest, most, fewest_outputs, most_outputs = arity
     if not fewest <= len(record.inputs) <= most:
-        raise _wrong(record, "input", len(record.inputs), fewest, most)
+        raise _wrong(record, opset, "input", len(record.inputs), fewest, most)
     if not fewest_outputs <= len(record.outputs) <= most_outputs:
-        raise _wrong(record, "output", len(record.outputs), fewest_outputs, most_outputs)
+        raise _wrong(record, opset, "output", len(record.outputs), fewest_outputs, most_outputs)
 
 
-def _wrong(record: NodeRecord, kind: str, found: int, fewest: int, most: int) -> InvalidModelError:
+def _wrong(
+    record: NodeRecord, opset: int, kind: str, found: int, fewest: int, most: int
+) -> InvalidModelError:
     expected = f"at least {fewest} expected" if found < fewest else f"at most {most} expected"
     return InvalidModelError(
-        f"Node {record!r} has {found} {kind}(s), {expected} by operator {record.op_type}; the "
-        "model is not valid."
+        f"Node {record!r} has {found} {kind}(s), {expected} by operator {record.op_type} of opset "
+        f"{opset}; the model is not valid."
     )

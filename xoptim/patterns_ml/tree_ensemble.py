@@ -26,11 +26,11 @@ _TENSOR = "_as_tensor"
 _OPTIONAL = {"nodes_hitrates": 1.0, "nodes_missing_value_tracks_true": 0}
 
 
-def _trees(g: RewriteContext, node: NodeProto) -> dict[str, Any]:
-    """Attributes of an ensemble that sums its leaves, without post-transformation; refuses
-    others."""
+def _trees(g: RewriteContext, node: NodeProto, *kinds: str) -> dict[str, Any]:
+    """Attributes of an ensemble that sums its leaves, or aggregates them in one of some other ways,
+    without post-transformation; refuses others."""
     found = {"aggregate_function": "SUM", "post_transform": "NONE", **attributes_of(node)}
-    g.require(found.pop("aggregate_function") == "SUM", "the leaves are not summed")
+    g.require(found["aggregate_function"] in ("SUM", *kinds), "the leaves are not summed")
     g.require(found.pop("post_transform") == "NONE", "the sum is transformed")
     return found
 
@@ -72,7 +72,9 @@ def tree_ensemble_regressor_concat(
 ) -> dict[str, NewNode] | Refusal:
     """Concat(TreeEnsembleRegressor(x), ...) -> TreeEnsembleRegressor(x), with all the targets.
 
-    1. Each ensemble sums its leaves, without post-transformation.
+    1. Each ensemble sums its leaves, or takes the least, or the greatest, without
+       post-transformation: onnxruntime forgets LOGISTIC when there is one target, AVERAGE divides
+       by the number of all trees.
     2. Every piece goes through Sigmoid before Concat: one Sigmoid is left.
     3. Hit rates, and the side of missing values, have their default in an ensemble without them.
     4. On axis 0, each has one target: the result is transposed, then reshaped into one column.
@@ -89,13 +91,44 @@ def tree_ensemble_regressor_concat(
     same = all(n.input[0] == node.input[0] for n in nodes)
     g.require(same, "the ensembles do not have the same input")
     axis = g.known(axis_of(g, concat, 2, None), "the axis is not known")
-    merged = _merged(g, _completed([_trees(g, n) for n in nodes]))
+    merged = _merged(g, [_trees(g, n, "MIN", "MAX") for n in nodes])
     alone = axis == 1 or merged["n_targets"] == len(nodes)
     g.require(alone, "an ensemble has several targets, they would be transposed")
     found = g.op.TreeEnsembleRegressor(node.input[0], domain="ai.onnx.ml", **merged)
     if axis == 0:
         found = g.op.Reshape(g.op.Transpose(found, perm=[1, 0]), [-1, 1])
     return {concat.output[0]: found if sigmoid is None else g.op.Sigmoid(found)}
+
+
+@rewrite("ml", root=_REGRESSOR, read_by=("Add", "Sum"), precision="rounding", sole_use=True)
+def tree_ensemble_regressor_sum(g: RewriteContext, node: NodeProto) -> dict[str, NewNode] | Refusal:
+    """TreeEnsembleRegressor(x) + TreeEnsembleRegressor(x) -> TreeEnsembleRegressor(x), all the
+    trees: stages of boosting, a model of residues.
+
+    The ensembles sum their leaves, have as many targets, and are as those of
+    ``TreeEnsembleRegressorConcat`` otherwise. With base values, there is one target: onnxruntime
+    forgets the base value of a target whose leaves are not reached.
+    """
+    total = g.after(node, "Add", "Sum")
+    terms = g.inputs(total)
+    if terms[0] != node.output[0]:
+        return g.no("it is not the first term")
+    g.require(len(terms) > 1, "there is one ensemble only")
+    nodes = [g.before(name, _REGRESSOR) for name in terms]
+    same = all(n.input[0] == node.input[0] for n in nodes)
+    g.require(same, "the ensembles do not have the same input")
+    merged = _merged(g, [_trees(g, n) for n in nodes], summed=True)
+    has_base = any(name.startswith("base_values") for name in merged)
+    reached = merged["n_targets"] == 1 and _has_all_leaves(merged)
+    g.require(reached or not has_base, "the leaves of a target may not be reached")
+    new = g.op.TreeEnsembleRegressor(node.input[0], domain="ai.onnx.ml", **merged)
+    return {total.output[0]: new}
+
+
+def _has_all_leaves(trees: dict[str, Any]) -> bool:
+    """Whether every leaf has a value."""
+    places = set(zip(trees["target_treeids"], trees["target_nodeids"], strict=True))
+    return len(places) == sum(mode in ("LEAF", b"LEAF") for mode in trees["nodes_modes"])
 
 
 def _completed(ensembles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -106,8 +139,13 @@ def _completed(ensembles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**missing, **trees} for missing, trees in zip(defaults, ensembles, strict=True)]
 
 
-def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Attributes of one ensemble with the targets of each given ensemble."""
+def _merged(
+    g: RewriteContext, found: Sequence[dict[str, Any]], summed: bool = False
+) -> dict[str, Any]:
+    """Attributes of one ensemble with the targets of each given ensemble, or with their sums."""
+    kinds = {trees.pop("aggregate_function") for trees in found}
+    g.require(len(kinds) == 1, "the leaves are not aggregated in the same way")
+    ensembles = _completed(found)
     base = next((n for e in ensembles for n in e if n.startswith("base_values")), "base_values")
     names = set(ensembles[0]) - {base, "n_targets"}
     g.require({"nodes_treeids", "target_ids"} <= names, "an ensemble has no tree")
@@ -117,12 +155,15 @@ def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str,
         valid = all(0 <= i < trees.get("n_targets", 0) for i in trees["target_ids"])
         g.require(valid, "the number of targets is not known")
     targets = [int(trees["n_targets"]) for trees in ensembles]
+    g.require(not summed or len(set(targets)) == 1, "the numbers of targets differ")
     shifts = {
-        "target_ids": targets,
+        "target_ids": [0] * len(targets) if summed else targets,
         "nodes_treeids": (numbers := [1 + max(map(int, e["nodes_treeids"])) for e in ensembles]),
         "target_treeids": numbers,
     }
-    merged: dict[str, Any] = {"n_targets": sum(targets)}
+    merged: dict[str, Any] = {"n_targets": targets[0] if summed else sum(targets)}
+    if kinds != {"SUM"}:
+        (merged["aggregate_function"],) = kinds
     for name in sorted(names):
         values = [list(trees[name]) for trees in ensembles]
         for i, row in enumerate(values if name in shifts else []):
@@ -132,7 +173,7 @@ def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str,
         zeros = [[0.0] * n for n in targets]
         rows = [list(e.get(base, z)) for e, z in zip(ensembles, zeros, strict=True)]
         g.require(list(map(len, rows)) == targets, "there is not one base value for each target")
-        merged[base] = _joined(base, rows)
+        merged[base] = _joined(base, [[*map(sum, zip(*rows, strict=True))]] if summed else rows)
     return merged
 
 

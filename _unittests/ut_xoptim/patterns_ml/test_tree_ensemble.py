@@ -90,10 +90,74 @@ for _case, _after in (
     _cases = MODELS["TreeEnsembleRegressorConcat"]
     _cases[_case] = (_cases[_case][0], _after)
 
+for _kind in ("MIN", "MAX"):
+    _AGGREGATED = f', aggregate_function = "{_kind}"'
+    MODELS["TreeEnsembleRegressorConcat"][_kind] = (
+        f"{X} {{ {trees('t', _AGGREGATED)} {trees('u', BASE + _AGGREGATED, (3.0, 4.0))}"
+        "y = Concat <axis = 1> (t, u) }",
+        f"{X} {{ y = {MERGED}, base_values = [0.0, 10.0]{_AGGREGATED}> (x) }}",
+    )
+SUMMED = MERGED.replace("n_targets = 2", "n_targets = 1").replace(
+    "[0, 0, 1, 1], target_weights", ""
+)
+SUMMED = SUMMED.replace("target_ids = [0, 0, 1, 1]", "target_ids = [0, 0, 0, 0]")
+MODELS["TreeEnsembleRegressorSum"] = {
+    "two stages": (
+        f"{X} {{ {trees('t', BASE)} {trees('u', BASE, (3.0, 4.0))} y = Add(t, u) }}",
+        f"{X} {{ y = {SUMMED}, base_values = [20.0]> (x) }}",
+    ),
+    "one has base values": (
+        f"{X} {{ {trees('t', BASE)} {trees('u', '', (3.0, 4.0))} y = Sum(t, u) }}",
+        f"{X} {{ y = {SUMMED}, base_values = [10.0]> (x) }}",
+    ),
+    "three stages": (
+        f"{X} {{ {trees('t')} {trees('u', '', (3.0, 4.0))} {trees('v')} w = Add(t, u) y = Add(w, v) }}",
+        None,
+    ),
+}
+_SUM = MODELS["TreeEnsembleRegressorSum"]["two stages"][0]
 _MUL = MODELS["TreeEnsembleRegressorMul"]["leaves"][0]
 _CONCAT = MODELS["TreeEnsembleRegressorConcat"]["columns"][0]
 POST = ', post_transform = "LOGISTIC"'
 REFUSED = {
+    "TreeEnsembleRegressorSum": {
+        "another input": (
+            _SUM.replace("[n, 2] x", "[n, 2] x, float[n, 2] z").replace(
+                trees("u", BASE, (3.0, 4.0)), trees("u", BASE, (3.0, 4.0), "z")
+            ),
+            "do not have the same input",
+        ),
+        "a term is no ensemble": (
+            f"{X} {{ {trees('t')} u = Neg(x) y = Add(t, u) }}",
+            "no ai.onnx.ml::TreeEnsembleRegressor before",
+        ),
+        "the first term is no ensemble": (
+            f"{X} {{ {trees('t')} u = Neg(x) y = Add(u, t) }}",
+            "not the first term",
+        ),
+        "the same twice": (f"{X} {{ {trees('t')} y = Add(t, t) }}", "is not the only use"),
+        "one term": (f"{X} {{ {trees('t')} y = Sum(t) }}", "there is one ensemble only"),
+        "the least leaves": (
+            f"{X} {{ {trees('t', _AGGREGATED)} {trees('u')} y = Add(t, u) }}",
+            "the leaves are not summed",
+        ),
+        "base values of two targets": (
+            f"{X} {{ t = {MERGED}> (x) u = {MERGED}, base_values = [1.0, 2.0]> (x) y = Add(t, u) }}",
+            "the leaves of a target may not be reached",
+        ),
+        "a leaf without a value": (
+            _SUM.replace(
+                "target_treeids = [0, 0],target_nodeids = [1, 2], target_ids = [0, 0],"
+                "target_weights = [1.0, 2.0]",
+                "target_treeids = [0],target_nodeids = [1], target_ids = [0],target_weights = [1.0]",
+            ),
+            "the leaves of a target may not be reached",
+        ),
+        "other numbers of targets": (
+            f"{X} {{ t = {MERGED}> (x) {trees('u')} y = Add(t, u) }}",
+            "the numbers of targets differ",
+        ),
+    },
     "TreeEnsembleRegressorMul": {
         "the sum is transformed": (
             f"{X} <float c = {{3}}> {{ {trees('t', POST)} y = Mul(t, c) }}",
@@ -117,6 +181,14 @@ REFUSED = {
         "an output": (_MUL.replace("k] y)", "k] y, float[n, k] t)"), "not the only use"),
     },
     "TreeEnsembleRegressorConcat": {
+        "the leaves are averaged": (
+            _CONCAT.replace(BASE, f"{BASE}, aggregate_function = {chr(34)}AVERAGE{chr(34)}"),
+            "the leaves are not summed",
+        ),
+        "the leaves of one are summed": (
+            _CONCAT.replace(BASE, BASE + _AGGREGATED),
+            "not aggregated in the same way",
+        ),
         "no tree": (
             f"{X} {{ t = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1> (x)"
             " u = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1> (x) y = Concat <axis = 1> (t, u) }",
@@ -207,8 +279,11 @@ def test_random_ensembles(
     rng = np.random.default_rng(seed)
     kind = TensorProto.DOUBLE if wide else TensorProto.FLOAT
     targets = [1 if rows else int(rng.integers(1, 4)) for _ in range(count)]
+    is_sum = pattern == "TreeEnsembleRegressorSum"
+    targets = targets[:1] * count if is_sum else targets
     nodes = [
-        random_trees(rng, f"t{i}", wide, bool(rng.integers(2)), n) for i, n in enumerate(targets)
+        random_trees(rng, f"t{i}", wide, bool(rng.integers(2)) and not (is_sum and n > 1), n)
+        for i, n in enumerate(targets)
     ]
     last = [n.output[0] for n in nodes]
     constants = []
@@ -216,6 +291,8 @@ def test_random_ensembles(
         nodes, last = nodes[:1], ["t0"]
         constants.append(from_array(np.array([rng.standard_normal()], np.float32), "c"))
         nodes.append(oh.make_node("Mul", ["t0", "c"], ["y"]))
+    elif is_sum:
+        nodes.append(oh.make_node("Sum", last, ["y"]))
     else:
         if sigmoid:
             nodes.extend(oh.make_node("Sigmoid", [t], [f"s{t}"]) for t in last)

@@ -91,10 +91,10 @@ def _twice(g: RewriteContext, concat: NodeProto, signed: bool) -> str | None:
     """`a` of a Concat of a and a, or of -a and a, along any axis."""
     if len(concat.input) != 2:
         return None
-    first, second = concat.input
+    first, second = map(str, concat.input)
     negation = g.producer_or_none(first, "Neg") if signed else None
     if signed:
-        first = "" if negation is None else negation.input[0]
+        first = "" if negation is None else str(negation.input[0])
     if first != second:
         return None
     g.look_at(concat, negation)
