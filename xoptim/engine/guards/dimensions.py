@@ -47,8 +47,8 @@ def _restricts(graph: Graph, record: NodeRecord) -> bool:
         x, slope = (facts[name].shape for name in record.inputs)
         if x is None or slope is None:
             return True
-        pairs = list(zip(x[::-1], slope[::-1], strict=False))
-        return not all(b == 1 or prove_equal(a, b, constraints) for a, b in pairs)
+        aligned = zip(x[::-1], slope[::-1], strict=False)
+        return not all(b == 1 or prove_equal(a, b, constraints) for a, b in aligned)
     return record.op_type == "Split"
 
 

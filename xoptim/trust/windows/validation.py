@@ -152,7 +152,7 @@ class Validation(Observer):
             if other.status != "differs":
                 return _Checked(other, wider)
             last = self._whole(window, last, member, certificate)
-        if last.status == "blocked" and first.status == "differs" and first.found:
+        if last.status == "blocked" and first.found is not None:
             start = window_of(window.graph, done)
             if is_invalid(start.model(1)) and not is_invalid(start.model(0)):
                 return _Checked(first, start)
