@@ -91,8 +91,7 @@ def to_onnx(
     :param export_options: an :class:`ExportOptions` or the name of a strategy
     :param return_optimize_report: returns the statistics of the optimizer too, last
     :param filename: saves the model in the format of its extension, whole or not at all
-    :param inline: inlines local functions, not those of the next option and of aten_as_function;
-        False makes functions of the branches of torch.cond
+    :param inline: inlines the branches of torch.cond, and local functions but those asked for below
     :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
         of these classes) becomes a call to a local function, the weights are its last inputs
     :param function_options: local functions: domain, ``inline``, ``move_initializer_to_constant``
