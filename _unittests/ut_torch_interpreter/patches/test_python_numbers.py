@@ -180,7 +180,7 @@ def test_a_text():
 
 
 def test_both_sides_agree_where_the_decision_changes():
-    assert outcome(lambda x: x * min(x.shape[1], 6, x.shape[1] // 2)) == "told"
+    assert outcome(lambda x: x * min(x.shape[1], 6, x.shape[1] // 2)) == "right"
     assert (
         outcome(lambda x: x * (1 if int(x.shape[1] ** 0.5) ** 2 == x.shape[1] else 2)) == "refused"
     )
