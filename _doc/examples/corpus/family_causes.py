@@ -37,7 +37,6 @@ CAUSES = {
     "omdet-turbo": (_UNDECIDED, "a cache of Python has the texts as keys"),
     "perception_lm": (_STATIC, "torch.Size.numel() counts the features for a message, which makes "
                       "the batch a constant"),
-    "pp_doclayout_v2": ("error", _TIES),
     "pp_doclayout_v3": ("error", _TIES),
     "pp_doclayout_v4": ("error", _TIES),
     "qwen2_5_vl_vision": (_UNDECIDED, _SIZES),
