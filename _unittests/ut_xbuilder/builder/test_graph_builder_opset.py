@@ -55,7 +55,9 @@ def test_unknown_operators():
         builder.op.NoSuchOp("x")
     with pytest.raises(OptionError, match="not registered"):
         builder.op.Something("x", domain="custom")
-    with pytest.raises(OptionError, match="'Gelu' does not exist in opset 18 of the graph, it does from opset 20"):
+    with pytest.raises(
+        OptionError, match="'Gelu' does not exist in opset 18 of the graph, it does from opset 20"
+    ):
         builder.op.Gelu("x")
     with pytest.raises(OptionError, match="'Upsample' does not exist any more in opset 18"):
         builder.op.Upsample("x", "x")

@@ -59,20 +59,21 @@ def _content(facts: ResultFacts) -> tuple[Dim, ...]:
 
 
 def assignments(
-    names: Sequence[str], constraints: Constraints, large: bool = False
+    names: Sequence[str], constraints: Constraints, large: bool = False, wide: bool = False
 ) -> Iterator[tuple[Sizes, bool]]:
     """Sizes to try, the most telling first, and whether they only serve when none was accepted.
 
     :param names: symbols
     :param constraints: what is known of the dimensions; sizes that break it are left out
     :param large: sizes of images are tried as well
+    :param wide: a size of 32 is tried even when smaller ones were accepted
     """
     n = len(names)
     distinct = [_DISTINCT[i % len(_DISTINCT)] for i in range(n)]
     rows: list[tuple[list[int], bool]] = [(distinct, False)]
     if n:
         rows += [([1] * n, False), ([0] * n, False), ([d + 1 for d in distinct], True)]
-        rows += [([k] * n, not large or k != _WIDE) for k in _EQUAL]
+        rows += [([k] * n, not wide or k != _WIDE) for k in _EQUAL]
         rows += [([k] * n, True) for k in (_LARGE if large else ())]
     if n > 1:
         for value in (1, 0):
