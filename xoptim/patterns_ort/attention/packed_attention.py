@@ -106,13 +106,11 @@ def packed_heads(
     same = len({(heads.count, heads.length) for heads in three}) == 1
     g.require(same, "the heads do not have the same length")
     width = three[0].count * three[0].length
-    whole = _moved_together(g, three, width, of_rows)
-    if whole:
-        return _one(g, whole, 3 * width)
-    whole = _moved_beside(g, three, width, of_rows)
+    whole, axis = _moved_together(g, three, width, of_rows)
     if whole:
         columns = np.arange(3 * width).reshape(three[0].count, 3, three[0].length)
-        return _one(g, whole, 3 * width, columns.swapaxes(0, 1).ravel())
+        beside = columns.swapaxes(0, 1).ravel() if axis == 3 else None
+        return _one(g, whole, 3 * width, beside)
     return packed_flats(g, [_sequence(g, heads, of_rows) for heads in three], width)
 
 
@@ -169,38 +167,26 @@ def _flat(g: RewriteContext, moved: str, width: int, of_rows: bool) -> str:
 
 def _moved_together(
     g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int, of_rows: bool
-) -> str:
-    """The sequence whose queries, keys and values are moved at once and split afterwards, empty if
+) -> tuple[str, int]:
+    """The sequence whose queries, keys and values are moved at once and split afterwards, along
+    this axis: they are one after the other, or parts of each head along the last axis. Empty if
     they are not."""
     names = [heads.name for heads in three]
     node = g.producer_or_none(names[0], "Split", "Squeeze")
     if node is None:
-        return ""
+        return "", 0
     squeezes = _squeezes(g, names) if node.op_type == "Squeeze" else []
     parts = [squeeze.input[0] for squeeze in squeezes] or names
     split = g.producer_or_none(parts[0], "Split")
     if split is None or list(split.output) != parts:
-        return ""
-    axis, rank, perm = (0, 5, _APART) if squeezes else (1, 4, SWAPPED)
-    moved = transposed(g, split.input[0], perm) if axis_of(g, split, rank) == axis else None
-    if moved is None:
-        return ""
+        return "", 0
+    axes, rank, perm = ((0,), 5, _APART) if squeezes else ((1, 3), 4, SWAPPED)
+    axis = axis_of(g, split, rank)
+    moved = transposed(g, split.input[0], perm) if axis in axes else None
+    if axis is None or moved is None:
+        return "", 0
     g.look_at(split, *squeezes)
-    return _flat(g, moved, 3 * width, of_rows)
-
-
-def _moved_beside(
-    g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int, of_rows: bool
-) -> str:
-    """The sequence whose heads hold queries, keys and values, empty if they do not."""
-    split = g.producer_or_none(three[0].name, "Split")
-    if split is None or list(split.output) != [heads.name for heads in three]:
-        return ""
-    moved = transposed(g, split.input[0], SWAPPED) if axis_of(g, split, 4) == 3 else None
-    if moved is None:
-        return ""
-    g.look_at(split)
-    return _flat(g, moved, 3 * width, of_rows)
+    return _flat(g, moved, 3 * width, of_rows), axis
 
 
 def _squeezes(g: RewriteContext, names: list[str]) -> list[NodeProto]:
