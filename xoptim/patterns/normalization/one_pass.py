@@ -1,4 +1,4 @@
-"""Means written as sums, and variances written as mean(x^2) - mean(x)^2."""
+"""Means written as sums, variances as mean(x^2) - mean(x)^2, x - mean(x) multiplied out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...analysis.axes import reduced_axes
 from ...analysis.constants import Ints, is_filled_with, is_number
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
+from ...declarative import rule
 
 _AXES = "the axes are not known"
 
@@ -100,3 +101,20 @@ def _bounded(g: RewriteContext, name: str) -> str:
     others = [other for other in after.input if other != name]
     zero = all(is_filled_with(g, other, 0) and g.rank_or_none(other) == 0 for other in others)
     return after.output[0] if zero and len(others) == len(after.input) - 1 else name
+
+
+@rule(
+    "default",
+    "canonicalize",
+    "y = x * k + (b - m * k | -m * k + b | -(m * k) + b); y -> (x - m) * k + b",
+    precision="rounding",
+)
+def factored_mean(g: RewriteContext, x: str, m: str) -> None:
+    """x * k + (b - mean(x) * k) -> (x - mean(x)) * k + b.
+
+    Keras writes its normalizations so, and computes x - mean(x) for the variance beside: what
+    follows is a LayerNormalization. The mean keeps its axes as dimensions 1.
+    """
+    node = g.producer_of(m, "ReduceMean", reason="it is not multiplied by a mean")
+    g.require(node.input[0] == x, "it is not the mean of what is multiplied")
+    g.require(g.rank_of(m) == g.rank_of(x), "the dimensions of the mean go")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import TypeAlias
+
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
+from xbuilder.dims import Shape, normalize_axes
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import axes_of
 from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
-from ...analysis.shapes import proven_equal
+from ...analysis.shapes import positive, proven_equal
 from ...authoring import NewNode, RewriteContext
-from ...authoring.right_side import Replacement
+from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
+from .reshape_target import concat_of_shape
 
 
 def same_known_shapes(g: RewriteContext, *names: str) -> bool:
@@ -71,10 +75,11 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
 def reshape_squeeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Squeeze(Reshape(x, shape), axes) -> Reshape(x, shape without the axes).
 
-    1. The shape is constant, every dimension that is removed is written 1 in it.
+    1. The shape is constant, or joins vectors: every dimension that is removed is written 1 in it.
     2. Unsqueeze(Reshape(x, shape), axes) -> Reshape(x, shape with 1 at the axes). Several Unsqueeze
        read the inner result: each becomes a Reshape, nothing else reads it.
-    3. A 0 before the first axis still copies the same dimension, one after it must be known.
+    3. A 0 before the first axis still copies the same dimension, one after it must be known; what
+       is computed at run time there must be proven positive.
     4. If something else reads what is squeezed, the first Reshape is kept for it.
     """
     reshape = g.before(node, "Reshape")
@@ -88,20 +93,63 @@ def reshape_squeeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {n.output[0]: g.op.Reshape(x, _target_after(g, reshape, n)) for n in readers}
 
 
-def _target_after(g: RewriteContext, reshape: NodeProto, node: NodeProto) -> list[int]:
+#: an element of a target: its value, or the vector that holds it and its place there
+_Element: TypeAlias = int | tuple[str, int]
+
+
+def _elements(g: RewriteContext, reshape: NodeProto) -> list[_Element]:
+    """The elements of the target of a Reshape, which is constant or joins vectors."""
+    target = int_values(g, reshape.input[1])
+    if target is not None:
+        return list(target)
+    concat = g.known(concat_of_shape(g, reshape), "the shape is not constant")
+    elements: list[_Element] = []
+    for name in concat.input:
+        known = int_values(g, name)
+        (length,) = g.shape_of(name) if known is None else (len(known),)
+        g.require(isinstance(length, int), "the length of the shape is not known")
+        elements += [(name, i) for i in range(length)] if known is None else known
+    return elements
+
+
+def _joined(g: RewriteContext, elements: list[_Element]) -> list[int] | NewNode:
+    """A target of these elements: vectors are read whole, or the rewrite is refused."""
+    known = [e for e in elements if isinstance(e, int)]
+    if len(known) == len(elements):
+        return known
+    pieces: list[Operand] = []
+    for name, group in groupby(elements, lambda e: "" if isinstance(e, int) else e[0]):
+        values = list(group)
+        whole = not name or g.shape_of(name) == (len(values),)
+        g.require(whole, "an axis is between elements that are computed together")
+        pieces.append(name or [e for e in values if isinstance(e, int)])
+    return g.op.Concat(*pieces, axis=0)
+
+
+def _target_after(g: RewriteContext, reshape: NodeProto, node: NodeProto) -> list[int] | NewNode:
     """The target of a Reshape, with the dimensions 1 the next node removes, or adds."""
-    target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
+    target = _elements(g, reshape)
     adds, written = node.op_type == "Unsqueeze", axes_of(g, node) or ()
     axes = normalize_axes(written, len(target) + len(written) * adds) or ()
     g.require(axes, "the axes are not known")
     g.require(adds or all(target[a] == 1 for a in axes), "a dimension is not 1 in the shape")
-    copied = 0 not in target or int_attribute(reshape, "allowzero", 0) == 0
-    shape, first = moved_shape(g, reshape.output[0]) or target, min(axes)
-    new = [shape[i] if d == 0 and i >= first else d for i, d in enumerate(target)]
-    known = [d for i, d in enumerate(new) if isinstance(d, int) and (d or i < first)]
-    g.require(copied and len(known) == len(new), "a 0 would copy another dimension")
-    if not adds:
-        return [d for i, d in enumerate(known) if i not in axes]
-    for axis in sorted(axes):
-        known.insert(axis, 1)
-    return known
+    may_copy = any(not isinstance(d, int) or d == 0 for d in target)
+    copied = not may_copy or int_attribute(reshape, "allowzero", 0) == 0
+    shape, first = moved_shape(g, reshape.output[0]) or (), min(axes)
+    new = [_shifted(g, d, shape[i : i + 1]) if i >= first else d for i, d in enumerate(target)]
+    g.require(copied and None not in new, "a 0 would copy another dimension")
+    elements = [d for i, d in enumerate(new) if d is not None and (adds or i not in axes)]
+    for axis in sorted(axes) if adds else ():
+        elements.insert(axis, 1)
+    return _joined(g, elements)
+
+
+def _shifted(g: RewriteContext, element: _Element, dim: Shape) -> _Element | None:
+    """An element of a target at another position, where 0 would copy another dimension; None if it
+    may be 0."""
+    known = dim[0] if dim else None
+    if not isinstance(element, int):
+        return element if known is not None and positive(g, known) else None
+    if element:
+        return element
+    return known if isinstance(known, int) and known else None
