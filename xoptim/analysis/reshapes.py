@@ -35,7 +35,7 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
     if source is None:
         return shape if all(d == -1 or positive(g, d) for d in content) else None
     pairs = list(zip(content, source, strict=False))
-    doubtful = [d for d, s in pairs if isinstance(d, str) and not _safe(g, d, s)]
+    doubtful = [d for d, s in pairs if isinstance(d, str) and not null_with(g, d, s)]
     if not doubtful:
         return shape
     nullable = [d for d, s in pairs if not positive(g, s if d == 0 else d)]
@@ -45,8 +45,13 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
     return shape if dims_are_equal(g)(total, prod(source)) else None
 
 
-def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
-    """Whether a dimension cannot be null, or the dimension it would copy is null as well."""
+def null_with(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
+    """Whether a dimension cannot be null, or the dimension it would copy is null as well.
+
+    :param g: the optimizer
+    :param dim: an element of the target of a Reshape
+    :param copied: the dimension of its input at the same place
+    """
     if copied == 0 or positive(g, dim) or exact_div(copied, dim) is not None:
         return True
     factor = exact_div(dim, copied)

@@ -9,16 +9,26 @@ from xbuilder.operators.op_traits import HALF_FLOATS
 from ...analysis.arguments import other_input
 from ...analysis.weights.norm_scales import moved_after, multiplied
 from ...authoring import NewNode, NewResult, RewriteContext
-from ...authoring.right_side import Operand
+from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 from ...declarative import rule
-from .layer_norm import normalized_operand, over_root, times_inverse, trailing_axis, unit_scale
+from .layer_norm import (
+    normalized_operand,
+    over_root,
+    scaled,
+    times_inverse,
+    trailing_axis,
+    unit_scale,
+)
 
 #: normalizations that add two operands first
 _SKIPS = ("SkipSimplifiedLayerNormalization",)
 _MEAN = "v = ReduceMean(x ** 2 | x * x, *_, **_)"
 #: x / sqrt(mean(x^2) + epsilon)
 RMS = f"{_MEAN}; {over_root('x')}"
+#: the same, whose inverse of the deviation is multiplied by a scale first
+RMS_SCALED = f"""{_MEAN}; e = v + epsilon; s = Sqrt(e) | e ** 0.5;
+    y = x * (scale * (Reciprocal(s) | 1 / s)) | x * (scale * e ** -0.5); y"""
 #: the same, and the inverse of the deviation, that something else reads
 RMS_AND_INVERSE = f"{_MEAN}; {times_inverse('x')}; (y, i)"
 #: x / sqrt(mean(x^2)), alone and with the inverse of the deviation
@@ -29,7 +39,13 @@ BARE_AND_INVERSE = f"""{_MEAN};
 
 
 def rms_operator(
-    g: RewriteContext, op_type: str, x: str, v: str, y: str, epsilon: float | None
+    g: RewriteContext,
+    op_type: str,
+    x: str,
+    v: str,
+    y: str,
+    epsilon: float | None,
+    scale: str | None,
 ) -> dict[str, NewNode]:
     """The operator that computes :data:`RMS` or :data:`BARE`, and the results it replaces.
 
@@ -42,13 +58,14 @@ def rms_operator(
     :param v: mean of the squares
     :param y: the result
     :param epsilon: its value, None without epsilon
+    :param scale: what multiplies the result, in the type of x, None without scale
     """
     epsilon = epsilon or 0.0
     in_float = g.type_or_none(x) == TensorProto.FLOAT
     shape = normalized_operand(g, x, 1.0 if in_float and epsilon == 0 else epsilon)
     axis = trailing_axis(g, v, len(shape))
     g.require(axis == -1, "the axis is not the last one only")
-    x, y = _without_casts(g, x, y)
+    x, y = _without_casts(g, x, y) if scale is None else (x, y)
     options = {"axis": -1, "epsilon": epsilon, "stash_type": TensorProto.FLOAT}
     return {y: NewNode(op_type, [x, unit_scale(g, x, -1)], options)}
 
@@ -68,6 +85,7 @@ def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
 @rule(
     "default",
     RMS,
+    RMS_SCALED,
     BARE,
     root="v",
     behind="LayerNormalization",
@@ -76,17 +94,19 @@ def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
     name="RMSNormalization",
 )
 def rms_normalization(
-    g: RewriteContext, x: str, v: str, y: str, epsilon: float | None
-) -> dict[str, NewNode]:
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float | None, scale: str | None
+) -> dict[str, Replacement]:
     """x / sqrt(mean(x^2) + epsilon) -> RMSNormalization(x, ones).
 
     1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, keepdims=1, whose length
        is known, or proven not to be null;
-    2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
+    2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5), which a scale
+       multiplies first (Keras);
     3. x is cast to float and the result is cast back: the operator does both by itself;
     4. there may be no epsilon, or 0, in float: a row of zeros gives NaN in both cases.
     """
-    return rms_operator(g, "RMSNormalization", x, v, y, epsilon)
+    ((result, new),) = rms_operator(g, "RMSNormalization", x, v, y, epsilon, scale).items()
+    return {result: scaled(g, new, scale)}
 
 
 @rewrite(

@@ -16,7 +16,7 @@ from xbuilder.dims import Shape, is_static
 from ...analysis.arguments import int_attribute
 from ...analysis.axes import moved_axes
 from ...analysis.constants import Ints, int_values
-from ...analysis.reshapes import moved_shape, reshaped, squeeze_or_unsqueeze
+from ...analysis.reshapes import moved_shape, null_with, reshaped, squeeze_or_unsqueeze
 from ...analysis.shapes import dims_are_equal, ones_difference, positive
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -40,7 +40,8 @@ _BEFORE = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 def reshape_reshape(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Reshape(move(x), t) -> Reshape(x, t), move is Reshape, Flatten, Squeeze or Unsqueeze.
 
-    1. t holds no 0, or `allowzero` is set: t only depends on the number of elements.
+    1. t holds no 0, or `allowzero` is set: t only depends on the number of elements. An element
+       computed at run time is positive, or copies a dimension of x that is 0 with it, as before.
     2. A 0 of t copies a dimension that x has at the same position: it is kept.
     3. It copies a known dimension: it is replaced by it.
     4. It copies an unknown dimension and all the others are positive integers: it becomes -1.
@@ -86,17 +87,32 @@ def _target_elsewhere(g: RewriteContext, first: NodeProto, second: NodeProto) ->
     if g.known(int_attribute(second, "allowzero", 0), depends):
         return None
     target = int_values(g, second.input[1])
+    source, middle = (moved_shape(g, node.input[0]) for node in (first, second))
     if target is None:
         content = g.value_as_shape(second.input[1])
-        known = isinstance(content, tuple) and all(d == -1 or positive(g, d) for d in content)
-        g.require(known, depends)
+        g.require(isinstance(content, tuple), depends)
+        g.require(_copies_the_same(g, content, source or (), middle or ()), depends)
         return None
     if 0 not in target:
         return None
-    source, middle = (moved_shape(g, node.input[0]) for node in (first, second))
     kept = _kept_dimensions(g, first)
     new = g.known(_without_wrong_zeros(g, source, middle, target, kept), depends)
     return new if new != target else None
+
+
+def _copies_the_same(g: RewriteContext, target: Shape, source: Shape, middle: Shape) -> bool:
+    """Whether a computed element of a target that may be 0 copies equal dimensions of two shapes:
+    they are the same one, or both are 0 with it."""
+    same = dims_are_equal(g)
+    for i, wanted in enumerate(target):
+        if wanted == -1 or positive(g, wanted):
+            continue
+        if i >= len(source) or i >= len(middle):
+            return False
+        both_null = null_with(g, wanted, source[i]) and null_with(g, wanted, middle[i])
+        if not both_null and not same(source[i], middle[i]):
+            return False
+    return True
 
 
 def _kept_dimensions(g: RewriteContext, node: NodeProto) -> Collection[int]:

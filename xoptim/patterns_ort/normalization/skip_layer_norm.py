@@ -21,12 +21,14 @@ from ...patterns.normalization.layer_norm import (
     LAYER_SCALED,
     as_type_of,
     layer_operator,
+    scaled,
 )
 from ...patterns.normalization.rms_norm import (
     BARE,
     BARE_AND_INVERSE,
     RMS,
     RMS_AND_INVERSE,
+    RMS_SCALED,
     rms_operator,
 )
 from ..kernels import require_kernel, runtime_has_kernel
@@ -215,6 +217,7 @@ def ort_layer_normalization(
 @rule(
     "onnxruntime",
     RMS,
+    RMS_SCALED,
     RMS_AND_INVERSE,
     BARE,
     BARE_AND_INVERSE,
@@ -223,8 +226,14 @@ def ort_layer_normalization(
     precision="rounding",
 )
 def simplified_layer_normalization(
-    g: RewriteContext, x: str, v: str, y: str, epsilon: float | None, i: str | None
-) -> dict[str, NewResult | NewNode]:
+    g: RewriteContext,
+    x: str,
+    v: str,
+    y: str,
+    epsilon: float | None,
+    i: str | None,
+    scale: str | None,
+) -> dict[str, Replacement]:
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
     Same cases as RMSNormalization, for opsets that do not have it. The inverse of the deviation may
@@ -235,11 +244,11 @@ def simplified_layer_normalization(
     """
     is_public = g.graph.scope.options.public_operators
     g.require(not is_public, "the options keep to operators with a public schema")
-    answer = rms_operator(g, "SimplifiedLayerNormalization", x, v, y, epsilon)
+    answer = rms_operator(g, "SimplifiedLayerNormalization", x, v, y, epsilon, scale)
     (new,) = answer.values()
     known = runtime_has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
     if i is None:
-        return {**answer}
+        return {result: scaled(g, new, scale) for result in answer}
     new.outputs = 2
     return {**dict.fromkeys(answer, new[0]), i: as_type_of(g, x, new[1])}

@@ -1,4 +1,4 @@
-"""Means written as sums, variances written as a difference of means."""
+"""Means written as sums, variances written as a difference of means, centered rows multiplied out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,21 @@ def one_pass(keepdims: int = 1, end: str = "y = Sub(q, s)") -> str:
     """mean(x * x) - mean(x)^2"""
     k = f"<keepdims = {keepdims}>"
     return f"m = ReduceMean{k}(x, k) p = Mul(x, x) q = ReduceMean{k}(p, k) s = Mul(m, m) {end}"
+
+
+F = "g (float[a, 4] x) => (float[a, 4] y)"
+ROWS = "int64[1] k = {-1}, float[4] b = {1, 2, 3, 4}, float[4] s = {3, 2, 1, 4}"
+FACTORED = "m = ReduceMean(x, k) d = Sub(x, m) p = Mul(d, s) y = Add(p, b)"
+
+
+def multiplied_out(end: str) -> str:
+    """mean(x), x * s and the end"""
+    return f"m = ReduceMean(x, k) p = Mul(x, s) {end}"
+
+
+def factored_mean(end: str) -> tuple[str, str, dict[str, float]]:
+    """A test model of FactoredMean."""
+    return model(multiplied_out(end), F, ROWS), model(FACTORED, F, ROWS), {"atol": 1e-5}
 
 
 TWO_PASS = "m = ReduceMean<keepdims = 1>(x, k) d = Sub(x, m) p = Mul(d, d) y = ReduceMean<keepdims = 1>(p, j)"
@@ -85,6 +100,15 @@ MODELS = {
             {"atol": 1e-5},
         ),
     },
+    "FactoredMean": {
+        "a difference": factored_mean("q = Mul(m, s) t = Sub(b, q) y = Add(p, t)"),
+        "the mean is negated": factored_mean(
+            "n = Neg(m) q = Mul(s, n) t = Add(q, b) y = Add(t, p)"
+        ),
+        "the product is negated": factored_mean(
+            "q = Mul(m, s) n = Neg(q) t = Add(b, n) y = Add(p, t)"
+        ),
+    },
 }
 
 REFUSED = {
@@ -139,6 +163,35 @@ REFUSED = {
     },
 }
 
+REFUSED["FactoredMean"] = {
+    "not a mean": (
+        model(
+            multiplied_out("r = ReduceMax(x, k) q = Mul(r, s) t = Sub(b, q) y = Add(p, t)"), F, ROWS
+        ),
+        "it is not multiplied by a mean",
+    ),
+    "the mean of something else": (
+        model(
+            "m = ReduceMean(z, k) p = Mul(x, s) q = Mul(m, s) t = Sub(b, q) y = Add(p, t)",
+            F.replace("x)", "x, float[a, 4] z)"),
+            ROWS,
+        ),
+        "it is not the mean of what is multiplied",
+    ),
+    "the dimensions go": (
+        model(
+            "m = ReduceMean<keepdims = 0>(x, k) p = Mul(x, s) q = Mul(m, s) t = Sub(b, q) y = Add(p, t)",
+            F.replace("float[a, 4] x", "float[4, 4] x"),
+            ROWS,
+        ),
+        "the dimensions of the mean go",
+    ),
+    "another factor": (
+        model(multiplied_out("q = Mul(m, b) t = Sub(b, q) y = Add(p, t)"), F, ROWS),
+        "cannot be 'k', which is 's'",
+    ),
+}
+
 test_rewrites = rewrite_tests(MODELS)
 test_refuses = refusal_tests(REFUSED)
 
@@ -150,3 +203,18 @@ def test_a_large_mean() -> None:
         model(one_pass()), model(TWO_PASS, constants="int64[1] k = {-1}, int64[1] j = {1}"), "OnePassVariance",
         feeds=[{"x": rows}], atol=2,
     )  # fmt: skip
+
+
+def test_a_normalization_of_keras() -> None:
+    """What is factored is a LayerNormalization with its scale and its bias."""
+    before = model(
+        """m = ReduceMean(x, k) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, k) w = Add(v, e)
+        r = Sqrt(w) i = Reciprocal(r) f = Mul(i, s) p = Mul(x, f) n = Neg(m) o = Mul(n, f)
+        t = Add(o, b) y = Add(p, t)""",
+        F, ROWS + ", float e = {0.001}",
+    )  # fmt: skip
+    after = model(
+        "y = LayerNormalization<axis = -1, epsilon = 0.001>(x, s, b)", F,
+        "float[4] s = {3, 2, 1, 4}, float[4] b = {1, 2, 3, 4}",
+    )  # fmt: skip
+    check_pattern(before, after, "default", atol=1e-4)

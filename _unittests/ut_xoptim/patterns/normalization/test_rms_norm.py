@@ -79,6 +79,39 @@ def test_writings(name: str) -> None:
     check_pattern(rms(BODIES[name]), WRITTEN, "RMSNormalization", opset=23, atol=1e-5)
 
 
+@pytest.mark.parametrize("inverse", ["s = Sqrt(w) r = Reciprocal(s)", "r = Pow(w, half)"])
+@pytest.mark.parametrize(
+    ("pattern", "opset"), [("RMSNormalization", 23), ("SimplifiedLayerNormalization", 18)]
+)
+def test_a_scale_multiplies_the_inverse_first(pattern: str, opset: int, inverse: str) -> None:
+    """Keras writes it so."""
+    before = f"""agraph (float[a, 4] X) => (float[a, 4] Y) <float half = {{-0.5}}, float eps = {{0.001}},
+        float[4] c = {{1, 2, 3, 4}}, int64[1] axes = {{-1}}> {{
+        q = Mul(X, X) {START} {inverse} f = Mul(c, r) Y = Mul(X, f)
+    }}"""
+    after = f"""agraph (float[a, 4] X) => (float[a, 4] Y) <float[4] ones = {{1, 1, 1, 1}},
+        float[4] c = {{1, 2, 3, 4}}> {{
+        n = {pattern}<axis = -1, epsilon = 0.001, stash_type = 1>(X, ones)
+        Y = Mul(n, c)
+    }}"""
+    check_pattern(before, after, pattern, opset=opset, atol=1e-5, reference=opset == 23)
+
+
+def test_a_scale_stays_between_casts() -> None:
+    """The product is in float: the casts stay."""
+    rows = "float[4] c = {1, 2, 3, 4}, float[4] ones = {1, 1, 1, 1}"
+    body = "q = Mul(x, x) " + START + "s = Sqrt(w) r = Reciprocal(s) f = Mul(c, r) y = Mul(x, f)"
+    before = f"""agraph (float16[a, 4] X) => (float16[a, 4] Y) <float eps = {{0.001}}, {rows},
+        int64[1] axes = {{-1}}> {{ x = Cast<to = 1>(X) {body} Y = Cast<to = 10>(y) }}"""
+    after = f"""agraph (float16[a, 4] X) => (float16[a, 4] Y) <{rows}> {{
+        x = Cast<to = 1>(X)
+        n = RMSNormalization<axis = -1, epsilon = 0.001, stash_type = 1>(x, ones)
+        y = Mul(n, c)
+        Y = Cast<to = 10>(y)
+    }}"""
+    check_pattern(before, after, "RMSNormalization", opset=23, atol=2e-3)
+
+
 def test_zero_rows() -> None:
     rows = np.zeros((1, 2, 4), dtype=np.float32)
     check_pattern(rms(), WRITTEN, "RMSNormalization", opset=23, feeds=[{"X": rows}])

@@ -59,6 +59,24 @@ MODELS = {
         ),
     },
     "ReshapeReshape": {
+        "a product of dimensions copies one that is null with it": (
+            """agraph (float[a,4,b,8] x) => (float[c,b,8] y)
+            <int64[1] axis = {3}, int64[2] u = {-1, 8}> {
+                r = Unsqueeze(x, axis)
+                d = Shape <start = 0, end = 2> (r)
+                n = ReduceProd <keepdims = 1> (d)
+                t = Concat <axis = 0> (n, u)
+                y = Reshape(r, t)
+            }""",
+            """agraph (float[a,4,b,8] x) => (float[c,b,8] y)
+            <int64[1] axis = {3}, int64[2] u = {-1, 8}> {
+                r = Unsqueeze(x, axis)
+                d = Shape <start = 0, end = 2> (r)
+                n = ReduceProd <keepdims = 1> (d)
+                t = Concat <axis = 0> (n, u)
+                y = Reshape(x, t)
+            }""",
+        ),
         "the shape of the data is given back": (
             """agraph (float[a,b] x) => (float[a,b] z, float[n] r) <int64[1] t = {-1}> {
                 s = Shape(x)

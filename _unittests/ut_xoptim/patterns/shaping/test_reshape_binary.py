@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from xoptim.testing import (
@@ -137,6 +138,32 @@ MODELS = {
             """agraph (float[a,6] x) => (float[6,b] y) <int64[2] s = {6, -1}> {
                 y = Reshape(x, s)
             }""",
+        ),
+        "a vector joined with constants": (
+            """agraph (float[a,6] x, int64[2] d) => (float[b,c,3] y)
+            <int64[3] u = {3, 1, 1}, int64[1] k = {-2, -1}> {
+                s = Concat <axis = 0> (d, u)
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""".replace("int64[1] k", "int64[2] k"),
+            """agraph (float[a,6] x, int64[2] d) => (float[b,c,3] y) <int64[1] u = {3}> {
+                s = Concat <axis = 0> (d, u)
+                y = Reshape(x, s)
+            }""",
+            {"feeds": [{"x": np.ones((4, 6), np.float32), "d": np.array([2, -1])}]},
+        ),
+        "an axis after a vector": (
+            """agraph (float[a,6] x, int64[2] d) => (float[b,c,1,3] y)
+            <int64[1] u = {3}, int64[1] k = {2}> {
+                s = Concat <axis = 0> (d, u)
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            """agraph (float[a,6] x, int64[2] d) => (float[b,c,1,3] y) <int64[2] u = {1, 3}> {
+                s = Concat <axis = 0> (d, u)
+                y = Reshape(x, s)
+            }""",
+            {"feeds": [{"x": np.ones((4, 6), np.float32), "d": np.array([2, -1])}]},
         ),
         "the inner result is an output": (
             """agraph (float[a,6] x) => (float[b] y, float[b,1] r)
@@ -333,6 +360,32 @@ REFUSED = {
                 y = Squeeze(r, k)
             }""",
             "a 0 would copy",
+        ),
+        (
+            """agraph (float[a,6] x, int64[b] d) => (y) <int64[2] u = {3, 1}, int64[1] k = {-1}> {
+                s = Concat <axis = 0> (d, u)
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+            "the length of the shape is not known",
+        ),
+        (
+            """agraph (float[a,6] x, int64[1] d) => (y) <int64[2] u = {3, 1}, int64[1] k = {1}> {
+                s = Concat <axis = 0> (u, d)
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+            "a 0 would copy another dimension",
+        ),
+        (
+            """agraph (float[a,b] x) => (y) <int64[1] k = {1}, int64[1] e = {-1}> {
+                d = Shape(x)
+                p = Max(d, k)
+                s = Concat <axis = 0> (p, e)
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            "an axis is between elements that are computed together",
         ),
     ],
 }
