@@ -49,7 +49,7 @@ class Atom:
         self.key = key
         self.args = args
         self.inner = key if op else quote(key)
-        self.size = 1 + sum(a.size for a in args)
+        self.size: int = 1 + sum(a.size for a in args)
         self.depth = 1 + max((a.depth for a in args), default=0)
         if self.size > MAX_SIZE or self.depth > MAX_DEPTH:
             raise TooLargeError(op)
@@ -91,7 +91,7 @@ class Poly:
         self.terms = terms
         self._hash = hash(terms)
         #: number of terms and atoms, those inside the arguments included
-        self.size = len(terms) + sum([atom.size for mono, _ in terms for atom in mono])
+        self.size: int = len(terms) + sum([atom.size for mono, _ in terms for atom in mono])
 
     @staticmethod
     def build(coefs: Mapping[Mono, int]) -> Poly:

@@ -69,7 +69,8 @@ class Snapshot:
         store, rows = self.graph.store, self._rows
         same = {row[0] for row in rows if _is_same(store, *row)}
         changed = [record for record in list(store.index.values()) if record not in same]
-        protos = [copy_with_edges(*saved) for record, *saved in rows if record not in same]
+        lost = [row for row in rows if row[0] not in same]
+        protos = [copy_with_edges(proto, inputs, outputs) for _, proto, inputs, outputs in lost]
         added = iter(store.replace(changed, protos) if changed or protos else ())
         records = [record if record in same else next(added) for record, *_ in rows]
         if store.nodes != records:

@@ -85,8 +85,8 @@ class DeferredList(list[T]):
         if not isinstance(place, int):
             self._make_all()
             return super().__getitem__(place)
-        item: Any = super().__getitem__(place)
-        if isinstance(item, Deferred):
+        item: Any = list.__getitem__(self, place)
+        if item.__class__ is Deferred:
             item = item.get()
             super().__setitem__(place, item)
         return item
