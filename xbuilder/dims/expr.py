@@ -49,7 +49,7 @@ class Atom:
         self.key = key
         self.args = args
         self.inner = key if op else quote(key)
-        self.size = 1 + sum(a.size for a in args)
+        self.size: int = 1 + sum(a.size for a in args)
         self.depth = 1 + max((a.depth for a in args), default=0)
         if self.size > MAX_SIZE or self.depth > MAX_DEPTH:
             raise TooLargeError(op)
@@ -90,6 +90,8 @@ class Poly:
     def __init__(self, terms: tuple[tuple[Mono, int], ...]):
         self.terms = terms
         self._hash = hash(terms)
+        #: number of terms and atoms, those inside the arguments included
+        self.size: int = len(terms) + sum([atom.size for mono, _ in terms for atom in mono])
 
     @staticmethod
     def build(coefs: Mapping[Mono, int]) -> Poly:
@@ -97,10 +99,9 @@ class Poly:
 
         Raises :class:`TooLargeError` when the form passes the bounds.
         """
-        terms = sorted(((m, c) for m, c in coefs.items() if c), key=_term_order)
-        poly = Poly(tuple(terms))
-        if poly.size > MAX_SIZE or any(abs(c) > MAX_COEFFICIENT for _, c in terms):
-            raise TooLargeError(len(terms))
+        poly = Poly(tuple(sorted([row for row in coefs.items() if row[1]], key=_term_order)))
+        if poly.size > MAX_SIZE or max(map(abs, coefs.values()), default=0) > MAX_COEFFICIENT:
+            raise TooLargeError(len(poly.terms))
         return poly
 
     @staticmethod
@@ -133,11 +134,6 @@ class Poly:
 
     def __repr__(self) -> str:
         return f"Poly({self.inner!r})"
-
-    @cached_property
-    def size(self) -> int:
-        """Number of terms and atoms, those inside the arguments included."""
-        return sum([_mono_size(mono) for mono, _ in self.terms])
 
     @cached_property
     def depth(self) -> int:

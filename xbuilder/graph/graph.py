@@ -3,7 +3,7 @@ outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from onnx import FunctionProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
@@ -194,6 +194,15 @@ class Graph(FactReading):
         if name in self.store.producers or self.is_given(name):
             return True
         return self.parent is not None and self.parent.has_name(name)
+
+    def has_any_name(self, names: Set[str]) -> bool:
+        """Whether :meth:`has_name` is true of one of some names. Cost: O(names)."""
+        for table in (self.store.producers, self.constants.initializers):
+            if not table.keys().isdisjoint(names):
+                return True
+        if any(map(self.is_given, self.facts.keys() & names)):
+            return True
+        return self.parent is not None and self.parent.has_any_name(names)
 
     def is_given(self, name: str) -> bool:
         """Whether a name is an input or an initializer (sparse ones included) of this graph."""

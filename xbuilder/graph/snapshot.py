@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..nodes.copies import copy_node
+from onnx import NodeProto
+
+from ..nodes.copies import copy_with_edges
 from ..nodes.record import NodeRecord
+from ..store.graph_store import GraphStore
 from .graph import Graph
+
+#: a record, its node, its inputs and its outputs, which that node may not have yet
+_Row: TypeAlias = tuple[NodeRecord, NodeProto, tuple[str, ...], tuple[str, ...]]
 
 
 class Snapshot:
@@ -24,7 +31,7 @@ class Snapshot:
     def __init__(self, graph: Graph):
         self.graph = graph
         store, scope = graph.store, graph.scope
-        self._rows = [(record, store.proto(record)) for record in store.nodes]
+        self._rows = _rows_of(store, store.nodes)
         self._outputs = tuple(store.outputs)
         self._pinned = set(store.pinned)
         self._facts = graph.facts.tables()
@@ -60,14 +67,34 @@ class Snapshot:
         :return: the new record of each node that had to be copied
         """
         store, rows = self.graph.store, self._rows
-        same = {record for record, proto in rows if record.alive and store.proto(record) is proto}
+        same = {row[0] for row in rows if _is_same(store, *row)}
         changed = [record for record in list(store.index.values()) if record not in same]
-        protos = [copy_node(proto) for record, proto in rows if record not in same]
+        lost = [row for row in rows if row[0] not in same]
+        protos = [copy_with_edges(proto, inputs, outputs) for _, proto, inputs, outputs in lost]
         added = iter(store.replace(changed, protos) if changed or protos else ())
-        records = [record if record in same else next(added) for record, _ in rows]
+        records = [record if record in same else next(added) for record, *_ in rows]
         if store.nodes != records:
             store.sort({record: i for i, record in enumerate(records)})
         pairs = list(zip(rows, records, strict=True))
         # the records remain those of this snapshot, which may be restored again
-        self._rows = [(record, store.proto(record)) for record in records]
-        return {before: record for (before, _), record in pairs if before is not record}
+        self._rows = _rows_of(store, records)
+        return {before: record for (before, *_), record in pairs if before is not record}
+
+
+def _rows_of(store: GraphStore, records: Iterable[NodeRecord]) -> list[_Row]:
+    """The state of some nodes. The one of a node whose inputs were renamed is not written for it,
+    if no subgraph reads them."""
+    return [(r, store.proto(r) if r.captured else r._proto, r.inputs, r.outputs) for r in records]
+
+
+def _is_same(
+    store: GraphStore,
+    record: NodeRecord,
+    proto: NodeProto,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+) -> bool:
+    """Whether a node is in the graph, and did not change."""
+    if not record.alive or (record.captured and store.proto(record) is not proto):
+        return False
+    return record.inputs == inputs and record.outputs == outputs

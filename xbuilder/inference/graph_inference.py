@@ -106,7 +106,9 @@ def _is_computable(graph: Graph, record: NodeRecord) -> bool:
         return False
     if record.captured or record.op_type in GRAPH_OWNERS:
         return False
-    if record.domain not in ("", "ai.onnx.ml") or graph.calls_function(record):
+    if record.domain not in ("", "ai.onnx.ml"):
+        return False
+    if graph.scope.functions and graph.calls_function(record):
         return False
     proto = graph.store.proto(record)
     return not has_reference(proto) and is_deterministic(

@@ -103,7 +103,7 @@ def _without_hidden_names(graph: Graph, body: GraphProto) -> GraphProto:
 
     The outer one may be read before it is hidden, so that the model needs two names.
     """
-    if not any(graph.has_name(name) for name in local_names(body)):
+    if not graph.has_any_name(local_names(body)):
         return body
     copy = GraphProto()
     copy.CopyFrom(body)

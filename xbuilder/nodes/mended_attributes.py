@@ -106,7 +106,8 @@ def mended(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
     :param node: a node
     :param opsets: version of every domain
     """
-    if not any(_repairs(n, opsets) or _unread_values(n) for n in all_nodes([node])):
+    given = [n for n in all_nodes([node]) if n.attribute]
+    if not any(_repairs(n, opsets) or _unread_values(n) for n in given):
         return node
     copy = copy_node(node)
     for inner in all_nodes([copy]):

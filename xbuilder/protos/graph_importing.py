@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import filterfalse
+from itertools import chain, filterfalse
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -37,11 +37,12 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     :param proto: its content
     :param inferred: types and shapes another inference proved
     """
+    named = declared_names(proto.input) if graph.parent is None else set[str]()
     if graph.parent is None:
         reserve_graph_names(graph.names, proto)
-        for infos in (proto.input, proto.output, proto.value_info, inferred):
-            for dim in declared_names(infos):  # before any name is generated
-                graph.dimensions.normalize(dim)
+        others = map(declared_names, (proto.output, proto.value_info, inferred))
+        for dim in chain.from_iterable((named, *others)):  # before any name is generated
+            graph.dimensions.normalize(dim)
     if graph.origin is None:
         graph.origin = proto
     require_unique([i.name for i in proto.input], "Input")
@@ -77,7 +78,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     check_defined(graph)
     note_annotations(graph)
     if graph.parent is None and not graph.is_uninferred and not trusts_shapes(graph):
-        note_formulas(graph, proto)
+        note_formulas(graph, proto, named)
 
 
 def _unique_initializers(proto: GraphProto) -> dict[str, TensorProto]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from onnx import GraphProto
 
 from ..dims import Dim, is_plain, normalize, symbols
 from ..dims.scope import opaque
 from ..graph.graph import Graph
 from ..inference.refresh import refresh
-from ..nodes.value_infos import declared_names
 
 
-def note_formulas(graph: Graph, proto: GraphProto) -> bool:
+def note_formulas(graph: Graph, proto: GraphProto, named: Set[str]) -> bool:
     """Notes the formulas that name a dimension of an input and one of an output, where inference
     finds the same formula for the output. Infers again what depends on these inputs.
 
@@ -23,9 +24,9 @@ def note_formulas(graph: Graph, proto: GraphProto) -> bool:
 
     :param graph: a graph whose nodes are inferred
     :param proto: its content
+    :param named: the names its inputs give to their dimensions
     :return: whether a formula is noted
     """
-    named = declared_names(proto.input)
     formulas = {opaque(text): normalize(text) for text in named if opaque(text) != text}
     formulas = {k: f for k, f in formulas.items() if isinstance(f, str) and symbols(f) <= named}
     if not formulas:

@@ -112,22 +112,22 @@ class EdgeTables:
                 self.producers[name] = record
         consumers, names = self.consumers, record.inputs
         for name in record.reads() if record.captured or "" in names else names:
-            readers = consumers.get(name)
-            if readers is None:
+            if name not in consumers:
                 consumers[name] = (record,)
                 continue
-            consumers[name] = readers = with_reader(readers, record)
+            consumers[name] = readers = with_reader(consumers[name], record)
             if len(readers) > 1:
                 self.read_twice[name] = None
         for name in record.captured:
             self.captures[name] = self.captures.get(name, 0) + 1
-        rows = self._buckets.get(key := record.key)
-        if rows is None:
+        key = record.key
+        if key not in self._buckets:
             self._buckets[key] = [record]
         else:
-            rows.append(record)
-            if len(rows) > 1 and rows[-2].order > record.order:
+            rows = self._buckets[key]
+            if rows and rows[-1].order > record.order:
                 self._unsorted_buckets.add(key)
+            rows.append(record)
         self.index[id(record._proto)] = record
 
     def _unregister(self, records: Sequence[NodeRecord]) -> None:
@@ -141,9 +141,9 @@ class EdgeTables:
                     del producers[name]
             captured = record.captured
             for name in (*record.inputs, *captured) if captured else record.inputs:
-                readers = consumers.get(name)
-                if readers is None:  # no name, or the node reads it twice
+                if name not in consumers:  # no name, or the node reads it twice
                     continue
+                readers = consumers[name]
                 if len(readers) > 1:
                     consumers[name] = left = without_reader(readers, record)
                     if len(left) == 1:

@@ -63,12 +63,12 @@ class DeferredList(list[T]):
     def part(self, places: Iterable[int]) -> DeferredList[T]:
         """The items at some places. A deferred one is made once for both lists."""
         slots: list[Any] = list(super().__iter__())
-        return DeferredList(slots[i] for i in places)
+        return DeferredList([slots[i] for i in places])
 
     def known(self) -> list[Any]:
         """The items that are made, and what is known of the others."""
         slots: Iterable[Any] = super().__iter__()
-        return [s.known() if isinstance(s, Deferred) else s for s in slots]
+        return [s.known() if s.__class__ is Deferred else s for s in slots]
 
     def made(self) -> list[T]:
         """The items that are made."""
@@ -85,8 +85,8 @@ class DeferredList(list[T]):
         if not isinstance(place, int):
             self._make_all()
             return super().__getitem__(place)
-        item: Any = super().__getitem__(place)
-        if isinstance(item, Deferred):
+        item: Any = list.__getitem__(self, place)
+        if item.__class__ is Deferred:
             item = item.get()
             super().__setitem__(place, item)
         return item

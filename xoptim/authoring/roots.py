@@ -42,12 +42,14 @@ def kinds_of(store: GraphStore, records: Iterable[NodeRecord]) -> Kinds:
     :param store: the graph
     :param records: the nodes, in graph order
     """
-    producer_of = store.producers.get
+    producers = store.producers
     kinds: dict[str, list[NodeRecord]] = {}
     for record in records:
         for name in record.inputs:
-            producer = producer_of(name)
-            if producer is None or producer.domain:
+            if name not in producers:
+                continue
+            producer = producers[name]
+            if producer.domain:
                 continue
             op_type = producer.op_type
             if op_type not in kinds:

@@ -96,8 +96,12 @@ def check_declarations(members: Iterable[Member | PatternCard]) -> None:
     :raises OptionError: it is not a tuple of names, or a pattern comes before an unknown one
     """
     rows = list(members)
-    made = [m for m in rows if isinstance(m, Member)]
-    new = [m for m in made if m.checked is not type(m) or not DECLARED.isdisjoint(m.__dict__)]
+    new = [
+        m
+        for m in rows
+        if isinstance(m, Member)
+        and (m.checked is not type(m) or not DECLARED.isdisjoint(m.__dict__))
+    ]
     if not new:
         return
     check_names(rows, pattern_database().names())

@@ -25,10 +25,10 @@ from .intermediate_functions import useful
 _KEPT = 64
 # the declarations of a rewrite, read by one call for each: every optimization reads all of them
 _place_of = attrgetter("priority", "min_opset", "before", "behind")
-_roots_of = attrgetter("roots", "prepares", "usual")
+_own_of = attrgetter(
+    "__module__", "name", "priority", "min_opset", "before", "behind", "roots", "prepares", "usual"
+)
 _around_of = attrgetter("after", "reads", "read_by")
-#: no pattern starts from an operator
-_NOTHING: tuple[int, dict[str, int]] = 0, {}
 
 
 class Dispatch:
@@ -47,10 +47,13 @@ class Dispatch:
 
     def __init__(self, selection: Sequence[Member | PatternCard], opset: int, prepares: bool):
         self.opset, self.prepares = opset, prepares
-        #: places of the rewrites in the selection, in the order they run
-        self.order = run_order(selection)
-        rewrites = [selection[i] for i in self.order]
-        patterns = [p for p in rewrites if isinstance(p, (PatternOptimization, PatternCard))]
+        order = run_order(selection)
+        rewrites = [selection[i] for i in order]
+        is_pattern = [isinstance(r, (PatternOptimization, PatternCard)) for r in rewrites]
+        patterns: list[Any] = [r for r, yes in zip(rewrites, is_pattern, strict=True) if yes]
+        #: places of the patterns in the selection, in the order they run, and of the others
+        self.patterns = [i for i, yes in zip(order, is_pattern, strict=True) if yes]
+        self.others = [i for i, yes in zip(order, is_pattern, strict=True) if not yes]
         #: classes of the patterns that may change a node they are given: no test of this project
         #: calls them
         self.watched = {type(p) for p in patterns if p.receives_nodes and not is_shipped(p)}
@@ -74,6 +77,8 @@ class Dispatch:
         self._usual: list[frozenset[int]] = []
         # by rank: whether the pattern has a method that says if it may match
         self._asks: list[bool] = []
+        # by rank: whether the pattern needs something of the graph beside its roots
+        self._is_conditional: list[bool] = []
         for rank, i in enumerate(self.running):
             self._add(rank, patterns[i])
 
@@ -90,6 +95,8 @@ class Dispatch:
         asks = asks or pattern.has_lazy_declarations
         declared = [] if asks else [pattern.after, pattern.reads, pattern.read_by]
         self._needs.append([set(types) for types in declared if types])
+        needed = self._asks, self._usual, self._alternatives, self._needs
+        self._is_conditional.append(any(rows[rank] for rows in needed))
         roots = tuple(pattern.roots)
         keys, starts = root_keys(roots)
         if starts:
@@ -124,8 +131,11 @@ class Dispatch:
         found = 0
         present = roots.keys()
         for key in present:
-            found |= self._by_key.get(key, 0)
-            every, by_type = self._by_reading.get(key, _NOTHING)
+            if key in self._by_key:
+                found |= self._by_key[key]
+            if key not in self._by_reading:
+                continue
+            every, by_type = self._by_reading[key]
             if every_reason:
                 found |= every
             elif every & wanted:
@@ -154,8 +164,11 @@ class Dispatch:
         keys = frozenset(store.bucket_keys())
         types = {op_type for domain, op_type in keys if not domain}
         kinds = None if facts is None else facts.all_types()
+        is_conditional = self._is_conditional
         return [
-            rank for rank in ranks_in(ranks) if self.may_match(rank, patterns, keys, types, kinds)
+            rank
+            for rank in ranks_in(ranks)
+            if not is_conditional[rank] or self.may_match(rank, patterns, keys, types, kinds)
         ]
 
     def may_match(
@@ -174,9 +187,20 @@ class Dispatch:
         :param types: those of the main domain
         :param kinds: the element types of the results, None for any
         """
-        pattern = peek(patterns, rank)
-        if pattern is not None and pattern.listener is not None:  # the reasons are wanted
+        if self._may_match(rank, patterns, keys, types, kinds):
             return True
+        pattern = peek(patterns, rank)
+        # or the reasons are wanted
+        return pattern is not None and pattern.listener is not None
+
+    def _may_match(
+        self,
+        rank: int,
+        patterns: Sequence[PatternOptimization],
+        keys: Set[Key],
+        types: Set[str],
+        kinds: Set[int] | None,
+    ) -> bool:
         usual = self._usual[rank]
         if usual and kinds is not None and kinds <= usual:
             return False
@@ -284,10 +308,8 @@ class Plan:
         self._made_of = patterns
         self.selection = as_selection(patterns)
         self.dispatch = dispatch_of(self.selection, opset)
-        places, declared = self.dispatch.order, self.selection.known()
-        is_other = [not isinstance(d, (PatternOptimization, PatternCard)) for d in declared]
-        self.patterns: DeferredList[Any] = self.selection.part(i for i in places if not is_other[i])
-        self.others = [self.selection[i] for i in places if is_other[i]]
+        self.patterns: DeferredList[Any] = self.selection.part(self.dispatch.patterns)
+        self.others = [self.selection[i] for i in self.dispatch.others]
         #: the patterns that run, by rank
         self.running: DeferredList[Any] = self.patterns.part(self.dispatch.running)
 
@@ -318,10 +340,9 @@ def _declarations(member: Member | PatternCard) -> tuple[Any, ...]:
     """The declarations of a class and of its instance. The operators next to the roots of a rule
     are left out, because reading them compiles the rule. A card declares the same as its class."""
     if not isinstance(member, (PatternOptimization, PatternCard)):
-        return type(member), *_place_of(member)
-    which = (member.__module__, member.name) if is_shipped(member) else type(member)
+        return type(member), _place_of(member)
+    which = None if is_shipped(member) else type(member)
     is_lazy = member.has_lazy_declarations and (
         isinstance(member, PatternCard) or DECLARED.isdisjoint(member.__dict__)
     )
-    around = () if is_lazy else _around_of(member)
-    return which, *_place_of(member), *_roots_of(member), *around
+    return which, _own_of(member), () if is_lazy else _around_of(member)

@@ -116,7 +116,8 @@ class Statistics(Observer):
         }
         if done.refusal:
             row["refusal"] = done.refusal
-        self.rows.append({**row, **done.certificate})
+        row.update(done.certificate)
+        self.rows.append(row)
 
     def cleaned(self, engine: Engine, i: int, removed: int, time_in: float) -> None:
         """One row for the cleaning of an iteration."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
@@ -57,19 +58,9 @@ class Worklist:
         """The producers and the readers of the inputs of some nodes, and the readers of their
         results. Cost: O(edges), each result is visited once."""
         producers, consumers = self.store.producers, self.store.consumers
-        results, neighbours = set[str](), set[NodeRecord]()
-        for record in records:
-            results.update(record.outputs)
-            for name in record.reads() if record.captured else record.inputs:
-                if name in producers:
-                    neighbours.add(producers[name])
-                    results.add(name)
-        for name in results:
-            if name not in consumers:
-                continue
-            readers = consumers[name]
-            if len(readers) == 1:
-                neighbours.add(*readers)
-            elif len(readers) <= FAN_OUT:
-                neighbours.update(readers)
-        return neighbours
+        rows = list(records)
+        names = chain.from_iterable([r.reads() if r.captured else r.inputs for r in rows])
+        read = producers.keys() & set(names)
+        results = read.union(*[r.outputs for r in rows])
+        readers = [consumers[name] for name in consumers.keys() & results]
+        return {producers[name] for name in read}.union(*[r for r in readers if len(r) <= FAN_OUT])

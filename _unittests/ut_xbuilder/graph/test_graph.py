@@ -28,6 +28,8 @@ def test_a_body_sees_the_outer_graph() -> None:
     child.make_initializer("w", np.array([1], dtype=np.float32))
     assert child.is_given("w") and not graph.has_name("w")
     assert "w" in graph.names, "a name is taken everywhere"
+    assert child.has_any_name({"w", "z"}) and child.has_any_name({"x"})
+    assert not graph.has_any_name({"w"}) and not child.has_any_name({"z"})
 
 
 def test_constraints_of_a_body_stay_inside() -> None:

@@ -156,7 +156,7 @@ def test_links() -> None:
 
 
 def _order(selection: Any, opset: int = 18, prepares: bool = False) -> list[Any]:
-    return [selection[i] for i in dispatch_of(selection, opset, prepares).order]
+    return [selection[i] for i in dispatch_of(selection, opset, prepares).patterns]
 
 
 def test_made_once() -> None:

@@ -30,6 +30,8 @@ def note_scale(ctx: ShapeContext, axis: int, i: int = 1, broadcasts: bool = Fals
     shape, scale = ctx.shape(0), ctx.shape(i)
     if shape is None or scale is None or len(scale) != 1 or not -len(shape) <= axis < len(shape):
         return
+    if scale[0] == shape[axis]:
+        return
     if not broadcasts or (isinstance(scale[0], int) and scale[0] > 1):
         merge_dim(ctx, shape[axis], scale[0])
 
