@@ -49,9 +49,8 @@ def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. All the pieces that are such a Concat are opened.
     2. An axis may count from the end and the other one not, if the rank is known.
-
-    3. Several Concat of the same axis may read a piece, once each, and nothing else (DPN): every one
-       of them has 32 pieces at most.
+    3. Several Concat of the same axis may read a piece, once each, and nothing else (DPN): each of
+       them has 32 pieces at most.
 
     Any other piece is kept: it is computed anyway.
     """
