@@ -15,6 +15,9 @@ from ...analysis.reshapes import constant_target
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
+#: most pieces of a Concat that opens a piece others open as well
+_MOST_PIECES = 32
+
 
 @rewrite("default", root="Concat")
 def concat_empty(g: RewriteContext, node: NodeProto) -> str | NewNode:
@@ -46,18 +49,35 @@ def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. All the pieces that are such a Concat are opened.
     2. An axis may count from the end and the other one not, if the rank is known.
+    3. Several Concat of the same axis may read a piece, once each, and nothing else (DPN): each of
+       them has 32 pieces at most.
 
-    A piece that something else reads, or that appears twice, is kept: it is computed anyway.
+    Any other piece is kept: it is computed anyway.
     """
     pieces = g.before_each(node, "Concat")
-    opened = [p for p in pieces if p is not None and not g.is_used_more_than_once(p.output[0])]
+    opened = [p for p in pieces if p is not None and _is_only_joined(g, p.output[0])]
     g.require(opened, "the pieces are used elsewhere")
     rank = g.rank_or_none(node.output[0])
     axis = _written_axis(g, node, rank)
-    inside = {p.output[0]: g.inputs(p) for p in opened if _written_axis(g, p, rank) == axis}
+    inside = {p.output[0]: g.inputs(p) for p in opened if _joined_along(g, p, rank) == {axis}}
     g.require(axis is not None and inside, "the axes are not the same")
     names = [name for piece in node.input for name in inside.get(piece, (piece,))]
+    alone = not any(map(g.is_used_more_than_once, inside))
+    g.require(alone or len(names) <= _MOST_PIECES, "there would be many pieces")
     return g.like(node, *names)
+
+
+def _is_only_joined(g: RewriteContext, name: str) -> bool:
+    """Whether nothing reads a result but Concat, once each."""
+    readers = list(g.store.readers(name))
+    alone = all(r.op_type == "Concat" and r.inputs.count(name) == 1 for r in readers)
+    return alone and not g.is_output(name)
+
+
+def _joined_along(g: RewriteContext, piece: NodeProto, rank: int | None) -> set[int | None]:
+    """The axes of a Concat and of those that read it."""
+    readers = [g.store.proto(r) for r in g.store.readers(piece.output[0])]
+    return {_written_axis(g, concat, rank) for concat in (piece, *readers)}
 
 
 def _written_axis(g: RewriteContext, concat: NodeProto, rank: int | None) -> int | None:

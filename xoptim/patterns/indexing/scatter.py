@@ -219,8 +219,8 @@ def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> i
 class GatherGradPattern(Rewrite):
     """ScatterND(zeros, Unsqueeze(i, -1), dy, reduction=add) -> GatherGrad(shape, i, dy).
 
-    The zeros are a constant, or a ConstantOfShape. The indices may be of one coordinate in another
-    way: they are squeezed.
+    The zeros are a constant, or a ConstantOfShape, which a Transpose may follow (a gather along
+    another axis). The indices may be of one coordinate in another way: they are squeezed.
     com.microsoft.GatherGrad only exists in the builds of onnxruntime for training: the pattern is
     in no set.
     """
@@ -233,12 +233,17 @@ class GatherGradPattern(Rewrite):
             return g.no("the updates are not added")
         data, updates = node.input[0], node.input[2]
         g.require(is_always(g, data, 0), "the data is not made of zeros")
-        zeros = g.before_or_none(node, "ConstantOfShape")
-        shape: Operand = None if zeros is None else zeros.input[0]
-        if shape is None:
-            shape = np.array(g.static_shape(data, "the shape is not known"), np.int64)
         indices = self._indices(g, node.input[1])
-        return g.op.GatherGrad(shape, indices, updates, axis=0, domain=MICROSOFT)
+        return g.op.GatherGrad(self._shape(g, data), indices, updates, axis=0, domain=MICROSOFT)
+
+    def _shape(self, g: RewriteContext, zeros: str) -> Operand:
+        """The shape of the zeros."""
+        move = g.producer_or_none(zeros, "Transpose")
+        made = g.producer_or_none(zeros if move is None else move.input[0], "ConstantOfShape")
+        perm = move is not None and perm_of(g, move)
+        if made is None or perm is None:
+            return np.array(g.static_shape(zeros, "the shape is not known"), np.int64)
+        return g.op.Gather(made.input[0], list(perm)) if perm else str(made.input[0])
 
     def _indices(self, g: RewriteContext, name: str) -> Operand:
         """The rows of indices of one coordinate."""

@@ -187,7 +187,7 @@ def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
 
 
 @rewrite("default", root="Transpose", after="Reshape", read_by=("Reshape", *_UNARY), min_opset=5,
-         sole_use=True)  # fmt: skip
+         priority="late", sole_use=True)  # fmt: skip
 def reshape_around_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(f(Transpose(Reshape(x, s), p)), t) -> one Reshape, before the Transpose or after.
 

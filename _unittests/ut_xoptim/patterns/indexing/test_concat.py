@@ -73,6 +73,14 @@ MODELS = {
                 n = Neg(x) c = Concat<axis = 1>(x, z) y = Concat<axis = 1>(c, n, x)
             }""",
         ),
+        "several Concat read a piece": (
+            """g (float[a, 2] x, float[a, 3] z) => (float[a, 7] y, float[a, 8] w) {
+                c = Concat<axis = 1>(x, z) y = Concat<axis = 1>(c, x) w = Concat<axis = -1>(z, c)
+            }""",
+            """g (float[a, 2] x, float[a, 3] z) => (float[a, 7] y, float[a, 8] w) {
+                y = Concat<axis = 1>(x, z, x) w = Concat<axis = -1>(z, x, z)
+            }""",
+        ),
         "one piece is along another axis": (
             """g (float[2, 2] x, float[2, 2] z) => (float[2, 6] y) {
                 c = Concat<axis = 1>(x, z) n = Neg(x) s = Slice(n, i, j, i) d = Concat<axis = 0>(s, s)
@@ -272,6 +280,20 @@ REFUSED = {
                 c = Concat<axis = 0>(x, z) d = Concat<axis = 0>(z, x) y = Concat<axis = 1>(c, d)
             }""",
             "the axes are not the same",
+        ),
+        # one of two readers joins along another axis
+        (
+            """g (float[2, 3] x) => (float[4, 6] y, float[8, 3] w) {
+                n = Neg(x) c = Concat<axis = 0>(x, n) d = Concat<axis = 0>(n, x)
+                y = Concat<axis = 1>(c, d) w = Concat<axis = 0>(c, d)
+            }""",
+            "the axes are not the same",
+        ),
+        (
+            """g (float[a] x) => (float[b] y, float[b] w) {
+                n = Neg(x) c = Concat<axis = 0>(PIECES) y = Concat<axis = 0>(c, n) w = Concat<axis = 0>(n, c)
+            }""".replace("PIECES", ", ".join(["x"] * 32)),
+            "there would be many pieces",
         ),
         # the last axis may be another one than 1
         (

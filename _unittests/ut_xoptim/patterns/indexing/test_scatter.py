@@ -135,6 +135,14 @@ _ZEROS = (
     "g (int64[n] j, float[n, 2] u) => (float[3, 2] y) <int64[2] s = {3, 2}>"
     "{ y = com.microsoft.GatherGrad <axis = 0> (s, j, u) }",
 )
+#: the gradient of a gather along the second axis
+_MOVED = (
+    "g (int64[2] s, int64[n] j, float[n, a] u) => (float[b, a] y) <int64[1] last = {-1}> {"
+    "z0 = ConstantOfShape(s) z = Transpose<perm = [1, 0]>(z0) "
+    f"i = Unsqueeze(j, last) y = {ADD} (z, i, u) }}",
+    "g (int64[2] s, int64[n] j, float[n, a] u) => (float[b, a] y) <int64[2] p = {1, 0}>"
+    "{ t = Gather(s, p) y = com.microsoft.GatherGrad <axis = 0> (t, j, u) }",
+)
 _SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
 _CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
 _GRAD = MODELS["GatherGrad"][0]
@@ -313,6 +321,10 @@ REFUSED = {
             "not made of zeros",
         ),
         "a constant that is not zeros": (_ZEROS[0].replace("0, 0}", "0, 1}"), "not made of zeros"),
+        "zeros of unknown shape": (
+            _GRAD.replace("z = C", "w = C").replace("(s)", "(s) z = Reshape<allowzero = 1>(w, s)"),
+            "the shape is not known",
+        ),
         "two coordinates": (_GRAD.replace("last = {-1}", "last = {0}"), "several coordinates"),
     },
 }
@@ -323,6 +335,10 @@ test_refuses = refusal_tests(REFUSED)
 
 def test_a_column_of_indices() -> None:
     check_pattern(*_COLUMN, "GatherGrad", runtime=False)
+
+
+def test_zeros_that_are_moved() -> None:
+    check_pattern(*_MOVED, "GatherGrad", runtime=False)
 
 
 def test_constant_zeros() -> None:

@@ -310,6 +310,11 @@ REFUSED = {
         "few rows": (
             model("m = MatMul(X, W) Y = Add(m, B)", "a, 15, 4", "a, 15, 3"), "there may be few rows",
         ),
+        "long rows": (
+            "agraph (float[a, 20, 257] X) => (float[a, 20, 1] Y) <float[1] B = {2}, float[257, 1] W = {"
+            + ", ".join(["1"] * 257) + "}> { m = MatMul(X, W) Y = Add(m, B) }",
+            "the rows are long",
+        ),
         "two products": (
             model("m = MatMul(X, W) n = MatMul(X, W) Y = Add(m, n)", "a, 20, 4", "a, 20, 3"),
             "no product is added to a bias",
