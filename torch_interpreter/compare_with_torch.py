@@ -14,7 +14,7 @@ from .checking.first_difference import TorchComparison, compare_graphs
 from .checking.validation import clone_arguments, feeds_of
 from .common.export_options import ExportOptions
 from .inputs.inputs import name_inputs, split_arguments
-from .to_onnx import export_for_comparison
+from .to_onnx import export_with_torch
 
 
 def compare_with_torch(
@@ -52,7 +52,7 @@ def compare_with_torch(
             print(found)
     """
     arguments, named = split_arguments(args, kwargs)
-    program = export_for_comparison(mod, arguments, named, dynamic_shapes, export_options)
+    program = export_with_torch(mod, arguments, named, dynamic_shapes, export_options)
     model = onx if isinstance(onx, ModelProto) else onnx.load(onx)
     names = [i.name for i in model.graph.input]
     name_inputs(program.inputs, names)

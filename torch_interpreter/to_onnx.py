@@ -150,7 +150,15 @@ def _convert(request: ExportRequest) -> Any:
 
 def _build(request: ExportRequest, builder: GraphBuilder, plan: FunctionPlan | None) -> Any:
     """Exports a model and fills a builder with it."""
-    program = _export(request)
+    program = export_with_torch(
+        request.mod,
+        request.args,
+        request.kwargs,
+        request.dynamic_shapes,
+        request.export_options,
+        request.dispatcher,
+        request.verbose,
+    )
     build(builder, program, request, plan)
     if plan is not None:
         _check_functions(builder.functions, request.export_modules_as_functions)
@@ -178,40 +186,29 @@ def _build(request: ExportRequest, builder: GraphBuilder, plan: FunctionPlan | N
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def _export(request: ExportRequest) -> TorchProgram:
-    """Exports the model with torch."""
-    register_caches(request.args, request.kwargs, request.mod)
-    with _EXPORTS:
-        return prepare(
-            request.mod,
-            request.args,
-            request.kwargs,
-            request.dynamic_shapes,
-            request.export_options,
-            request.dispatcher,
-            request.verbose,
-        )
-
-
-def export_for_comparison(
+def export_with_torch(
     mod: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
     export_options: ExportOptions | str | None,
+    dispatcher: Dispatcher | None = None,
+    verbose: int = 0,
 ) -> TorchProgram:
-    """Exports a model as :func:`to_onnx` does, whose results then have the same names.
+    """Exports a model with torch, as :func:`to_onnx` does: results have the same names.
 
     :param mod: module or exported program
     :param args: positional arguments
     :param kwargs: named arguments
     :param dynamic_shapes: as for :func:`to_onnx`
     :param export_options: as for :func:`to_onnx`
+    :param dispatcher: converters of the user
+    :param verbose: verbosity
     """
     register_caches(args, kwargs, mod)
+    options = _export_options(export_options)
     with _EXPORTS:
-        options = _export_options(export_options)
-        return prepare(mod, args, kwargs, dynamic_shapes, options, None, 0)
+        return prepare(mod, args, kwargs, dynamic_shapes, options, dispatcher, verbose)
 
 
 def _plan(request: ExportRequest) -> FunctionPlan | None:

@@ -86,20 +86,6 @@ def _summed_type(g: GraphWriter, x: str, dtype: torch.dtype | None) -> int:
     return INT64 if itype == BOOL or is_integer(itype) else itype
 
 
-@curried
-def _sum_like(
-    op_type: str,
-    g: GraphWriter,
-    x: str,
-    dim: Dims = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> str:
-    x = cast(g, x, _summed_type(g, x, dtype))
-    return reduce(g, op_type, x, dim, keepdim)
-
-
 @aten("aten.sum.dim_IntList", "aten.sum.default")
 def sum_(
     g: GraphWriter,
@@ -130,7 +116,17 @@ def _is_product(node: object) -> bool:
     return all(isinstance(v, torch.Tensor) and v.dtype == torch.int64 for v in values)
 
 
-prod = aten("aten.prod.dim_int", "aten.prod.default")(_sum_like("ReduceProd"))
+@aten("aten.prod.dim_int", "aten.prod.default")
+def prod(
+    g: GraphWriter,
+    x: str,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> str:
+    """ReduceProd."""
+    return reduce(g, "ReduceProd", cast(g, x, _summed_type(g, x, dtype)), dim, keepdim)
 
 
 @aten("aten.mean.default", "aten.mean.dim")
