@@ -141,12 +141,12 @@ def layer_operator(
     axes = mean_axes(g, m, rank)
     g.require(mean_axes(g, v, rank) == axes, "the two means have different axes")
     if i is None and not _are_last(axes, rank):
-        return {y: scaled(g, _over_axes(g, x, axes, epsilon), scale)}
+        return {y: times_scale(g, _over_axes(g, x, axes, epsilon), scale)}
     axis = trailing_axis(g, m, rank)
     inputs, options = [x, unit_scale(g, x, axis)], {"axis": axis, "epsilon": epsilon}
     new = NewNode("LayerNormalization", inputs, options, outputs=1 if i is None else 3)
     if i is None:
-        return {y: scaled(g, new[0], scale)}
+        return {y: times_scale(g, new[0], scale)}
     return {y: new[0], m: as_type_of(g, x, new[1]), i: as_type_of(g, x, new[2])}
 
 
@@ -157,7 +157,7 @@ def as_type_of(g: RewriteContext, x: str, statistic: NewResult) -> NewResult:
     return statistic if kind == TensorProto.FLOAT else g.op.Cast(statistic, to=kind)[0]
 
 
-def scaled(g: RewriteContext, new: NewNode | NewResult, scale: str | None) -> Replacement:
+def times_scale(g: RewriteContext, new: NewNode | NewResult, scale: str | None) -> Replacement:
     """The normalized result, multiplied by the scale if there is one."""
     return new if scale is None else g.op.Mul(new, scale)
 

@@ -15,8 +15,8 @@ from ...declarative import rule
 from .layer_norm import (
     normalized_operand,
     over_root,
-    scaled,
     times_inverse,
+    times_scale,
     trailing_axis,
     unit_scale,
 )
@@ -106,7 +106,7 @@ def rms_normalization(
     4. there may be no epsilon, or 0, in float: a row of zeros gives NaN in both cases.
     """
     ((result, new),) = rms_operator(g, "RMSNormalization", x, v, y, epsilon, scale).items()
-    return {result: scaled(g, new, scale)}
+    return {result: times_scale(g, new, scale)}
 
 
 @rewrite(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TypeAlias
 
+import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, normalize_axes
+from xbuilder.dims import Shape, normalize_axes, prod
+from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
 
-from ...analysis.arguments import int_attribute
+from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axes_of
 from ...analysis.constants import int_values
 from ...analysis.reshapes import moved_shape
@@ -63,6 +65,34 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
         g.refuse("no Reshape after, or the result may not have the shape of the data")
     g.require(same_known_shapes(g, *sources), "the data may have different shapes")
     return g.like(first, g.like(node, *sources), first.input[1])
+
+
+@rewrite("default", root=("Add", "Div", "Mul", "Sub"), reads="Reshape", min_opset=7)
+def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
+    """op(Reshape(x @ w, s), c) -> Reshape(op(x @ w, c'), s), c' is c in one dimension.
+
+    1. The Reshape splits the last dimension of the product, as heads are, c has the dimensions it
+       is split in, and no other one; a dimension 1 of c is repeated.
+    2. c is a constant, on any side.
+    3. Nothing else reads the product, nor what is reshaped.
+
+    A bias by head, as Keras and flax have it, is then the one of the product.
+    """
+    reshapes = g.before_each(node, "Reshape")
+    reshape = g.known(reshapes[0] or reshapes[1], "no Reshape before")
+    product, split = reshape.input[0], reshape.output[0]
+    g.producer_of(product, "Gemm", "MatMul", f"{MICROSOFT}::FusedMatMul", reason="no product before")
+    constant = g.constant_of(other_input(node, split))
+    g.require_sole_use("the product is used elsewhere", product, split)
+    length, shape = g.shape_of(product)[-1], g.shape_of(split)
+    parts = [n for n in range(1, len(shape)) if length == prod(shape[-n:])]
+    g.require(isinstance(length, int) and parts, "the last dimension is not split")
+    heads, extra = shape[-parts[0] :], constant.ndim - parts[0]
+    g.require(max(constant.shape[: max(extra, 0)], default=1) == 1, "it varies along another axis")
+    kept = constant.reshape(constant.shape[max(extra, 0) :])
+    row = np.ascontiguousarray(np.broadcast_to(kept, heads)).reshape(-1)
+    inputs = [product if name == split else row for name in node.input]
+    return g.like(reshape, g.like(node, *inputs), reshape.input[1])
 
 
 @rewrite(

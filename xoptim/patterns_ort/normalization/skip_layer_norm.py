@@ -21,7 +21,7 @@ from ...patterns.normalization.layer_norm import (
     LAYER_SCALED,
     as_type_of,
     layer_operator,
-    scaled,
+    times_scale,
 )
 from ...patterns.normalization.rms_norm import (
     BARE,
@@ -249,6 +249,6 @@ def simplified_layer_normalization(
     known = runtime_has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
     if i is None:
-        return {result: scaled(g, new, scale) for result in answer}
+        return {result: times_scale(g, new, scale) for result in answer}
     new.outputs = 2
     return {**dict.fromkeys(answer, new[0]), i: as_type_of(g, x, new[1])}

@@ -195,8 +195,81 @@ _ONE = """agraph (float[a,6] x, float[{z}] z) => (float[c,d] y)
     y = Reshape(p, u)
 }}"""
 
+H = "agraph (float[a,3,4] x) => (float[a,3,2,3] y) "
+W = "float[4,6] w = {1,2,3,4,5,6,6,5,4,3,2,1,1,0,1,0,1,0,2,2,2,3,3,3}"
+SPLIT = f"{W}, int64[4] s = {{0, 0, 2, 3}}, float[2,3] c = {{1,2,3,4,5,6}}"
+ROW = f"{W}, int64[4] s = {{0, 0, 2, 3}}, float[6] c = "
+
+
+def split_heads(end: str, weights: str = SPLIT, header: str = H) -> str:
+    """A product whose last dimension is split, and what follows."""
+    return f"{header} <{weights}> {{ p = MatMul(x, w) r = Reshape(p, s) {end} }}"
+
+
+def before_split(start: str, row: str = "{1,2,3,4,5,6}") -> str:
+    """A product, what is before the split, and the split."""
+    return f"{H} <{ROW}{row}> {{ p = MatMul(x, w) {start} y = Reshape(r, s) }}"
+
+
+MODELS["ConstantBeforeReshape"] = {
+    "a bias by head": (split_heads("y = Add(r, c)"), before_split("r = Add(p, c)")),
+    "on the left": (split_heads("y = Sub(c, r)"), before_split("r = Sub(c, p)")),
+    "a factor of a head": (
+        split_heads("y = Mul(r, c)", SPLIT.replace("[2,3] c = {1,2,3,4,5,6}", "[2,1] c = {1, 2}")),
+        before_split("r = Mul(p, c)", "{1,1,1,2,2,2}"),
+    ),
+    "dimensions 1 before": (
+        split_heads("y = Div(r, c)", SPLIT.replace("[2,3] c", "[1,1,2,3] c")),
+        before_split("r = Div(p, c)"),
+    ),
+    "the same for each head": (
+        split_heads("y = Add(c, r)", SPLIT.replace("[2,3] c = {1,2,3,4,5,6}", "[3] c = {1, 2, 3}")),
+        before_split("r = Add(c, p)", "{1,2,3,1,2,3}"),
+    ),
+}
+
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "ConstantBeforeReshape": [
+        (
+            "agraph (float[a] x) => (float[a] y) <float[1] c = {1}> { y = Add(x, c) }",
+            "no Reshape before",
+        ),
+        (
+            split_heads("y = Add(q, c)")
+            .replace("r =", "z = Neg(p) q =")
+            .replace("(p, s)", "(z, s)"),
+            "no product before",
+        ),
+        (
+            split_heads("y = Add(r, d)", header=H.replace("x)", "x, float[2,3] d)")),
+            "an operand is not constant",
+        ),
+        (
+            split_heads("y = Add(r, c) z = Neg(p)", header=H.replace("y)", "y, float[a,3,6] z)")),
+            "the product is used elsewhere",
+        ),
+        (
+            split_heads("y = Add(r, c) z = Neg(r)", header=H.replace("y)", "y, float[a,3,2,3] z)")),
+            "the product is used elsewhere",
+        ),
+        (
+            split_heads(
+                "y = Add(r, c)",
+                SPLIT.replace("{0, 0, 2, 3}", "{-1, 1, 2, 9}").replace(
+                    "[2,3] c = {1,2,3,4,5,6}", "[1] c = {1}"
+                ),
+                H.replace("[a,3,2,3] y", "[b,1,2,9] y"),
+            ),
+            "the last dimension is not split",
+        ),
+        (
+            split_heads(
+                "y = Add(r, c)", SPLIT.replace("[2,3] c = {1,2,3,4,5,6}", "[3,1,1] c = {1,2,3}")
+            ),
+            "it varies along another axis",
+        ),
+    ],
     "Reshape2Of3": [
         ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Reshape before"),
         (
