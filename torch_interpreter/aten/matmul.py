@@ -52,26 +52,27 @@ def _scaled(g: GraphWriter, x: str, factor: Operand) -> str:
     return g.op.Mul(x, scalar_like(g, factor, g.get_type(x), g.get_rank(x)))
 
 
+def _weighted_sum(g: GraphWriter, x: str, beta: Operand, y: str, alpha: Operand) -> str:
+    """beta * x + alpha * y; a zero beta ignores x, even its nan."""
+    y = _scaled(g, y, alpha)
+    return y if not isinstance(beta, str) and beta == 0 else g.op.Add(y, _scaled(g, x, beta))
+
+
 @aten(
     "aten.addmm.default",
     "aten.baddbmm.default",
     "aten.addmv.default",
 )
 def addmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
-    """beta * x + alpha * a @ b; a zero beta ignores x, even its nan."""
-    product = _scaled(g, g.op.MatMul(a, b), alpha)
-    if not isinstance(beta, str) and beta == 0:
-        return product
-    return g.op.Add(product, _scaled(g, x, beta))
+    """beta * x + alpha * a @ b."""
+    return _weighted_sum(g, x, beta, g.op.MatMul(a, b), alpha)
 
 
 @aten("aten.addbmm.default")
 def addbmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
-    """beta * x + alpha * the sum of the products of a batch; a zero beta ignores x."""
-    product = _scaled(g, reduce(g, "ReduceSum", g.op.MatMul(a, b), 0, False), alpha)
-    if not isinstance(beta, str) and beta == 0:
-        return product
-    return g.op.Add(product, _scaled(g, x, beta))
+    """beta * x + alpha * the sum of the products of a batch."""
+    product = reduce(g, "ReduceSum", g.op.MatMul(a, b), 0, False)
+    return _weighted_sum(g, x, beta, product, alpha)
 
 
 @aten("aten.outer.default", "aten.ger.default")

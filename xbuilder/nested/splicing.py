@@ -9,7 +9,7 @@ from onnx import GraphProto, NodeProto
 
 from ..graph.graph import Graph
 from ..inference.graph_inference import add_node, infer_and_note
-from ..nodes.copies import copy_node
+from ..nodes.copies import copy_node, rename_annotations
 from ..nodes.functions import FunctionKey, all_nodes, function_key
 from ..nodes.record import NodeRecord
 from ..nodes.subgraphs import subgraphs_of
@@ -119,10 +119,7 @@ def rename_graph(graph: GraphProto, outer: Rename, fresh: Rename) -> None:
         node.output.extend(outputs)
     for out in graph.output:
         out.name = rename(out.name)
-    for annotation in graph.quantization_annotation:
-        annotation.tensor_name = rename(annotation.tensor_name)
-        for pair in annotation.quant_parameter_tensor_names:
-            pair.value = rename(pair.value)
+    rename_annotations(graph, rename)
     renamed = [v for v in graph.value_info if v.name in own]
     for info in renamed:
         info.name = own[info.name]

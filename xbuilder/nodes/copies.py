@@ -73,11 +73,15 @@ def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
     for out in graph.output:
         if out.name not in defined:
             out.name = rename(out.name)
-    outer = _renaming_free_names(rename, defined)
+    rename_annotations(graph, _renaming_free_names(rename, defined))
+
+
+def rename_annotations(graph: GraphProto, rename: Callable[[str], str]) -> None:
+    """Renames the results that the quantization annotations of a graph name, in place."""
     for annotation in graph.quantization_annotation:
-        annotation.tensor_name = outer(annotation.tensor_name)
+        annotation.tensor_name = rename(annotation.tensor_name)
         for pair in annotation.quant_parameter_tensor_names:
-            pair.value = outer(pair.value)
+            pair.value = rename(pair.value)
 
 
 def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:

@@ -81,14 +81,18 @@ def _import_path(graph: Graph, path: Path) -> None:
     _import_model(graph, loaded.proto)
 
 
+def _import_opsets(graph: Graph, proto: ModelProto | FunctionProto) -> None:
+    for opset in proto.opset_import:
+        graph.opsets[main_domain(opset.domain)] = opset.version
+        graph.scope.spells_main_domain |= opset.domain == "ai.onnx"
+    graph.opsets.setdefault("", 1)
+
+
 def _import_model(graph: Graph, model: ModelProto) -> None:
     if not model.opset_import and not model.HasField("graph"):
         raise InvalidModelError("The model has neither graph nor opset; is it an ONNX model?")
     graph.origin = model
-    for opset in model.opset_import:
-        graph.opsets[main_domain(opset.domain)] = opset.version
-        graph.scope.spells_main_domain |= opset.domain == "ai.onnx"
-    graph.opsets.setdefault("", 1)
+    _import_opsets(graph, model)
     if graph.scope.ir_version is None and model.ir_version:
         graph.scope.ir_version = model.ir_version
     for function in model.functions:
@@ -168,10 +172,7 @@ def _copy_without_weights(target: ModelProto, model: ModelProto) -> None:
 def _import_function(graph: Graph, function: FunctionProto) -> None:
     graph.scope.is_function = True
     graph.origin = function
-    for opset in function.opset_import:
-        graph.opsets[main_domain(opset.domain)] = opset.version
-        graph.scope.spells_main_domain |= opset.domain == "ai.onnx"
-    graph.opsets.setdefault("", 1)
+    _import_opsets(graph, function)
     for name in (*function.input, *function.output):
         graph.names.reserve(name)
     for name in function.input:

@@ -181,6 +181,8 @@ def print_runtime(done: RuntimeBisection, as_json: bool) -> None:
         click.echo(
             f"{' with '.join(done.wrong)} of onnxruntime changes the results: {done.report.reason}"
         )
+    elif not done.applied:
+        click.echo("no optimizer of onnxruntime changes the model")
     else:
         click.echo(
             f"the {counted(len(done.applied), 'optimizer')} of onnxruntime that change the model "

@@ -22,7 +22,7 @@ from onnx import (
 from xbuilder.dims import Dim, substitute
 from xbuilder.dims.errors import DimensionError
 from xbuilder.errors import OptionError
-from xbuilder.nodes.copies import copy_with_captures, copy_with_edges
+from xbuilder.nodes.copies import copy_with_captures, copy_with_edges, rename_annotations
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.subgraphs import node_captures, subgraphs_of
 from xbuilder.operators.opsets import opsets_of
@@ -257,10 +257,7 @@ def _rename(model: ModelProto, names: Mapping[str, str]) -> None:
 
     for value in (*graph.input, *graph.output, *graph.value_info, *weights):
         value.name = rename(value.name)
-    for annotation in graph.quantization_annotation:
-        annotation.tensor_name = rename(annotation.tensor_name)
-        for pair in annotation.quant_parameter_tensor_names:
-            pair.value = rename(pair.value)
+    rename_annotations(graph, rename)
     nodes = [_renamed(node, names, rename) for node in graph.node]
     del graph.node[:]
     graph.node.extend(nodes)

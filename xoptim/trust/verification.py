@@ -281,8 +281,7 @@ def _check_signatures(names: list[str], feeds: Mapping[str, Any], other: Session
         raise VerificationError(f"the outputs of the models are {names} and {got}")
     missing = [name for name in feeds if name not in inputs and name not in defaults]
     unknown = [name for name in inputs if name not in feeds]
-    if missing or unknown:
-        raise VerificationError(
-            f"the inputs of the models are not the same: {missing} only in the first one, "
-            f"{unknown} only in the second one"
-        )
+    sides = {"first": missing, "second": unknown}
+    found = [f"{which} only in the {side} one" for side, which in sides.items() if which]
+    if found:
+        raise VerificationError(f"the inputs of the models are not the same: {', '.join(found)}")

@@ -52,6 +52,14 @@ def test_bisect_another_tool(tmp_path):
     assert json.loads(run("bisect", path, "--tool", f"{start} None", "--json").output)["ok"]
 
 
+def test_bisect_the_runtime_is_right(tmp_path):
+    """onnxruntime removes an Identity."""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(CHAIN.replace("Floor(b)", "Identity(b)")), path)
+    output = run("bisect", path, "--runtime").output
+    assert "of onnxruntime that change the model do not change its results" in output
+
+
 def test_bisect_one_tool_at_a_time(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(onnx.parser.parse_model(CHAIN), path)

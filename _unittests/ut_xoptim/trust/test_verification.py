@@ -152,8 +152,13 @@ def test_random_operators_are_compared_by_shape():
 
 
 def test_names_of_inputs_must_agree():
-    with pytest.raises(VerificationError, match="inputs of the models are not the same"):
-        verify_models(model_of("y = Neg(x)"), model_of("y = Neg(z)", inputs="float[N, 4] z"))
+    other = model_of("y = Neg(z)", inputs="float[N, 4] z")
+    sides = r"\['x'\] only in the first one, \['z'\] only in the second one$"
+    with pytest.raises(VerificationError, match=f"inputs of the models are not the same: {sides}"):
+        verify_models(model_of("y = Neg(x)"), other)
+    other = model_of("y = Neg(x)", inputs="float[N, 4] x, float s")
+    with pytest.raises(VerificationError, match=r"not the same: \['s'\] only in the second one$"):
+        verify_models(model_of("y = Neg(x)"), other)
 
 
 def test_a_model_that_does_not_load_is_named():

@@ -51,10 +51,14 @@ def open_dimensions(model: ModelProto) -> list[str]:
     """
     names: dict[str, None] = {}
     for value in required_inputs(model):
-        for dim in dimensions_of(value):
-            if not isinstance(dim, int):
-                names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
+        names.update(_open_names(dimensions_of(value)))
     return list(names)
+
+
+def _open_names(dims: Iterable[Dim]) -> dict[str, None]:
+    """The names of the dimensions that are not integers, in order."""
+    names = (sorted(symbols(d)) or [str(d)] for d in dims if not isinstance(d, int))
+    return dict.fromkeys(itertools.chain.from_iterable(names))
 
 
 def sizes_fixed_by(model: ModelProto, others: Iterable[ModelProto]) -> dict[str, int]:
@@ -100,11 +104,8 @@ def lengths(model: ModelProto) -> list[str]:
     names: dict[str, None] = {}
     for value in required_inputs(model):
         tensor = tensor_type(value.type)
-        last = list(dimensions_of(value))[-1:]
         if tensor is not None and _is_float(tensor.elem_type):
-            for dim in last:
-                if not isinstance(dim, int):
-                    names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
+            names.update(_open_names(list(dimensions_of(value))[-1:]))
     return list(names)
 
 
