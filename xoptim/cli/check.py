@@ -80,18 +80,12 @@ def _mend(
     model: Path, mended: Path, report: CheckReport, processor: str, data_roots: Sequence[Path]
 ) -> list[dict[str, Any]]:
     """Writes the mended model. Returns the files written."""
-    from xbuilder import GraphBuilder
-
-    from ..linting.model_check import mending_options
+    from ..linting.mending import mending_builder, mending_options
     from ..tasks.saving import SavingFormat, data_files, save, stored
 
     check_different([mended], model)
-    builder = GraphBuilder(
-        str(model),
-        infer_shapes_options=True,
-        allowed_roots=data_roots,
-        optimization_options=mending_options(report.fixable, processor),
-    )
+    options = mending_options(report.fixable, processor)
+    builder = mending_builder(str(model), options, data_roots)
     before = builder.origin
     data = data_files(before, model)
     check_different([mended], *data)

@@ -46,12 +46,14 @@ class Code:
 
     @property
     def is_mended(self) -> bool:
-        """Whether ``--fix`` mends it."""
+        """Whether ``--fix`` may mend it."""
         return self.cleaned or bool(self.patterns)
 
 
 #: the rewrites that write operators with a kernel instead of others
 LOWERING = "fix"
+#: codes of nodes that do not run
+NO_KERNEL = frozenset({"X002", "X003", "X006"})
 #: every kind of finding by code
 CODES = {
     code.name: code
@@ -83,10 +85,11 @@ class Finding:
     :param where: the node, weight, input it is about, empty for the whole model
     :param message: what was found
     :param advice: what to do, empty if there is nothing to do
+    :param fixable: whether ``--fix`` mends it, which was tried
 
     Example::
 
-        >>> finding = Finding("X106", "weight 'w'", "nothing reads it")
+        >>> finding = Finding("X106", "weight 'w'", "nothing reads it", fixable=True)
         >>> finding.severity, finding.to_row()["fixable"]
         ('warning', True)
     """
@@ -95,6 +98,7 @@ class Finding:
     where: str
     message: str
     advice: str = ""
+    fixable: bool = False
 
     @property
     def severity(self) -> str:
@@ -102,12 +106,8 @@ class Finding:
         return CODES[self.code].severity
 
     def to_row(self) -> dict[str, Any]:
-        """The finding as a dictionary, with its severity and whether ``--fix`` mends it."""
-        return {
-            **asdict(self),
-            "severity": self.severity,
-            "fixable": CODES[self.code].is_mended,
-        }
+        """The finding as a dictionary, with its severity."""
+        return {**asdict(self), "severity": self.severity}
 
 
 @dataclass

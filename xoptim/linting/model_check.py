@@ -1,4 +1,4 @@
-"""Checks a model, mends what rewrites and the cleaning mend."""
+"""Checks a model, and tries what mends it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from onnx import ModelProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.errors import InvalidModelError
+from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.inlining import inline_functions
@@ -19,10 +19,15 @@ from xbuilder.runtimes.processors import processors_of
 
 from . import file_checks, node_checks, unknown_types
 from .findings import CHECKS, CODES, SEVERITIES, CheckedModel, Finding
+from .mending import MendedNodes, confirmed, mending_builder, mending_options
 from .node_checks import unlisted_kernels
 
 #: modules whose checks are run, in this order
 CHECK_MODULES = (file_checks, unknown_types, node_checks)
+
+
+#: bytes from which inference does not read a weight of the mended model
+_LARGE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,8 @@ class CheckReport:
 
     @property
     def fixable(self) -> tuple[str, ...]:
-        """The codes found that :func:`mend_model` mends."""
-        return tuple(sorted({f.code for f in self.findings if CODES[f.code].is_mended}))
+        """The codes of the findings that ``--fix`` mends."""
+        return tuple(sorted({f.code for f in self.findings if f.fixable}))
 
     def counts(self) -> dict[str, int]:
         """The number of findings of each severity."""
@@ -84,12 +89,36 @@ def check_model(
         print(report.ok, [f.message for f in report.findings])
     """
     processors = processors_of(processor)
-    path: str | None = None
-    if isinstance(model, ModelProto):
+    checked, skipped = _imported(model, processors, allowed_roots)
+    found = [] if checked.graph is not None else [Finding("X000", "", skipped[0])]
+    if checked.graph is None:
+        skipped[0] = "the nodes, since the model cannot be imported"
+    found.extend(finding for look in CHECKS for finding in look(checked))
+    nodes, left = MendedNodes(), None
+    codes = sorted({f.code for f in found if CODES[f.code].is_mended})
+    if codes and checked.graph is not None:
+        options = mending_options(codes, processor, [nodes])
+        left = _left(model, options, processors, allowed_roots)
+    found = list(confirmed(found, left, nodes))
+    skipped.extend(unlisted_kernels(checked))
+    found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.code))
+    return CheckReport(tuple(found), len(checked.nodes), tuple(skipped))
+
+
+def _imported(
+    model: str | ModelProto | ModelContainer,
+    processors: tuple[str, ...],
+    allowed_roots: Sequence[Any] = (),
+) -> tuple[CheckedModel, list[str]]:
+    """A model with its types and shapes, functions inlined, and what was skipped; without a graph
+    and with the reason if it is refused."""
+    path = model if isinstance(model, str) else None
+    if isinstance(model, ModelContainer):
+        container, model = model, model.proto
+    elif isinstance(model, ModelProto):
         container = ModelContainer(model)
     else:
-        path, container = model, ModelContainer.load(model, allowed_roots)
-    found, skipped = [], []
+        container = ModelContainer.load(model, allowed_roots)
     graph: Graph | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -101,21 +130,25 @@ def check_model(
             inline_functions(graph, left=left)
             skipped = [f"{n} calls of functions: {reason}" for reason, n in left.items()]
         except InvalidModelError as e:
-            found.append(Finding("X000", "", str(e)))
-            skipped.append("the nodes, since the model cannot be imported")
-    warnings_given = tuple(dict.fromkeys(str(w.message) for w in caught))
-    checked = CheckedModel(container, graph, processors, path, warnings_given)
-    found.extend(finding for look in CHECKS for finding in look(checked))
-    skipped.extend(unlisted_kernels(checked))
-    found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.code))
-    return CheckReport(tuple(found), len(checked.nodes), tuple(skipped))
+            graph, skipped = None, [str(e)]
+    given = tuple(dict.fromkeys(str(w.message) for w in caught))
+    return CheckedModel(container, graph, processors, path, given), skipped
 
 
-def mending_options(codes: Sequence[str], processor: str = "CPU") -> OptimizationOptions:
-    """The options that mend some kinds of findings and do nothing else than cleaning.
-
-    :param codes: keys of :data:`xoptim.linting.findings.CODES`
-    :param processor: processors the model is meant for
-    """
-    patterns = [p for code in codes for p in CODES[code].patterns]
-    return OptimizationOptions(patterns=patterns or None, processor=processor)
+def _left(
+    model: str | ModelProto,
+    options: OptimizationOptions,
+    processors: tuple[str, ...],
+    allowed_roots: Sequence[Any],
+) -> list[Finding] | None:
+    """The findings about the mended model, None if a rewrite fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            container = mending_builder(model, options, allowed_roots).to_onnx(
+                large_model=True, inline=False, external_threshold=_LARGE
+            )
+        except PatternError:
+            return None
+    checked, _ = _imported(container, processors)
+    return [f for look in CHECKS if look is not file_checks.checker for f in look(checked)]

@@ -88,12 +88,11 @@ def kernel_findings(
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types, given)}"
     if refused:
         message = f"{runtime} refuses layout=1, a batch that comes first"
-    refusals = _refusals(engine_of, graph, node)
-    if refusals is None:
-        yield Finding("X006", where, message, "a rewrite writes operators that have one")
+    refusals, advice = _refusals(engine_of, graph, node), _advice(table, op_type, domain, opset)
+    if refusals is None:  # a rewrite matches it: whether it mends it is tried later
+        yield Finding("X006", where, message, advice)
     else:
-        advice = "; ".join([_advice(table, op_type, domain, opset), *refusals])
-        yield Finding("X002", where, message, advice)
+        yield Finding("X002", where, message, "; ".join([advice, *refusals]))
 
 
 def unlisted_kernels(model: CheckedModel) -> Iterator[str]:
@@ -121,8 +120,7 @@ def _is_unlisted(table: KernelTable, graph: Graph, record: NodeRecord) -> bool:
 
 
 def _refusals(engine_of: EngineOf, graph: Graph, node: NodeProto) -> list[str] | None:
-    """The reasons why each rewrite of the set `fix` leaves an operator, None if one writes
-    operators that have kernels instead."""
+    """The reasons why each rewrite of the set `fix` leaves an operator, None if one matches."""
     engine, found = engine_of(graph), dict[str, None]()
     for pattern in engine.patterns:
         if node.op_type in pattern.roots:

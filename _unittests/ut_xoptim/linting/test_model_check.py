@@ -13,7 +13,8 @@ from onnx.numpy_helper import from_array
 from xbuilder import GraphBuilder
 from xbuilder.errors import InvalidModelError, OptionError
 from xoptim.linting.findings import CODES
-from xoptim.linting.model_check import CheckReport, check_model, mending_options
+from xoptim.linting.mending import mending_options
+from xoptim.linting.model_check import CheckReport, check_model
 
 
 def parse(text: str, opset: int = 18) -> onnx.ModelProto:

@@ -13,6 +13,7 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import HALF_FLOATS
 from xbuilder.runtimes.installed import kernel_table
 
+from ...analysis.shapes import keeps_shape
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -62,12 +63,12 @@ def missing_quantize_linear(g: RewriteContext, node: NodeProto) -> NewNode:
         found = g.op.Cast(g.op.Cast(found, to=divides), to=_FLOAT)
     if kind not in _RANGES:
         saturate = g.get_attribute_with_default(node, "saturate", 1)
-        return g.op.Cast(found, to=kind, saturate=saturate)
+        return g.op.Cast(_sized(g, node, found), to=kind, saturate=saturate)
     found = g.op.Round(found)
     if len(types) > 2 and types[2]:
-        found = g.op.Add(found, _along(g, node, g.op.Cast(node.input[2], to=_FLOAT)))
+        found = g.op.Add(found, _along(g, node, _zero(g, node)))
     low, high = (np.array(v, dtype=np.float32) for v in _RANGES[kind])
-    return g.op.Cast(g.op.Clip(found, low, high), to=kind)
+    return g.op.Cast(g.op.Clip(_sized(g, node, found), low, high), to=kind)
 
 
 @rewrite("onnxruntime", "fix", root="DequantizeLinear")
@@ -88,8 +89,9 @@ def missing_dequantize_linear(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(table.runs("Cast", "", opset, types[:1], [_FLOAT]), "onnxruntime does not cast it")
     found = g.op.Cast(node.input[0], to=_FLOAT)
     if len(types) > 2 and types[2] and types[0] in (*_RANGES, TensorProto.INT32):
-        found = g.op.Sub(found, _along(g, node, g.op.Cast(node.input[2], to=_FLOAT)))
+        found = g.op.Sub(found, _along(g, node, _zero(g, node)))
     found = g.op.Mul(found, _along(g, node, in_float(g, node.input[1], types[1])))
+    found = _sized(g, node, found)
     return found if to == _FLOAT else g.op.Cast(found, to=to)
 
 
@@ -116,6 +118,33 @@ def _zeros(g: RewriteContext, scale: str, kind: int) -> np.ndarray:
     sizes = [d for d in shape if isinstance(d, int)]
     g.require(len(sizes) == len(shape), "the number of scales is not known")
     return np.zeros(sizes, dtype=tensor_dtype_to_np_dtype(kind))
+
+
+def _zero(g: RewriteContext, node: NodeProto) -> NewNode:
+    """The zero point in float; that of a scale that is a number is a number."""
+    zero: NewNode = g.op.Cast(node.input[2], to=_FLOAT)
+    if g.rank_or_none(node.input[1]) == 0 and g.rank_or_none(node.input[2]) != 0:
+        return g.op.Reshape(zero, np.array([], dtype=np.int64))
+    return zero
+
+
+def _sized(g: RewriteContext, node: NodeProto, found: NewNode) -> NewNode:
+    """A result with the shape of the tensor, which scales of unknown sizes do not prove."""
+    x, block = node.input[0], g.get_attribute_with_default(node, "block_size", 0)
+    axis = g.get_attribute_with_default(node, "axis", 1)
+    sizes = g.shape_or_none(x)
+    for name in filter(None, node.input[1:] if g.rank_or_none(node.input[1]) != 0 else ()):
+        shape = g.shape_or_none(name)
+        if shape is None or sizes is None:
+            return g.op.Reshape(found, g.op.Shape(x))
+        if block and len(shape) == len(sizes):
+            axis += len(sizes) if axis < 0 else 0
+            shape = tuple(1 if i == axis else d for i, d in enumerate(shape))
+        elif len(shape) == 1 and len(sizes) > 1:
+            shape = (*shape, *[1] * (-axis - 1 if axis < 0 else len(sizes) - axis - 1))
+        if not keeps_shape(g, x, shape):
+            return g.op.Reshape(found, g.op.Shape(x))
+    return found
 
 
 def _along(g: RewriteContext, node: NodeProto, value: Operand) -> Operand:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from xoptim.testing import (
     model_from_text,
@@ -11,6 +12,7 @@ from xoptim.testing import (
     refusal_tests,
     rewrite_tests,
     run_onnxruntime,
+    run_reference,
 )
 
 #: name -> (before, after)
@@ -182,4 +184,30 @@ def test_as_the_older_operator(text: str) -> None:
         x = np.array([[0, 1, 2, 127], [3, 4, 5, 100]], kind)
     feeds = {"x": np.ascontiguousarray(x.T) if "[4, a]" in text else x}
     (expected,) = run_onnxruntime(model_from_text(text, 25), feeds)
+    np.testing.assert_array_equal(run_onnxruntime(found, feeds)[0], expected)
+
+
+FREE = [
+    ("float16[a, b] x, float16[c] s", "uint8[a, b] y", "QuantizeLinear<precision = 1>(x, s)"),
+    ("uint8[a, b] x, float16[c] s, uint8[d] z", "float16[a, b] y", "DequantizeLinear<axis = -1>(x, s, z)"),
+    ("uint8[a, b] x, float[c, d] s", "float[a, b] y", "DequantizeLinear<block_size = 1>(x, s)"),
+    ("uint8[a] x, float16 s, uint8[d] z", "float16[a] y", "DequantizeLinear(x, s, z)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inputs, output, call", FREE)
+def test_sizes_that_are_not_known(inputs: str, output: str, call: str) -> None:
+    """The result has the shape of the tensor, whatever the names of the scales' sizes."""
+    model = model_from_text(f"g ({inputs}) => ({output}) {{ y = {call} }}", 28)
+    found, _, _ = optimize_with(model, "fix")
+    x, s = np.array([[0, 3, 5], [7, 1, 2]]), np.array([1, 2, 0.5])
+    if "block" in call:
+        s = np.array([[1, 2, 0.5], [0.25, 1, 4]])
+    elif "x, float16 s" in inputs:
+        x, s = x[0], np.array(2)
+    z = np.array([1, 2, 3][: s.size])
+    names = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
+    values = {"x": x, "s": s, "z": z}
+    feeds = {n: values[n].astype(tensor_dtype_to_np_dtype(t)) for n, t in names.items()}
+    (expected,) = run_reference(model, feeds)
     np.testing.assert_array_equal(run_onnxruntime(found, feeds)[0], expected)

@@ -10,7 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto
 from ut_xbuilder.backend_cases import data_sets, node_cases
 
-from xoptim.linting.model_check import check_model, mending_options
+from xoptim.linting.mending import mending_options
+from xoptim.linting.model_check import check_model
 from xoptim.testing import (
     model_from_text,
     optimize_with,

@@ -126,8 +126,25 @@ def judge(variant: Variant, patterns: str = "default+onnxruntime") -> tuple[str,
     try:
         assert_same_outputs(expected, run_onnxruntime(found, variant.feeds), atol, atol, "")
     except Exception as error:
+        if _is_of_the_kernel(variant, found, atol):
+            return UNCOMPARED, f"onnxruntime computes it in float as well: {error}"
         return WRONG, str(error)
     return MENDED, ""
+
+
+def _is_of_the_kernel(variant: Variant, found: ModelProto, atol: float) -> bool:
+    """Whether onnxruntime gives, rounded, what its kernel for float gives: it is the kernel that
+    differs from the reference, that of MaxUnpool with the shape of its result for instance."""
+    if variant.wide is None or failure_of(variant.wide):
+        return False
+    floats = {v.name for v in variant.wide.graph.input if v.type.tensor_type.elem_type == 1}
+    wide = {n: v.astype(np.float32) if n in floats else v for n, v in variant.feeds.items()}
+    expected = _rounded(variant, run_onnxruntime(variant.wide, wide))
+    try:
+        assert_same_outputs(expected, run_onnxruntime(found, variant.feeds), atol, atol, "")
+    except AssertionError:
+        return False
+    return True
 
 
 def _largest_difference(variant: Variant) -> float:
@@ -147,10 +164,16 @@ def _expected(variant: Variant) -> list[Any]:
         return run_reference(variant.model, variant.feeds)
     is_half = {n: getattr(v, "dtype", None) == half for n, v in variant.feeds.items()}
     feeds = {n: v.astype(np.float32) if is_half[n] else v for n, v in variant.feeds.items()}
-    found = run_reference(variant.wide, feeds)
+    return _rounded(variant, run_reference(variant.wide, feeds))
+
+
+def _rounded(variant: Variant, found: list[Any]) -> list[Any]:
+    """Results in float, in the type that each result of the model has."""
     types = [o.type.tensor_type.elem_type for o in variant.model.graph.output]
-    halves = (t in HALF_FLOATS for t in types)
-    return [v.astype(half) if h else v for v, h in zip(found, halves, strict=True)]
+    return [
+        v.astype(oh.tensor_dtype_to_np_dtype(t)) if t in HALF_FLOATS else v
+        for v, t in zip(found, types, strict=True)
+    ]
 
 
 def failure_of(model: ModelProto) -> str:
