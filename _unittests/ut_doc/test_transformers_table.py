@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -139,16 +141,18 @@ def test_the_table_is_completed(bench: Any, tmp_path: Path) -> None:
 
 
 def test_a_family_that_takes_too_long(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of the processor counts, not how busy the machine is."""
+    """The system ends a process that used its time of the processor, with a signal of its own."""
+    monkeypatch.setattr(bench, "row_of", lambda *_: os.kill(os.getpid(), signal.SIGXCPU))
+    row = bench.limited(7, "llama", "causal", "ours")
+    assert (row["status"], row["cause"]) == ("export", "longer than 7 s")
 
-    def works(*_: Any) -> None:
-        time.sleep(2)
-        while True:
-            pass
 
-    monkeypatch.setattr(bench, "row_of", works)
-    row = bench.limited(1, "llama", "causal", "ours")
-    assert (row["status"], row["cause"]) == ("export", "longer than 1 s")
+def test_the_time_of_the_processor_is_limited(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How busy the machine is does not count."""
+    monkeypatch.setattr(
+        bench, "row_of", lambda *_: {"error": resource.getrlimit(resource.RLIMIT_CPU)}
+    )
+    assert bench.limited(7, "llama", "causal", "ours")["error"] == (7, 8)
 
 
 def test_a_process_that_waits(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -417,4 +417,6 @@ OWN: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: families that choose between pixels, which a tiny model does not tell apart: what multiplies the
 #: weights of their convolutions
-CONTRASTS = {"rt_detr": 3, "rt_detr_v2": 3, "pp_doclayout_v3": 9, "pp_doclayout_v4": 9}
+CONTRASTS = {
+    "rt_detr": 3, "rt_detr_v2": 3, "pp_doclayout_v2": 9, "pp_doclayout_v3": 9, "pp_doclayout_v4": 9,
+}  # fmt: skip
