@@ -8,7 +8,7 @@ import torch
 from ut_torch_interpreter.aot_checks import training_backend
 from ut_torch_interpreter.export_checks import assert_same, run_ort
 
-from torch_interpreter import to_onnx
+from torch_interpreter import ExportOptions, to_onnx
 from xbuilder import OptimizationOptions
 
 transformers = pytest.importorskip("transformers")
@@ -282,3 +282,17 @@ def test_training_with_dynamic_sizes():
         assert len(gradients[0]) > 10
         torch.testing.assert_close(gradients[1], gradients[0], atol=1e-4, rtol=1e-3)
     assert len(models) == 2
+
+
+def test_a_decoder_traced_around_its_inner_model():
+    """The mask is chosen from values in the inner model, which the tracer calls as it is."""
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=2, use_cache=False)
+    model = transformers.LlamaForCausalLM(config).eval()
+    options = ExportOptions(tracing=True, tracing_module_leaves={transformers.LlamaModel})
+
+    def make(batch=2, seq=7):
+        return {"input_ids": ids(batch, seq)}
+
+    dynamic = {"input_ids": {0: "batch", 1: "seq"}}
+    check_model(model, make, dynamic, [(3, 5)], export_options=options)

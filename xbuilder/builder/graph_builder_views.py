@@ -138,6 +138,10 @@ class BuilderViews:
         check_type("node", node, NodeProto)
         return self.graph.get_attribute_value(node, name, default)
 
+    def get_attribute_with_default(self, node: NodeProto, name: str, default_value: Any) -> Any:
+        """:meth:`get_attribute_value`, as the patterns ask for it."""
+        return self.get_attribute_value(node, name, default_value)
+
     def shadowing_names(self) -> set[str]:
         """Names of this graph that a subgraph defines again on its own."""
         return shadowing_names(self.graph)

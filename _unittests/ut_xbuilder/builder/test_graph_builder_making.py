@@ -338,6 +338,8 @@ def test_attributes_already_made():
     for found in ({"name": "perm"}, {"att_name": "perm"}):
         assert builder.get_attribute(builder.nodes[0], **found).ints == [1, 0]
     assert builder.get_attribute_value(builder.nodes[0], "perm") == [1, 0]
+    assert builder.get_attribute_with_default(builder.nodes[0], "perm", 0) == [1, 0]
+    assert builder.get_attribute_with_default(builder.nodes[0], "axis", default_value=3) == 3
     assert builder.get_attribute(builder.nodes[0], "axis", exc=False) is None
     with pytest.raises(OptionError, match="'axis'"):
         builder.get_attribute(builder.nodes[0], "axis")
