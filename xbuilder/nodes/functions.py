@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from onnx import AttributeProto, FunctionProto, NodeProto
 
 from ..operators.domains import main_domain
+from ..operators.op_traits import GRAPH_OWNERS
 from .copies import copy_node
 from .subgraphs import subgraphs_of
 
@@ -99,7 +100,8 @@ def all_nodes(nodes: Iterable[NodeProto]) -> list[NodeProto]:
     while stack:
         for node in stack.pop():
             found.append(node)
-            stack.extend(graph.node for _, graph in subgraphs_of(node))
+            if node.domain or node.op_type in GRAPH_OWNERS:
+                stack.extend(graph.node for _, graph in subgraphs_of(node))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from itertools import chain
 from typing import Any
 
@@ -87,7 +87,10 @@ def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) 
 
 
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        return (names,)
+    # the order of a set is another one in each process, what a card declares is compared with it
+    return tuple(sorted(names) if isinstance(names, Set) else names)
 
 
 def _by_root(
