@@ -90,7 +90,8 @@ def _target_elsewhere(g: RewriteContext, first: NodeProto, second: NodeProto) ->
     source, middle = (moved_shape(g, node.input[0]) for node in (first, second))
     if target is None:
         content = g.value_as_shape(second.input[1])
-        g.require(isinstance(content, tuple), depends)
+        if not isinstance(content, tuple):
+            g.refuse(depends)
         g.require(_copies_the_same(g, content, source or (), middle or ()), depends)
         return None
     if 0 not in target:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from itertools import groupby
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, normalize_axes, prod
+from xbuilder.dims import Shape, is_static, normalize_axes
 from xbuilder.operators.domains import MICROSOFT
-from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
+from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ...analysis.arguments import int_attribute, other_input
 from ...analysis.axes import axes_of
@@ -67,7 +68,10 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
     return g.like(first, g.like(node, *sources), first.input[1])
 
 
-@rewrite("default", root=("Add", "Div", "Mul", "Sub"), reads="Reshape", min_opset=7)
+_PRODUCTS = ("Gemm", "MatMul", f"{MICROSOFT}::FusedMatMul")
+
+
+@rewrite("default", root=ARITHMETIC, reads="Reshape", min_opset=7)
 def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Reshape(x @ w, s), c) -> Reshape(op(x @ w, c'), s), c' is c in one dimension.
 
@@ -81,16 +85,17 @@ def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     reshapes = g.before_each(node, "Reshape")
     reshape = g.known(reshapes[0] or reshapes[1], "no Reshape before")
     product, split = reshape.input[0], reshape.output[0]
-    g.producer_of(product, "Gemm", "MatMul", f"{MICROSOFT}::FusedMatMul", reason="no product before")
+    g.producer_of(product, *_PRODUCTS, reason="no product before")
     constant = g.constant_of(other_input(node, split))
     g.require_sole_use("the product is used elsewhere", product, split)
     length, shape = g.shape_of(product)[-1], g.shape_of(split)
-    parts = [n for n in range(1, len(shape)) if length == prod(shape[-n:])]
-    g.require(isinstance(length, int) and parts, "the last dimension is not split")
-    heads, extra = shape[-parts[0] :], constant.ndim - parts[0]
-    g.require(max(constant.shape[: max(extra, 0)], default=1) == 1, "it varies along another axis")
-    kept = constant.reshape(constant.shape[max(extra, 0) :])
-    row = np.ascontiguousarray(np.broadcast_to(kept, heads)).reshape(-1)
+    tails = [shape[-n:] for n in range(1, len(shape))]
+    heads = [tail for tail in tails if is_static(tail) and prod(tail) == length]
+    g.require(heads, "the last dimension is not split")
+    extra = max(constant.ndim - len(heads[0]), 0)
+    g.require(max(constant.shape[:extra], default=1) == 1, "it varies along another axis")
+    kept = constant.reshape(constant.shape[extra:])
+    row = np.ascontiguousarray(np.broadcast_to(kept, heads[0])).reshape(-1)
     inputs = [product if name == split else row for name in node.input]
     return g.like(reshape, g.like(node, *inputs), reshape.input[1])
 
@@ -136,9 +141,11 @@ def _elements(g: RewriteContext, reshape: NodeProto) -> list[_Element]:
     elements: list[_Element] = []
     for name in concat.input:
         known = int_values(g, name)
-        (length,) = g.shape_of(name) if known is None else (len(known),)
-        g.require(isinstance(length, int), "the length of the shape is not known")
-        elements += [(name, i) for i in range(length)] if known is None else known
+        if known is None:
+            (length,) = g.static_shape(name, "the length of the shape is not known")
+            elements += [(name, i) for i in range(length)]
+        else:
+            elements += known
     return elements
 
 
