@@ -87,8 +87,8 @@ def assumptions(
     :param fails_at: whether the graph is wrong at some sizes, a condition is kept if it is; all
         of them are kept without it
     :param places: the line that gave a bound to a symbol, or that depends on a condition
-    :return: ``"265 <= samples"``, ``"seq % 4 == 0"``, and one of the longer ones with a size that
-        breaks it: ``"3.7 < 0.5*seq (not seq=7)"``
+    :return: ``"265 <= samples"``, ``"seq % 4 == 0"``, and the longer ones with a size that breaks
+        each: ``"3.7 < 0.5*seq (not seq=7)"``; the first one if nothing is tried
     """
     dims = _asked(placeholders, specs)
     sizes = [_sizes(*pair) for pair in dims]
@@ -106,14 +106,14 @@ def assumptions(
     automatic = {str(dim.node.expr) for dim, asked in dims if asked is torch.export.Dim.AUTO}
     others = [c for c in conditions if c not in remainders]
     for group in ([c for c in others if _has_float(c)], [c for c in others if not _has_float(c)]):
-        tried = find_counterexamples(group, list(remainders), sizes, fails_at is not None)
-        broken = next((c for c in _distinct(tried) if any(map(fails, _tries(c, sizes)))), None)
+        broken = list(_broken(group, list(remainders), sizes, fails_at))
+        for example in broken:
+            name = namer.names.get(example.symbol, example.symbol)
+            text = f"{_readable(example.condition, namer)} (not {name}={example.size})"
+            names = {symbol.name for symbol in example.condition.free_symbols}
+            is_refused = _has_float(example.condition) and not names & automatic
+            failing.append(Assumption(text, None, places.get(example.condition, ""), is_refused))
         if broken:
-            name = namer.names.get(broken.symbol, broken.symbol)
-            text = f"{_readable(broken.condition, namer)} (not {name}={broken.size})"
-            names = {symbol.name for symbol in broken.condition.free_symbols}
-            is_refused = _has_float(broken.condition) and not names & automatic
-            failing.append(Assumption(text, None, places.get(broken.condition, ""), is_refused))
             break
     return failing
 
@@ -215,6 +215,33 @@ def _bounds(
             return
         bounds.append(Assumption(f"{text} <= {most}", larger, place))
     yield from bounds
+
+
+def _broken(
+    group: Sequence[Any],
+    known: Sequence[Any],
+    sizes: Sequence[DynamicSize],
+    fails_at: Callable[[Mapping[str, int]], bool] | None,
+) -> Iterator[Counterexample]:
+    """The sizes at which a graph is wrong, each one meeting the conditions that those before break:
+    together they are the conditions to tell. The first one if nothing is tried.
+
+    :param group: the conditions
+    :param known: those that every size must meet
+    :param sizes: the dimensions
+    :param fails_at: whether the graph is wrong at some sizes
+    """
+    told = list(known)
+    for _ in range(_TRIED if fails_at else 1):
+        left = [c for c in group if c not in told]
+        tried = _distinct(find_counterexamples(left, told, sizes, fails_at is not None))
+        broken = next(
+            (c for c in tried if not fails_at or any(map(fails_at, _tries(c, sizes)))), None
+        )
+        if broken is None:
+            return
+        yield broken
+        told.append(broken.condition)
 
 
 def _distinct(found: Iterator[Counterexample]) -> Iterator[Counterexample]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder import GraphBuilder
 from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.graph.graph import Graph
@@ -19,7 +19,6 @@ from xbuilder.runtimes.processors import processors_of
 
 from . import file_checks, node_checks, unknown_types
 from .findings import CHECKS, CODES, SEVERITIES, CheckedModel, Finding
-from .mending import MendedNodes, confirmed, mending_builder, mending_options
 from .node_checks import unlisted_kernels
 
 #: modules whose checks are run, in this order
@@ -94,12 +93,8 @@ def check_model(
     if checked.graph is None:
         skipped[0] = "the nodes, since the model cannot be imported"
     found.extend(finding for look in CHECKS for finding in look(checked))
-    nodes, left = MendedNodes(), None
-    codes = sorted({f.code for f in found if CODES[f.code].is_mended})
-    if codes and checked.graph is not None:
-        options = mending_options(codes, processor, [nodes])
-        left = _left(model, options, processors, allowed_roots)
-    found = list(confirmed(found, left, nodes))
+    if checked.graph is not None:
+        found = _tried(found, model, processor, allowed_roots)
     skipped.extend(unlisted_kernels(checked))
     found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.code))
     return CheckReport(tuple(found), len(checked.nodes), tuple(skipped))
@@ -135,13 +130,18 @@ def _imported(
     return CheckedModel(container, graph, processors, path, given), skipped
 
 
-def _left(
-    model: str | ModelProto,
-    options: OptimizationOptions,
-    processors: tuple[str, ...],
-    allowed_roots: Sequence[Any],
-) -> list[Finding] | None:
-    """The findings about the mended model, None if a rewrite fails."""
+def _tried(
+    found: list[Finding], model: str | ModelProto, processor: str, allowed_roots: Sequence[Any]
+) -> list[Finding]:
+    """The findings, marked if the mending of the model mends them."""
+    codes = sorted({f.code for f in found if CODES[f.code].is_mended})
+    if not codes:
+        return found
+    # what rewrites a model is not imported for one that is only read
+    from .mending import MendedNodes, confirmed, mending_builder, mending_options
+
+    nodes = MendedNodes()
+    options = mending_options(codes, processor, [nodes])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -149,6 +149,7 @@ def _left(
                 large_model=True, inline=False, external_threshold=_LARGE
             )
         except PatternError:
-            return None
-    checked, _ = _imported(container, processors)
-    return [f for look in CHECKS if look is not file_checks.checker for f in look(checked)]
+            return list(confirmed(found, None, nodes))
+    mended, _ = _imported(container, processors_of(processor))
+    looks = (look for look in CHECKS if look is not file_checks.checker)
+    return list(confirmed(found, [f for look in looks for f in look(mended)], nodes))

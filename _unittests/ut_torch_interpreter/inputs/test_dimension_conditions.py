@@ -168,6 +168,20 @@ def test_a_branch_on_bits_of_a_size():
     assert text.startswith("The model is right for (seq & 1) == 0 (not seq=9): a decision")
 
 
+class Halves(torch.nn.Module):
+    """Two decisions, as an associative scan takes one at each level."""
+
+    def forward(self, x):
+        n = x.shape[1]
+        x = x + 1 if (n // 2) % 2 == 0 else x - 1
+        return x * 2 if (n // 4) % 2 == 0 else x * 3
+
+
+def test_all_the_decisions_are_told():
+    (text,) = warned(Halves(), {0: "batch", 1: "seq"})
+    assert "(seq // 2)" in text and "(seq // 4)" in text and text.count("(not seq=") == 2
+
+
 def test_a_condition_every_size_of_the_user_follows():
     assert warned(Pairs(), {0: "batch"}) == []
     assert warned(torch.nn.AvgPool1d(2), {1: "seq"}) == []
