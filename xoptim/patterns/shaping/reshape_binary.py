@@ -71,7 +71,7 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
 _PRODUCTS = ("Gemm", "MatMul", f"{MICROSOFT}::FusedMatMul")
 
 
-@rewrite("default", root=ARITHMETIC, reads="Reshape", min_opset=7)
+@rewrite("default", root=ARITHMETIC, reads="Reshape", priority="late", min_opset=7)
 def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Reshape(x @ w, s), c) -> Reshape(op(x @ w, c'), s), c' is c in one dimension.
 
