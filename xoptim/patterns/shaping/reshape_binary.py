@@ -76,7 +76,7 @@ def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Reshape(x @ w, s), c) -> Reshape(op(x @ w, c'), s), c' is c in one dimension.
 
     1. The Reshape splits the last dimension of the product, as heads are, c has the dimensions it
-       is split in, and no other one; a dimension 1 of c is repeated.
+       is split in, and no other one; a dimension 1 of c is repeated, none of the other operand.
     2. c is a constant, on any side.
     3. Nothing else reads the product, nor what is reshaped.
 
@@ -88,13 +88,17 @@ def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     g.producer_of(product, *_PRODUCTS, reason="no product before")
     constant = g.constant_of(other_input(node, split))
     g.require_sole_use("the product is used elsewhere", product, split)
-    length, shape = g.shape_of(product)[-1], g.shape_of(split)
+    length, shape = g.shape_of(product)[-1:], g.shape_of(split)
     tails = [shape[-n:] for n in range(1, len(shape))]
-    heads = [tail for tail in tails if is_static(tail) and prod(tail) == length]
+    heads = [tail for tail in tails if is_static(tail) and (prod(tail),) == length]
     g.require(heads, "the last dimension is not split")
     extra = max(constant.ndim - len(heads[0]), 0)
-    g.require(max(constant.shape[:extra], default=1) == 1, "it varies along another axis")
+    varies = any(d != 1 for d in constant.shape[:extra])
+    g.require(not varies, "it varies along another axis")
     kept = constant.reshape(constant.shape[extra:])
+    sizes = zip(reversed(kept.shape), reversed(heads[0]), strict=False)
+    repeats = constant.ndim > len(shape) or any(d not in (1, head) for d, head in sizes)
+    g.require(not repeats, "what is split is repeated")
     row = np.ascontiguousarray(np.broadcast_to(kept, heads[0])).reshape(-1)
     inputs = [product if name == split else row for name in node.input]
     return g.like(reshape, g.like(node, *inputs), reshape.input[1])

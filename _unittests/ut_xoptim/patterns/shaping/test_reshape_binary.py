@@ -269,6 +269,29 @@ REFUSED = {
             ),
             "it varies along another axis",
         ),
+        (
+            split_heads(
+                "y = Add(r, c)",
+                SPLIT.replace("[2,3] c", "[1,1,1,2,3] c"),
+                H.replace("[a,3,2,3] y", "[1,a,3,2,3] y"),
+            ),
+            "what is split is repeated",
+        ),
+        (
+            split_heads(
+                "y = Add(r, c)",
+                SPLIT.replace("{0, 0, 2, 3}", "{0, 0, 6, 1}").replace(
+                    "[2,3] c = {1,2,3,4,5,6}", "[1,2] c = {1,2}"
+                ),
+                H.replace("[a,3,2,3] y", "[a,3,6,2] y"),
+            ),
+            "what is split is repeated",
+        ),
+        (
+            "agraph (float[4] x) => (float[1,1] y) <float[4] w = {1,2,3,4}, int64[2] s = {1, 1},"
+            "float[1] c = {1}> { p = MatMul(x, w) r = Reshape(p, s) y = Add(r, c) }",
+            "the last dimension is not split",
+        ),
     ],
     "Reshape2Of3": [
         ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Reshape before"),
