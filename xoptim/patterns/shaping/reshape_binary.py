@@ -93,12 +93,13 @@ def constant_before_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     heads = [tail for tail in tails if is_static(tail) and (prod(tail),) == length]
     g.require(heads, "the last dimension is not split")
     extra = max(constant.ndim - len(heads[0]), 0)
-    varies = any(d != 1 for d in constant.shape[:extra])
-    g.require(not varies, "it varies along another axis")
-    kept = constant.reshape(constant.shape[extra:])
-    sizes = zip(reversed(kept.shape), reversed(heads[0]), strict=False)
+    outer: tuple[int, ...] = constant.shape[:extra]
+    inner: tuple[int, ...] = constant.shape[extra:]
+    g.require(all(d == 1 for d in outer), "it varies along another axis")
+    sizes = zip(reversed(inner), reversed(heads[0]), strict=False)
     repeats = constant.ndim > len(shape) or any(d not in (1, head) for d, head in sizes)
     g.require(not repeats, "what is split is repeated")
+    kept = constant.reshape(inner)
     row = np.ascontiguousarray(np.broadcast_to(kept, heads[0])).reshape(-1)
     inputs = [product if name == split else row for name in node.input]
     return g.like(reshape, g.like(node, *inputs), reshape.input[1])
