@@ -1,4 +1,4 @@
-"""Compares two versions of one output: an array, a sequence, an optional."""
+"""Compares two versions of one output: an array, a sequence, a map, an optional."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from xbuilder.tensors.closeness import MOST_ROUNDING, Criterion, Gap
+
+from .windows.differences import map_columns
 
 
 @dataclass
@@ -62,7 +64,7 @@ def compare_outputs(
     """Compares two versions of one output.
 
     :param name: name of the output
-    :param expected: array, list of arrays (sequence), or None (optional)
+    :param expected: array, list of arrays (sequence), dictionary (map), or None (optional)
     :param got: the other version
     :param criterion: the accepted difference, the default one if None
     :param random: compares types and shapes only
@@ -70,6 +72,10 @@ def compare_outputs(
     :return: the difference
     """
     criterion = criterion or Criterion()
+    if isinstance(expected, dict) and isinstance(got, dict):
+        others = [map_columns(value) for value in noisy if isinstance(value, dict)]
+        columns = map_columns(expected), map_columns(got)
+        return compare_outputs(name, *columns, criterion, random, others)
     if isinstance(expected, list) and isinstance(got, list):
         return _compare_sequences(name, expected, got, criterion, random, noisy)
     if expected is None or got is None:
@@ -80,8 +86,8 @@ def compare_outputs(
     a, b = np.asarray(expected), np.asarray(got)
     if random and a.dtype == b.dtype and a.shape == b.shape:
         return OutputDifference(name, str(a.dtype), a.shape, 0, 0, True, "random, shape only")
-    others = [value for value in noisy if isinstance(value, np.ndarray)]
-    return _row(name, str(a.dtype), a.shape, criterion.compare(a, b, others))
+    arrays = [value for value in noisy if isinstance(value, np.ndarray)]
+    return _row(name, str(a.dtype), a.shape, criterion.compare(a, b, arrays))
 
 
 def _row(name: str, dtype: str, shape: tuple[int, ...], gap: Gap) -> OutputDifference:

@@ -224,6 +224,21 @@ def test_compare_sequences_and_optionals():
     assert math.isinf(compare_outputs("y", None, np.ones(1)).max_abs)
 
 
+def test_compare_maps():
+    """Numbers are compared as numbers, whatever the order of the keys; the keys are exact."""
+    a = [{0: 0.25, 2: 0.5}]
+    assert compare_outputs("y", a, [{2: 0.5, 0: 0.25}]).ok
+    near = compare_outputs("y", a, [{0: 0.25, 2: 0.5000001}])
+    assert near.ok and near.max_abs == pytest.approx(1e-7, rel=0.5)
+    far = compare_outputs("y", a, [{0: 0.25, 2: 0.75}])
+    assert not far.ok and far.where == (0, 1, 1)
+    assert not compare_outputs("y", a, [{0: 0.25, 3: 0.5}]).ok
+    assert not compare_outputs("y", a, [{0: 0.25}]).ok
+    words = [{"long": 1.0, "b": 2.0}]
+    assert compare_outputs("y", words, [dict(words[0])]).ok
+    assert not compare_outputs("y", words, [{"b": 1.0, "long": 2.0}]).ok
+
+
 def test_container_of_a_large_model(tmp_path):
     from xbuilder.files.model_container import ModelContainer
 

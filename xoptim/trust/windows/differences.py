@@ -37,11 +37,24 @@ class Difference:
         return bool(self.reason)
 
 
+def map_columns(value: dict[Any, Any]) -> list[np.ndarray]:
+    """The keys of a map, sorted, and their values: two arrays, so that numbers are compared as
+    numbers.
+
+    :param value: what onnxruntime returns for a map, as ZipMap gives one
+    :return: the keys and the values
+    """
+    keys = sorted(value)
+    words = any(isinstance(key, str) for key in keys)
+    values = np.asarray([value[key] for key in keys])
+    return [np.asarray(keys, dtype=object if words else np.int64), values]
+
+
 def difference(name: str, a: Any, b: Any, rtol: float) -> Difference:
     """Compares two versions of a result.
 
     :param name: name of the result
-    :param a: an array, a list of them (sequence), or None (optional)
+    :param a: an array, a list of them (sequence), a dictionary (map), or None (optional)
     :param b: the other version
     :param rtol: 0 for equal values, where a NaN equals any other; else the bound of
         ``|a - b| / (|a| + r)``, where `r` is the root mean square of the finite values of `a`,
@@ -51,6 +64,8 @@ def difference(name: str, a: Any, b: Any, rtol: float) -> Difference:
     """
     if a is b:  # equal to the last bit: the process that computed them saw it
         return Difference(name)
+    if isinstance(a, dict) and isinstance(b, dict):
+        a, b = map_columns(a), map_columns(b)
     if isinstance(a, list) and isinstance(b, list):
         if len(a) != len(b):
             return _absolute(name, f"{len(a)} elements became {len(b)}")
