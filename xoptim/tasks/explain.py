@@ -30,6 +30,7 @@ def explain_model(
     model: Any, pattern: str, nodes: Collection[str] = (), after: Any = None
 ) -> list[dict[str, Any]]:
     """Explains why a pattern does not match the nodes of a model: the first condition that fails.
+    Local functions are inlined, as by `xoptim optimize`.
 
     :param model: what :class:`xbuilder.GraphBuilder` reads
     :param pattern: name of one pattern
@@ -54,6 +55,7 @@ def explain_model(
         infer_shapes_options=True,
         optimization_options=OptimizationOptions(patterns=after),
     )
+    builder.inline_functions()
     if after is not None:
         builder.optimize()
     return explain_nodes(builder.graph, pattern, nodes)
@@ -88,9 +90,9 @@ def near_misses(
 ) -> list[NearMiss]:
     """Tries every pattern near a node, ranks those that decline by how far they went.
 
-    A pattern counts when its analysis visited the node. Without a node and an operator, all the
-    nodes are tried, and the patterns that stopped at the first node are left out: what is left are
-    the fusions the model nearly has.
+    Local functions are inlined. A pattern counts when its analysis visited the node. Without a
+    node and an operator, all the nodes are tried, and the patterns that stopped at the first node
+    are left out: what is left are the fusions the model nearly has.
 
     :param model: what :class:`xbuilder.GraphBuilder` reads
     :param node: name of a node or of one of its results
@@ -107,6 +109,7 @@ def near_misses(
     """
     options = OptimizationOptions(patterns=after)
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    builder.inline_functions()
     what = "model"
     if after is not None:
         builder.optimize()

@@ -153,3 +153,17 @@ def test_bodies_are_tried():
                        else_branch = e () => (float[n, 4] o) {{ o = Neg(x) }}> }}""")
     (first, *_) = xoptim.near_misses(model, patterns=[NEARLY])
     assert (first.pattern, first.result, first.count) == ("Nearly", "y", 1)
+
+
+@pytest.mark.parametrize("after", [None, "Gelu"])
+def test_local_functions_are_inlined(after: str | None):
+    """As they are before an optimization: the nodes of a function are explained."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 20, "local" : 1]>
+        g (float[n, 4] x) => (float[n, 4] y) { y = local.f(x) }
+        <domain: "local", opset_import: ["" : 20]> f (x) => (y) {
+            r = Constant<value_float = 1.4142135>() one = Constant<value_float = 1.0>()
+            k = Constant<value_float = 0.4>()
+            a = Div(x, r) e = Erf(a) s = Add(e, one) m = Mul(x, s) y = Mul(m, k) }""")
+    (row, *_) = xoptim.explain(model, "Gelu", after=after)
+    assert "the factor 0.5 is missing" in row["answer"]
+    assert [m.pattern for m in xoptim.near_misses(model, op_type="Div", patterns=[NEARLY])]
