@@ -56,7 +56,9 @@ def _casts_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
 
 
 def _drops_nothing(g: RewriteContext, node: NodeProto) -> None:
-    training = optional_input(node, 2)
+    ratio, training = optional_input(node, 1), optional_input(node, 2)
+    if ratio and is_filled_with(g, ratio, 0):
+        return
     g.require(not training or is_filled_with(g, training, False), "it may be training")
     tested = g.main_opset >= 7 or g.get_attribute_with_default(node, "is_test", 0)
     g.require(tested, "it is training")
@@ -228,8 +230,9 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     8. `Reshape(X)` to (0, ..., -1, ..., 0), of the rank of X, at most one -1, without `allowzero`,
        or to dimensions, symbols included, proven equal to those of X.
     9. `Cast(X)` to the type of X.
-    10. `Dropout(X)` when nothing reads the mask and nothing is dropped: `training_mode` is missing
-        or is a constant equal to False, the opset is 7 to 11, or `is_test` is 1 before.
+    10. `Dropout(X)` when nothing reads the mask and nothing is dropped: the ratio is a constant
+        equal to 0, `training_mode` is missing or is a constant equal to False, the opset is 7 to
+        11, or `is_test` is 1 before.
 
     Cost: O(1), or O(n) when a constant of n elements (2^18 at most) is read.
     """

@@ -137,6 +137,15 @@ MODELS = {
         ),
         "no ratio": (f"{X} <bool t = {{0}}> {{ d = Dropout(x, , t) y = Relu(d) }}", RELU),
         "unused mask": (f"{X} {{ d, m = Dropout(x) y = Relu(d) }}", RELU),
+        "a ratio of 0 in training": (
+            f"{X} <float r = {{0}}, bool t = {{1}}> {{ d = Dropout(x, r, t) y = Relu(d) }}",
+            RELU,
+        ),
+        "a ratio of 0, training mode is an input": (
+            "g (float[a, 3] x, bool t) => (float[a, 3] y) <float r = {0}>"
+            "{ d = Dropout(x, r, t) y = Relu(d) }",
+            "g (float[a, 3] x, bool t) => (float[a, 3] y) { y = Relu(x) }",
+        ),
     },
     "ShapeBasedIdentity": {
         "the end is the dimension": (
@@ -353,6 +362,10 @@ DROPOUTS = {
     "training mode may be overridden": (
         "g (float[a] x, bool t) => (float[a] y) <float r = {0.5}, bool t = {0}>"
         "{ y = Dropout(x, r, t) }",
+        "it may be training",
+    ),
+    "the ratio may be overridden": (
+        "g (float[a] x, float r, bool t) => (float[a] y) <float r = {0}> { y = Dropout(x, r, t) }",
         "it may be training",
     ),
     "the mask is an output": (
