@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.dims import Shape
 from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_traits import INDICES, RESHAPES
 
@@ -20,7 +21,6 @@ from ...authoring.context import RewriteContext
 from ...authoring.outlining import INTERMEDIATE
 from ..axes import axis_of, cut_axes
 from ..constants import cheap_value, is_cheap
-from ..gemm import is_plain
 from ..permutations import perm_of
 from ..shapes import proven_equal
 from ..weights.weights import largest_in, largest_norm
@@ -49,12 +49,16 @@ class Magnitudes:
     """Upper bounds on the absolute values of results, when they are finite.
 
     :param g: the rewrite
-    :param source: a normalized sequence, the only one that may hold NaN
+    :param source: a normalized sequence, the only one that may hold NaN; its elements may be the
+        rows of a matrix
+    :param batch: the number of sequences, the first dimension of *source* by default
     """
 
-    def __init__(self, g: RewriteContext, source: str):
+    def __init__(self, g: RewriteContext, source: str, batch: Shape | None = None):
         self._g, self._source = g, source
-        self._batch = g.shape_of(source)[:1]
+        self._batch = batch or g.shape_of(source)[:1]
+        #: matrices whose rows are the elements of the sequences
+        self._matrices = {source} if g.rank_of(source) == 2 else set[str]()
         self._known: dict[str, Found] = {}
         #: results computed from the source
         self._from_source = {source}
@@ -116,7 +120,11 @@ class Magnitudes:
             return False
         names = [name for name in node.input if name in self._from_source]
         if g.rank_or_none(names[0]) == 2:
-            return names == node.input[:1] and self._is_of_rows(names[0])
+            ranks = [g.rank_or_none(name) for name in (*node.input, node.output[0]) if name]
+            rows = names[0] in self._matrices or self._is_of_rows(names[0])
+            keeps = rows and names == node.input[:1] and max(rank or 3 for rank in ranks) == 2
+            self._matrices.update(node.output if keeps else ())
+            return keeps
         shapes = [g.shape_or_none(name) or () for name in (*names, node.output[0])]
         same = len(set(map(len, shapes))) == 1 and len(shapes[0]) >= 3
         return same and all(proven_equal(g, s[:1], self._batch) for s in shapes)
@@ -214,9 +222,9 @@ class Magnitudes:
         the bias of a Gemm. In float16, which overflows earlier, it is the norm of a row times that
         of a column, if the right operand is a constant matrix."""
         g = self._g
-        plain = is_plain(g, node, "alpha", "beta", "transA")
+        given = g.get_attributes_with_default(node, alpha=1.0, beta=1.0, transA=0)
         shape, found = g.shape_or_none(node.input[0]), self.all(node.input)
-        if not plain or not shape or not isinstance(shape[-1], int) or not found:
+        if given["transA"] or not shape or not isinstance(shape[-1], int) or not found:
             return None
         product = shape[-1] * found[0] * found[1]
         right, half = node.input[1], g.type_or_none(node.output[0]) == TensorProto.FLOAT16
@@ -224,7 +232,7 @@ class Magnitudes:
             axis = g.get_attribute_with_default(node, "transB", 0)
             row = self._norm_of_rows(node.input[0], shape[-1])
             product = min(product, row * largest_norm(g, right, axis))
-        return _computable(product + sum(found[2:]))
+        return _scaled_sum(product, given["alpha"], sum(found[2:]), given["beta"])
 
     def _norm_of_rows(self, name: str, length: int) -> float:
         """A bound on the norm of each row, of known length, of a result that is bounded."""
@@ -250,8 +258,7 @@ class Magnitudes:
         # onnxruntime does not write the result of a product of no element
         if not isinstance(length, int) or length < 1:
             return None
-        product = _computable(length * found[0] * found[1])
-        return None if product is None else _computable(product * abs(given["alpha"]))
+        return _scaled_sum(length * found[0] * found[1], given["alpha"])
 
 
 def _rank(g: RewriteContext, node: NodeProto) -> int | None:
@@ -261,6 +268,12 @@ def _rank(g: RewriteContext, node: NodeProto) -> int | None:
 def _computable(value: float) -> Found:
     """The number, or None if a result as large may overflow once rounded."""
     return value if value <= ABSORBED else None
+
+
+def _scaled_sum(product: float, alpha: float, bias: float = 0.0, beta: float = 1.0) -> Found:
+    """A bound of `alpha * product + beta * bias`, None if that or the product may overflow."""
+    known = _computable(product)
+    return None if known is None else _computable(known * abs(alpha) + bias * abs(beta))
 
 
 _Rule = Callable[[Magnitudes, NodeProto], Found]

@@ -1,15 +1,17 @@
-"""The normalized sequence from which the values of an attention are projected."""
+"""Bounds proven from the normalized sequence the values of an attention are projected from."""
 
 from __future__ import annotations
 
 from onnx import NodeProto
+
+from xbuilder.dims import mul
 
 from ...authoring import RewriteContext
 from ..arguments import other_input
 from ..axes import cut_axes
 from ..shapes import proven_equal
 from .heads import SWAPPED, repeated, transposed
-from .magnitudes import NORMALIZATIONS
+from .magnitudes import NORMALIZATIONS, Magnitudes
 
 #: operators that take some columns
 _CUTS = ("Slice", "Split")
@@ -17,10 +19,12 @@ _CUTS = ("Slice", "Split")
 _MOST = 8
 
 
-def projected_sequence(g: RewriteContext, values: str) -> str:
-    """The normalized sequence a product projects to the values; refuses any other values.
+def projected_magnitudes(g: RewriteContext, values: str) -> Magnitudes:
+    """The bounds of what is computed from the normalized sequence a product projects to the values;
+    refuses any other values.
 
-    If an element of the sequence is NaN, so is that element in each column of the values.
+    If an element of the sequence is NaN, so is that element in each column of the values. The
+    elements may be the rows of a matrix, (batch * sequence, length).
 
     :param g: the rewrite
     :param values: (batch, heads, sequence, length)
@@ -33,12 +37,13 @@ def projected_sequence(g: RewriteContext, values: str) -> str:
     flat = str(g.before(moved, "Reshape").input[0])
     x = g.known(_factor(g, flat), "the values are not the product of rows by a constant matrix")
     g.require(g.producer_or_none(x, *NORMALIZATIONS), "the sequence is not normalized")
-    shapes = [g.shape_of(name) for name in (moved, flat, x)]
-    same = all(proven_equal(g, shape[:2], shapes[0][:2]) for shape in shapes)
-    g.require(
-        same and len(shapes[2]) == 3, "the values are not those of each element of a sequence"
-    )
-    return x
+    elements, given = g.shape_of(moved)[:2], g.shape_of(x)
+    matrix = len(given) == 2 and proven_equal(g, given[:1], (mul(*elements),))
+    same = matrix or (len(given) == 3 and proven_equal(g, given[:2], elements))
+    wide = g.shape_of(flat)
+    rows = proven_equal(g, wide[:2], elements) or proven_equal(g, wide[:-1], (mul(*elements),))
+    g.require(same and rows, "the values are not those of each element of a sequence")
+    return Magnitudes(g, x, elements[:1])
 
 
 def _factor(g: RewriteContext, name: str) -> str | None:

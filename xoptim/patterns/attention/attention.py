@@ -25,8 +25,8 @@ from ...analysis.attention.attention import (
 )
 from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import KEYS, each_repeated, transposed
-from ...analysis.attention.magnitudes import HALF_LIMIT, Magnitudes
-from ...analysis.attention.projections import projected_sequence
+from ...analysis.attention.magnitudes import HALF_LIMIT
+from ...analysis.attention.projections import projected_magnitudes
 from ...analysis.kernels import require_fast
 from ...analysis.scaling import scaled_operand
 from ...analysis.shapes import proven_equal
@@ -220,7 +220,7 @@ def read_for_operator(g: RewriteContext, call: NodeProto) -> Attention:
     g.require(half or kind == TensorProto.FLOAT, "the type is not float nor float16")
     g.require(has_kernel("Attention", kind, g.main_opset), "runtimes have no kernel at this opset")
     if half:
-        magnitudes = Magnitudes(g, projected_sequence(g, call.input[2]))
+        magnitudes = projected_magnitudes(g, call.input[2])
         found = magnitudes.all(call.input[:2]) or [np.inf]
         product = attention.queries.length * np.prod(found) * max(attention.scale, 1.0)
         g.require(product <= HALF_LIMIT, "a score may not be finite where the values are")

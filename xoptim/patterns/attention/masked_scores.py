@@ -12,7 +12,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 from ...analysis.attention.attention import weighted_product
 from ...analysis.attention.heads import repeated
 from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
-from ...analysis.attention.projections import projected_sequence
+from ...analysis.attention.projections import projected_magnitudes
 from ...analysis.axes import axis_of
 from ...analysis.constants import dtype_of, scalar_constant
 from ...analysis.values.masks import HIDDEN, sees_a_key
@@ -44,7 +44,7 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     Attention adds its mask, which is smaller than the scores.
     """
     masked = _read(g, where)
-    largest = Magnitudes(g, projected_sequence_of(g, where.output[0])).largest(masked.scores)
+    largest = magnitudes_of(g, where.output[0]).largest(masked.scores)
     absorbed = largest is not None and largest <= ABSORBED
     g.require(absorbed, "a score may not be finite where the values are")
     half = g.type_of(masked.scores) == TensorProto.FLOAT16
@@ -143,13 +143,14 @@ def _softmax_of_rows(g: RewriteContext, scores: str) -> NodeProto:
     return softmax
 
 
-def projected_sequence_of(g: RewriteContext, scores: str) -> str:
-    """The sequence from which the values of an attention are projected; refuses otherwise.
+def magnitudes_of(g: RewriteContext, scores: str) -> Magnitudes:
+    """The bounds of what is computed from the sequence the values of an attention are projected
+    from; refuses otherwise.
 
     :param g: the rewrite
     :param scores: what Softmax reads, or a term of it
     """
-    return projected_sequence(g, _values_of(g, scores))
+    return projected_magnitudes(g, _values_of(g, scores))
 
 
 def _values_of(g: RewriteContext, scores: str) -> str:

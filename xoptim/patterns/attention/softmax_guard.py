@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from onnx import NodeProto
 
 from ...analysis.attention.attention import weighted_product
-from ...analysis.attention.magnitudes import Magnitudes
-from ...analysis.attention.projections import projected_sequence
+from ...analysis.attention.projections import projected_magnitudes
 from ...analysis.axes import axis_of
 from ...analysis.values.masks import boolean_mask, sees_a_key
 from ...authoring import NewNode, RewriteContext
@@ -32,8 +31,7 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
     rank = g.rank_of(weights)
     g.require(rank == 4 and axis_of(g, softmax, 4, -1) == 3, "it is not a Softmax of rows")
     _, weighted = weighted_product(g, weights)
-    x = projected_sequence(g, weighted.input[1])
-    magnitudes = Magnitudes(g, x)
+    magnitudes = projected_magnitudes(g, weighted.input[1])
     finite = any(magnitudes.largest(name) is not None for name in _scores(g, softmax.input[0]))
     g.require(finite, "a score may not be finite where the values are")
     return {weighted.output[0]: g.op.MatMul(weights, weighted.input[1])}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ...analysis.attention.magnitudes import Magnitudes
 from ...analysis.constants import scalar_constant
 from ...analysis.values.masks import HIDDEN
 from ...authoring import RewriteContext
 from ...declarative import rule
-from ..attention.masked_scores import projected_sequence_of
+from ..attention.masked_scores import magnitudes_of
 
 
 @rule(
@@ -23,5 +22,5 @@ def lowest_scores(g: RewriteContext, scores: str, low: str, result: str) -> None
     g.require(value is not None and value.item() <= HIDDEN, "no operand is the lowest float")
     g.require(g.rank_of(scores) == 4, "the scores do not have four dimensions")
     g.require_sole_use("the scores are used elsewhere", result)
-    known = Magnitudes(g, projected_sequence_of(g, result)).largest(scores)
+    known = magnitudes_of(g, result).largest(scores)
     g.require(known is not None, "a score may not be finite where the values are")

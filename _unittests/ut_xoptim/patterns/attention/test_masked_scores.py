@@ -64,6 +64,20 @@ TRANSPOSED = (
 )
 for form, scores in {"fused": FUSED, "both are transposed": TRANSPOSED}.items():
     FORMS[form] = model(HEADS + scores + SEEN + END), model(HEADS + scores + SEEN_AFTER + END)
+#: the elements of the sequence are the rows of a matrix
+MATRIX = (
+    "r = Reshape(h, rows) "
+    + NORM.replace("(h", "(r")
+    + (
+        "q = Gemm<alpha = 0.125, beta = 0.5>(x, qw, c) k0 = MatMul(x, kw) k = Add(k0, c) "
+        "v = Gemm(x, vw, c) "
+    )
+)
+OF_MATRIX = MATRIX + MOVED.replace("heads", "fives") + SCORES
+FIVE = "float[b, 5, 32] h"
+FORMS["rows of a matrix"] = (
+    model(OF_MATRIX + SEEN + END, FIVE), model(OF_MATRIX + SEEN_AFTER + END, FIVE),
+)  # fmt: skip
 #: what replaces a score is -1e9, lower than twice the scores
 NUMBERED = {
     form: (model((BEFORE + before + END).replace("low", "far")), FORMS[form][1])
@@ -166,6 +180,26 @@ FUSED_REFUSED = {
 def test_refuses_a_fused_product(case: str) -> None:
     scores, reason = FUSED_REFUSED[case]
     check_no_match(model(HEADS + scores + SEEN + END), NAME, reason)
+
+
+#: another row than the one of the element is read; the bounds of a Gemm are those of its numbers
+MATRIX_REFUSED = {
+    "a matrix on the left": ("k0 = MatMul(x, kw)", "k1 = MatMul(M, x) k0 = MatMul(k1, kw)"),
+    "rows turned into columns": (
+        "k0 = MatMul(x, kw)", "t = Transpose(x) t0 = MatMul(t, T) k1 = Reshape(t0, rows) "
+        "k0 = MatMul(k1, kw)",
+    ),
+    "a product that is too large": ("alpha = 0.125", "alpha = 1e31"),
+    "a bias that is too large": ("beta = 0.5", "beta = 1e31"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MATRIX_REFUSED)
+def test_refuses_rows(case: str) -> None:
+    old, new = MATRIX_REFUSED[case]
+    body = (OF_MATRIX + SEEN + END).replace(old, new)
+    more = ", float[160, 160] M, float[160, 160] T"
+    check_no_match(model(body, "float[32, 5, 32] h", more), NAME, FINITE)
 
 
 def test_sequence_that_is_not_normalized() -> None:
