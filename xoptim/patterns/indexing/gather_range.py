@@ -35,9 +35,9 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     5. Range(a, -1, -k) -> Slice from a to the first element, any x: a is a dimension, or the last
        position of x. onnxruntime turns this Gather into a Slice that is empty;
     6. Range(-n, 0, k) -> Slice of everything, any x: x has n elements;
-    7. Range(a, b, 1) + c -> Slice(x, (a + c,), axis), a + c is a constant that is not negative, x is
-       proven to have b + c elements: the Range may be read elsewhere. XGLM reads so the end of its
-       table of positions, computed for more words than it has rows.
+    7. Range(a, b, 1) + c -> Slice(x, (a + c,), axis), whatever reads the Range: a + c is a constant
+       that is not negative, x is proven to have b + c elements. XGLM reads so the end of a table of
+       positions that it computes.
     """
     x, indices = g.inputs(node)
     dims = g.shape_of(x)
