@@ -14,7 +14,6 @@ W = "float[3, 2] w = {1, 2, 3, 4, 5, 6}"
 AFFINE = "float[2] f = {2, -1}, float[2] c = {-1, 2.5}"
 
 
-
 def wide(text: str) -> str:
     """The same with 128 channels."""
     numbers = {"{4, -4}", "{1, 0.5}", "{1, 2}", "{4, 16}", "{2, -1}", "{-1, 2.5}"}
