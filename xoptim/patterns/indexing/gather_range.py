@@ -5,19 +5,23 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.dims import Dim, add
+
 from ...analysis.axes import axis_of
 from ...analysis.constants import dtype_of, scalar_index
-from ...analysis.shapes import at_least
+from ...analysis.shapes import at_least, dims_are_equal
 from ...analysis.values.counted_positions import crossing_range, is_as_long
+from ...analysis.values.positions import first_position
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
+from .slices import LAST
 
 _CONSTANT = "the data are constant"
 _NOT_COUNTED = "it does not count from a constant"
 
 
-@rewrite("default", root="Gather", reads="Range", min_opset=11, priority="later")
+@rewrite("default", root="Gather", reads=("Range", "Add"), min_opset=11, priority="later")
 def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
 
@@ -30,12 +34,18 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     4. only Gather reads the Range, which is removed with the last one;
     5. Range(a, -1, -k) -> Slice from a to the first element, any x: a is a dimension, or the last
        position of x. onnxruntime turns this Gather into a Slice that is empty;
-    6. Range(-n, 0, k) -> Slice of everything, any x: x has n elements.
+    6. Range(-n, 0, k) -> Slice of everything, any x: x has n elements;
+    7. Range(a, b, 1) + c -> Slice(x, (a + c,), axis), whatever reads the Range: a + c is a constant
+       that is not negative, x is proven to have b + c elements. XGLM reads so the end of a table of
+       positions that it computes.
     """
     x, indices = g.inputs(node)
-    run = g.before(node, "Range", index=1)
     dims = g.shape_of(x)
     axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    start = None if g.is_constant(x) else _start_of_the_end(g, indices, dims[axis])
+    if start is not None:
+        return g.op.Slice(x, [start], [LAST], [axis])
+    run = g.before(node, "Range", index=1)
     crossing = crossing_range(g, run, dims[axis])
     g.require(crossing is not None or not g.is_constant(x), _CONSTANT)
     readers = {reader.op_type for reader in g.next_nodes(indices)}
@@ -43,8 +53,8 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     dtype = dtype_of(g, indices)
     if crossing is not None:
         return _sliced(g, x, axis, crossing, dtype)
-    start, limit, delta = g.inputs(run)
-    first, step = scalar_index(g, start), scalar_index(g, delta)
+    begin, limit, delta = g.inputs(run)
+    first, step = scalar_index(g, begin), scalar_index(g, delta)
     g.require(first is not None and first >= 0 and step == 1, _NOT_COUNTED)
     end = g.value_as_shape(limit)
     known = isinstance(end, str) and at_least(g, end, 0)
@@ -53,6 +63,15 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(is_as_long(g, dims[axis], end), "the data may be shorter")
     bounds = np.array([first], dtype), g.op.Unsqueeze(limit, axes=[0])
     return g.op.Slice(x, *bounds, np.array([axis], dtype))
+
+
+def _start_of_the_end(g: RewriteContext, indices: str, length: Dim) -> int | None:
+    """The first of the positions that go to the end of a dimension, None for any other ones."""
+    shape = g.shape_or_none(indices)
+    first = first_position(g, indices) if shape is not None and len(shape) == 1 else None
+    if shape is None or not isinstance(first, int) or first < 0:
+        return None
+    return first if dims_are_equal(g)(add(first, shape[0]), length) else None
 
 
 def _sliced(

@@ -13,6 +13,7 @@ from ...analysis.attention.attention import GROUPED, Attention, cache_of, read_a
 from ...analysis.attention.attention_guards import with_nan_guard
 from ...analysis.attention.heads import SWAPPED, Heads, transposed
 from ...analysis.attention.rotary import turns_moved
+from ...analysis.shapes import padded
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
@@ -70,12 +71,18 @@ class SharedHeads(NamedTuple):
     def mask(self, g: RewriteContext) -> Operand:
         """The mask of each query that shares a head, None if there is none; the layers of a model
         share it."""
-        if not self.found.mask:
+        found = self.found
+        if not found.mask:
             return None
-        total = self.found.total
-        last: Operand = [total] if isinstance(total, int) else None
-        shape = _joined(g, [0, 1], self.rows, last or g.op.Shape(self.found.mask, start=3, end=4))
-        return g.op.Reshape(g.op.Concat(*[self.found.mask] * self.times, axis=3), shape)
+        rank = len(g.shape_of(found.mask))
+        missing = list(range(4 - rank))
+        mask: Operand = g.op.Unsqueeze(found.mask, missing) if missing else found.mask
+        if found.masks_each_query(g):
+            return g.op.Expand(mask, _joined(g, [1, 1], self.rows, [1]))
+        last: Operand = [found.total] if isinstance(found.total, int) else None
+        last = last or g.op.Shape(found.mask, start=rank - 1, end=rank)
+        shape = _joined(g, [0, 1], self.rows, last)
+        return g.op.Reshape(g.op.Concat(*[mask] * self.times, axis=3), shape)
 
 
 def _joined(g: RewriteContext, *dims: Operand) -> Operand:
@@ -105,15 +112,18 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     source = queries.moved if turn is None else transposed(g, turn.input[0], SWAPPED)
     moved = g.known(source or None, "the queries are not moved before")
     if found.mask:
-        g.require(found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
-        g.require(g.shape_of(found.mask)[1] == 1, "heads have their own masks")
+        known = found.masks_each_score(g, (2, 3, 4)) or found.masks_each_query(g)
+        g.require(known, "the mask is broadcast in another way")
+        g.require(padded(g.shape_of(found.mask), 4)[1] == 1, "heads have their own masks")
     times, steps = queries.count // heads, found.steps
     if isinstance(steps, int):
         return SharedHeads(found, times, heads, moved, [steps], [steps * times], turn)
-    # a mask has as many rows, its shape keeps no tensor alive
-    size = (
-        g.op.Shape(found.mask, start=2, end=3) if found.mask else g.op.Shape(moved, start=1, end=2)
-    )
+    if found.mask and not found.masks_each_query(g):
+        # a mask has as many rows, its shape keeps no tensor alive
+        rank = len(g.shape_of(found.mask))
+        size = g.op.Shape(found.mask, start=rank - 2, end=rank - 1)
+    else:
+        size = g.op.Shape(moved, start=1, end=2)
     return SharedHeads(found, times, heads, moved, size, g.op.Mul(size, [times]), turn)
 
 
@@ -129,7 +139,7 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
     heads are those of K and V.
 
     1. queries that share a head are steps of it: row i of Q' is query i % n of step i // n, the
-       rows of the mask are repeated;
+       rows of the mask are repeated, or its only row;
     2. queries, keys and values are moved from (batch, sequence, heads, length), RotaryEmbedding may
        come after; there may be a mask, the same for every head;
     3. keys and values are joined with those of the steps before, the operator does it: without

@@ -219,6 +219,21 @@ def test_one_row_for_every_query(length: str) -> None:
     assert {"Attention", "Expand"} <= types and "Softmax" not in types
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("mask", ["b, 1, 1, t", "1, 1, t", "t"])
+def test_one_row_for_more_keys(mask: str, is_shared: bool) -> None:
+    """It is repeated for shared heads; one query of the others was measured slower."""
+    shared = {**SHARED} if is_shared else {}
+    text = attention(*((GROUPED,) if is_shared else ()), mask=f"bool[{mask}] c", **shared)
+    rows = [feeds(*sizes, *((2, 8) if is_shared else ())) for sizes in SIZES]
+    for row in rows:
+        c = row["c"][:, :, :1]
+        row["c"] = c if mask.startswith("b") else c[0] if mask.startswith("1") else c[0, 0, 0]
+    found = check_pattern(text, None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5)
+    types = {n.op_type for n in found.graph.node}
+    assert ({"Attention", "Expand"} <= types) is is_shared
+
+
 #: numbers of a row of a mask, which the operator takes for others, or not
 LOW, INF = float(np.finfo(np.float32).min), np.inf
 ROWS = [

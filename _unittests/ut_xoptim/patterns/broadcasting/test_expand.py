@@ -139,11 +139,11 @@ MODELS = {
     },
     "ShapeBasedExpandBroadcast": {
         "a Tile of a dimension 1": (
-            """agraph (float[a,1,3] x, float[a,8,3] z) => (float[a,8,3] y) <int64[3] r = {1, 8, 1}> {
+            """agraph (float[a,1,384] x, float[a,8,384] z) => (float[a,8,384] y) <int64[3] r = {1, 8, 1}> {
                 e = Tile(x, r)
                 y = Mul(z, e)
             }""",
-            "agraph (float[a,1,3] x, float[a,8,3] z) => (float[a,8,3] y) { y = Mul(z, x) }",
+            "agraph (float[a,1,384] x, float[a,8,384] z) => (float[a,8,384] y) { y = Mul(z, x) }",
         ),
         "the other operand has the shape": (
             """agraph (float[1,b] x, float[a,b] z) => (float[a,b] y) {

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 _ANY = "g (float[a, 3, 2] x, float[a, 1, 2] m) => (float[a, 3, 2] y)"
+_IMAGE = "g (float[a, 64, 96] x, float[a, 1, 96] m) => (float[a, 64, 96] y)"
 _BIAS = "<float[2] b = {1, -1}>"
 _CONSTANT = "g (float[a, 2] x) => (float[a, 2] y) <float[2] m = {0.5, -3}>"
 _HALF = "float[a, 2] x) => (float[a, 2] y)"
 MODELS = {
     "ResidualFactor": {
         "a factor by channel": (
-            f"{_ANY} {{ p = Mul(x, m) y = Add(p, x) }}",
-            f"{_ANY} <float o = {{1}}> {{ f = Add(m, o) y = Mul(x, f) }}",
+            f"{_IMAGE} {{ p = Mul(x, m) y = Add(p, x) }}",
+            f"{_IMAGE} <float o = {{1}}> {{ f = Add(m, o) y = Mul(x, f) }}",
         ),
         "a bias, operands the other way round": (
             f"{_ANY} {_BIAS} {{ p = Mul(m, x) q = Add(b, p) y = Add(x, q) }}",

@@ -339,6 +339,14 @@ _POSITIONS = """g (float[n, 3, 1] x) => (float[n, 1, 3] y)
 
 
 #: the types of the tokens of a text, all 0
+
+
+def _wide(text: str) -> str:
+    """The same with rows of 384 elements."""
+    rows = ", ".join(["1, 2"] * 192 + ["3, 4"] * 192 + ["5, 6"] * 192)
+    return text.replace("1, 2, 3, 4, 5, 6", rows).replace(" 2]", " 384]")
+
+
 _TYPES = """g (float[b, s, 2] x) => (float[b, s, 2] y)
     <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64[1] z = {0}> {
         d = Shape<end = 2>(x) i = Expand(z, d) r = Gather(w, i) y = Add(x, r)
@@ -348,11 +356,13 @@ _TYPES = """g (float[b, s, 2] x) => (float[b, s, 2] y)
 COMPUTED_MODELS = {
     "GatherSameRow": {
         "a sum": (
-            _TYPES,
-            """g (float[b, s, 2] x) => (float[b, s, 2] y)
-            <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 i = {0}> {
-                r = Gather(w, i) y = Add(x, r)
-            }""",
+            _wide(_TYPES),
+            _wide(
+                """g (float[b, s, 2] x) => (float[b, s, 2] y)
+                <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 i = {0}> {
+                    r = Gather(w, i) y = Add(x, r)
+                }"""
+            ),
         ),
         "a product on the left, indices of one row that are sliced": (
             """g (float[b, s, 2] x) => (float[b, s, 2] y)

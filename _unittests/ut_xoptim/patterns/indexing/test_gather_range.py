@@ -47,6 +47,12 @@ _LATER = """g (float[n] x) => (float[n] y)
     <int64 zero = {0}, int64 one = {1}, int64 low = {-1}, int64[1] k = {0}> {
         s = Shape(x) z = Squeeze(s, k) r = Range(zero, z, one) i = Add(r, low) y = Gather(x, i)
     }"""
+#: the last rows of a table that has two more than there are words
+_END = """g (float[n, 5] x) => (float[n, 5] y, int64[n] r)
+    <int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] k = {0}, float[2, 5] a = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}> {
+        s = Shape<end = 1>(x) z = Squeeze(s, k) r = Range(zero, z, one) i = Add(r, two)
+        t = Concat<axis = 0>(a, x) y = Gather(t, i)
+    }"""
 _FIRST = "it does not count from a constant"
 _SIZES = {
     "feeds": [{"x": np.arange(5 * n, dtype=np.float32).reshape(n, 5)} for n in (0, 1, 2, 3, 7)]
@@ -110,6 +116,16 @@ MODELS = {
                     for m in (0, 1, 4, 13)
                 ]
             },
+        ),
+        "to the last row, of a Range read elsewhere": (
+            _END,
+            """g (float[n, 5] x) => (float[n, 5] y, int64[n] r)
+            <int64 zero = {0}, int64 one = {1}, int64[1] k = {0}, int64[1] two = {2}, float[2, 5] a = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+             int64[1] end = {9223372036854775807}> {
+                s = Shape<end = 1>(x) z = Squeeze(s, k) r = Range(zero, z, one)
+                t = Concat<axis = 0>(a, x) y = Slice(t, two, end, k)
+            }""",
+            _SIZES,
         ),
     },
 }
@@ -179,6 +195,22 @@ REFUSED = {
         (
             _NEGATIVE.replace("x) =>", "x, float[m] w) =>").replace("end = 1>(x)", "end = 1>(w)"),
             _FIRST,
+        ),
+        # one row is left
+        (_END.replace("two = {2}", "two = {1}"), "no Range before"),
+        # from the last row, which is not a row to begin with
+        (_END.replace("two = {2}", "two = {-2}"), "no Range before"),
+        # each row of a matrix of positions
+        (
+            _END.replace("y = Gather(t, i)", "u = Unsqueeze(i, k) y = Gather(t, u)").replace(
+                "float[n, 5] y", "float[1, n, 5] y"
+            ),
+            "no Range before",
+        ),
+        # as many positions as another tensor has rows
+        (
+            _END.replace("x) =>", "x, float[m] w) =>").replace("end = 1>(x)", "end = 1>(w)"),
+            "no Range before",
         ),
     ],
     "GatherNDUnsqueeze": [(_COORDINATES, MISREAD)],

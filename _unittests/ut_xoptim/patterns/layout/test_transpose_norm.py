@@ -13,11 +13,26 @@ W = "float[3, 2] w = {1, 2, 3, 4, 5, 6}"
 #: y = x * (2, -1) + (-1, 2.5)
 AFFINE = "float[2] f = {2, -1}, float[2] c = {-1, 2.5}"
 
+
+def wide(text: str) -> str:
+    """The same with 128 channels."""
+    numbers = {"{4, -4}", "{1, 0.5}", "{1, 2}", "{4, 16}", "{2, -1}", "{-1, 2.5}"}
+    for two in numbers:
+        text = text.replace(two, "{" + ", ".join([two[1:-1]] * 64) + "}")
+    return text.replace("[2]", "[128]").replace("b, 2]", "b, 128]")
+
+
 MODELS = {
     "TransposeNormalization": {
         "the permutations cancel": (
-            f"{H} <{NORM}> {{ {BN} {BACK} }}",
-            f"{H} <{AFFINE}> {{ u = Mul(x, f) y = Add(u, c) }}",
+            wide(f"{H} <{NORM}> {{ {BN} {BACK} }}"),
+            wide(f"{H} <{AFFINE}> {{ u = Mul(x, f) y = Add(u, c) }}"),
+        ),
+        "the permutations cancel, a product takes it": (
+            f"g (float[a, b, 3] z) => (float[a, b, 2] y) <{W}, {NORM}>"
+            f"{{ x = MatMul(z, w) {BN} {BACK} }}",
+            f"g (float[a, b, 3] z) => (float[a, b, 2] y) <{W}, {AFFINE}>"
+            "{ x = MatMul(z, w) u = Mul(x, f) y = Add(u, c) }",
         ),
         "another place": (
             f"g (float[a, 2, b, 3] x) => (float[a, 2, b, 3] y) <{NORM}>"
@@ -35,6 +50,12 @@ MODELS = {
             "{ x = MatMul(z, w) u = Mul(x, f) n = Add(u, c) y = Transpose<perm = [0, 2, 1]>(n) }",
         ),
     },
+    "TransposeNormalization(even_slower=True)": {
+        "few channels": (
+            f"{H} <{NORM}> {{ {BN} {BACK} }}",
+            f"{H} <{AFFINE}> {{ u = Mul(x, f) y = Add(u, c) }}",
+        ),
+    },
     "TransposeNormalization,MatMulAffine": {
         "the weight changes": (
             f"g (float[a, b, 3] z) => (float[a, 2, b] y) <{W}, {NORM}>"
@@ -48,6 +69,10 @@ MODELS = {
 
 REFUSED = {
     "TransposeNormalization": {
+        "few channels": (
+            f"{H} <{NORM}> {{ {BN} {BACK} }}",
+            "there are fewer than 128 channels, even_slower=True applies it",
+        ),
         "no Transpose": (
             f"g (float[a, 2, b] t) => (float[a, 2, b] n) <{NORM}>{{ {BN[BN.index('n = ') :]} }}",
             "no Transpose before",

@@ -16,13 +16,13 @@ ADDED = f"s = Add(X, Z) {LAYER}"
 
 def added(
     body: str = ADDED,
-    x: str = "a, b, 4",
-    z: str = "a, b, 4",
+    x: str = "a, b, 384",
+    z: str = "a, b, 384",
     elem_type: str = "float",
     outputs: str = "",
 ) -> str:
     """Two operands, a scale, a bias."""
-    return f"""agraph ({elem_type}[{x}] X, {elem_type}[{z}] Z, {elem_type}[4] W, {elem_type}[4] B)
+    return f"""agraph ({elem_type}[{x}] X, {elem_type}[{z}] Z, {elem_type}[384] W, {elem_type}[384] B)
     => ({elem_type}[{x}] Y{outputs}) {{ {body} }}"""
 
 
@@ -47,10 +47,10 @@ test_refuses = refusal_tests(
         "SumLayerNormalization": {
             "on CUDA": (added(), "was not measured slower", {"processor": "CUDA"}),
             "on both": (added(), "was not measured slower", {"processor": "CPU,CUDA"}),
-            "rank 2": (added(x="a, 4", z="a, 4"), "does not fuse this addition"),
-            "broadcast": (added(z="1, b, 4"), "does not fuse this addition"),
-            "another length": (added(z="c, b, 4"), "does not fuse this addition"),
-            "the sum is used": (added(outputs=", float[a, b, 4] s"), "used elsewhere"),
+            "rank 2": (added(x="a, 384", z="a, 384"), "does not fuse this addition"),
+            "broadcast": (added(z="1, b, 384"), "does not fuse this addition"),
+            "another length": (added(z="c, b, 384"), "does not fuse this addition"),
+            "the sum is used": (added(outputs=", float[a, b, 384] s"), "used elsewhere"),
             "no Add": (added("Y = LayerNormalization(X, W, B)"), "no Add before"),
             "float16": (added(elem_type="float16"), "no Sum for this type"),
         }

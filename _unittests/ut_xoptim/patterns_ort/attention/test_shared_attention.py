@@ -157,6 +157,42 @@ def test_hidden_rows(weights: str, low: float) -> None:
     assert "Softmax" not in {n.op_type for n in found.graph.node}
 
 
+def name_the_sum(proto: Any) -> None:
+    """Names the number of keys by the formula that the outputs prove, as exporters do."""
+    for value in (*proto.graph.input, *proto.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == "t":
+                dim.dim_param = "p+s"
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize(
+    ("mask", "inputs"),
+    [
+        ("c = Where(seen, none, low) ", "bool[b, 1, 1, t] seen"),
+        ("c = Where(seen, none, low) ", "bool[1, 1, t] seen"),
+        ("c = Where(seen, none, low) ", "bool[t] seen"),
+        ("c = Where(seen, none, low) ", "bool[s, t] seen"),
+        ("c = Where(seen, none, low) ", "bool[1, s, t] seen"),
+        ("c = Neg(seen) ", "float[b, 1, 1, t] seen"),
+    ],
+)
+def test_masks_of_any_rank(mask: str, inputs: str, guarded: bool) -> None:
+    """One row for every query (padding), or one for each."""
+    body = mask + MOVES + plain(JOINED + MASKED + (GUARD if guarded else WEIGHTS) + VALUES)
+    proto = model(body, f", {inputs}", outputs=NEW)
+    name_the_sum(proto)
+    sizes = [
+        {"b": b, "s": s, "p": p, "p+s": p + s} for b, s, p in [(2, 1, 5), (1, 3, 4), (3, 2, 0)]
+    ]
+    found = check_pattern(proto, None, PREPARED + NAME, **CLOSE, sizes=sizes)
+    types = [n.op_type for n in found.graph.node]
+    assert types.count("MultiHeadAttention") == 1
+    assert types.count("Softmax") == 0
+    is_row = not inputs.startswith(("bool[s", "bool[1, s"))
+    assert types.count("Expand") == is_row + guarded
+
+
 REFUSED = {
     "no cache": (model(MOVES + ALONE, MASK), "no keys and values of the steps before are joined"),
     "a mask for each head": (
@@ -164,8 +200,8 @@ REFUSED = {
               ", float[4, 1, 1] slopes", outputs=NEW),
         "heads have their own masks",
     ),
-    "one row for each query": (
-        model(STEP.replace("LessOrEqual(c4, r4)", "LessOrEqual(c4, from)"), outputs=NEW),
+    "one number for each query": (
+        model(STEP.replace("LessOrEqual(c4, r4)", "LessOrEqual(step, r4)"), outputs=NEW),
         "the mask is broadcast in another way",
     ),
     "the queries are not moved": (
