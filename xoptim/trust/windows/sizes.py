@@ -6,6 +6,7 @@ import functools
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,15 @@ _EVALUATED = 1 << 14
 RANKS = (2, 3, 4, 1, 0)
 
 
+def axis_names(rank: int) -> list[str]:
+    """The symbols that stand for the sizes of an input whose shape is not known, the same ones for
+    all of them.
+
+    :param rank: its rank
+    """
+    return [f"axis_{i}" for i in range(rank)]
+
+
 def symbols_of(facts: Iterable[ResultFacts], constraints: Constraints) -> list[str]:
     """The symbols the shapes and the contents of some results are made of, in order.
 
@@ -59,7 +69,11 @@ def _content(facts: ResultFacts) -> tuple[Dim, ...]:
 
 
 def assignments(
-    names: Sequence[str], constraints: Constraints, large: bool = False, wide: bool = False
+    names: Sequence[str],
+    constraints: Constraints,
+    large: bool = False,
+    wide: bool = False,
+    shown: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[tuple[Sizes, bool]]:
     """Sizes to try, the most telling first, and whether they only serve when none was accepted.
 
@@ -67,6 +81,7 @@ def assignments(
     :param constraints: what is known of the dimensions; sizes that break it are left out
     :param large: sizes of images are tried as well
     :param wide: a size of 32 is tried even when smaller ones were accepted
+    :param shown: sizes that show a difference in a smaller window, by symbol
     """
     n = len(names)
     distinct = [_DISTINCT[i % len(_DISTINCT)] for i in range(n)]
@@ -80,6 +95,8 @@ def assignments(
             for i in range(min(n, _ALONE)):
                 rows.append(([value if k == i else d for k, d in enumerate(distinct)], False))
         rows += [([4] * n, False)] if n < 4 else []
+    known = [shown.get(name, size) for name, size in zip(names, distinct, strict=True)]
+    rows.insert(0 if all(known) else 1, (known, False))
     kept: dict[tuple[int, ...], bool] = {}
     for row, spare in rows:
         if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
