@@ -95,15 +95,20 @@ def assignments(
             for i in range(min(n, _ALONE)):
                 rows.append(([value if k == i else d for k, d in enumerate(distinct)], False))
         rows += [([4] * n, False)] if n < 4 else []
-    known = [shown.get(name, size) for name, size in zip(names, distinct, strict=True)]
-    rows.insert(0 if all(known) else 1, (known, False))
     kept: dict[tuple[int, ...], bool] = {}
     for row, spare in rows:
         if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
             kept[tuple(row)] = spare
-    if n and not any(all(row) for row in kept):  # the symbols depend on each other
+    if n and not any(
+        all(row) and not spare for row, spare in kept.items()
+    ):  # the symbols depend on each other
         found = _dependent(names, constraints) or _above_bounds(names, constraints)
         kept = {**dict.fromkeys(found, False), **kept}
+    known = tuple(shown.get(name, size) for name, size in zip(names, distinct, strict=True))
+    if allowed(dict(zip(names, known, strict=True)), constraints):
+        # nothing differs where there is nothing
+        first = {} if all(known) else dict(itertools.islice(kept.items(), 1))
+        kept = {**first, known: False} | kept | {known: False}
     for values, spare in kept.items():
         yield dict(zip(names, values, strict=True)), spare
 

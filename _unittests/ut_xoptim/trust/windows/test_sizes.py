@@ -33,6 +33,9 @@ def test_sizes_that_show_a_difference() -> None:
     known = Constraints()
     known.add_at_least("b", 2)
     assert {"b": 1} not in [s for s, _ in assignments(["b"], known, shown={"b": 1})]
+    known.add_at_least("n//160-1", 0)
+    found = [s["n"] for s, spare in assignments(["n"], known, shown={"n": 200}) if not spare]
+    assert found == [200, 320, 480, 800]  # others are looked for as well
 
 
 def test_symbols() -> None:
