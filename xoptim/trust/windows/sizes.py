@@ -85,6 +85,10 @@ def assignments(
     """
     n = len(names)
     distinct = [_DISTINCT[i % len(_DISTINCT)] for i in range(n)]
+    first = tuple(shown.get(name, size) for name, size in zip(names, distinct, strict=True))
+    is_allowed = allowed(dict(zip(names, first, strict=True)), constraints)
+    if is_allowed and all(first):  # it is often enough: the others wait
+        yield dict(zip(names, first, strict=True)), False
     rows: list[tuple[list[int], bool]] = [(distinct, False)]
     if n:
         rows += [([1] * n, False), ([0] * n, False), ([d + 1 for d in distinct], True)]
@@ -99,18 +103,15 @@ def assignments(
     for row, spare in rows:
         if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
             kept[tuple(row)] = spare
-    if n and not any(
-        all(row) and not spare for row, spare in kept.items()
-    ):  # the symbols depend on each other
+    # the symbols depend on each other, or have bounds
+    if n and not any(all(row) and not spare for row, spare in kept.items()):
         found = _dependent(names, constraints) or _above_bounds(names, constraints)
         kept = {**dict.fromkeys(found, False), **kept}
-    known = tuple(shown.get(name, size) for name, size in zip(names, distinct, strict=True))
-    if allowed(dict(zip(names, known, strict=True)), constraints):
-        # nothing differs where there is nothing
-        first = {} if all(known) else dict(itertools.islice(kept.items(), 1))
-        kept = {**first, known: False} | kept | {known: False}
+    if is_allowed and not all(first):  # nothing differs where there is nothing
+        kept = dict(itertools.islice(kept.items(), 1)) | {first: False} | kept
     for values, spare in kept.items():
-        yield dict(zip(names, values, strict=True)), spare
+        if values != first or not all(first):
+            yield dict(zip(names, values, strict=True)), spare and values != first
 
 
 def _dependent(names: Sequence[str], constraints: Constraints) -> list[tuple[int, ...]]:
