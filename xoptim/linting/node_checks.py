@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
+from onnx.helper import get_attribute_value
 
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
@@ -206,6 +207,21 @@ def casts(model: CheckedModel) -> Iterator[Finding]:
             if before is not None and before.op_type == "Cast" and not before.domain:
                 first = node_title(graph.store.proto(before))
                 yield Finding("X103", node_title(node), f"it casts what {first} casts")
+
+
+@check
+def locales(model: CheckedModel) -> Iterator[Finding]:
+    """X108: a StringNormalizer that changes or ignores case loads where its locale is installed."""
+    for _, record, node in model.nodes:
+        if record.op_type != "StringNormalizer" or record.domain:
+            continue
+        given = {a.name: get_attribute_value(a) for a in node.attribute}
+        changes = given.get("case_change_action", b"NONE") != b"NONE"
+        ignores = given.get("stopwords") and not given.get("is_case_sensitive", 0)
+        locale = given.get("locale", b"").decode() or "en_US.UTF-8"
+        if (changes or ignores) and locale not in ("C", "POSIX"):
+            message = f"it only loads where the locale {locale} is installed"
+            yield Finding("X108", node_title(node), message, 'locale="C" is everywhere, for ASCII')
 
 
 @check
