@@ -73,6 +73,7 @@ CODES = {
         Code("X105", "note", "int64 where int32 is enough"),
         Code("X106", "warning", "something unused", cleaned=True),
         Code("X107", "warning", "a declared type or shape is wrong", cleaned=True),
+        Code("X108", "warning", "a locale has to be installed"),
     )
 }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
+from onnx.helper import get_attribute_value
 
 from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
@@ -88,7 +89,8 @@ def kernel_findings(
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types, given)}"
     if refused:
         message = f"{runtime} refuses layout=1, a batch that comes first"
-    refusals, advice = _refusals(engine_of, graph, node), _advice(table, op_type, domain, opset)
+    refusals = _refusals(engine_of, graph, node)
+    advice = _advice(table, op_type, domain, opset, types, given)
     if refusals is None:  # a rewrite matches it: whether it mends it is tried later
         yield Finding("X006", where, message, advice)
     else:
@@ -149,17 +151,35 @@ def _of_types(types: list[int], given: list[int]) -> str:
     return f"{text} to {', '.join(new)}" if new else text
 
 
-def _advice(table: KernelTable, op_type: str, domain: str, opset: int) -> str:
-    """The kernels of the operator that the runtime has, in words."""
+def _advice(
+    table: KernelTable, op_type: str, domain: str, opset: int, types: list[int], given: list[int]
+) -> str:
+    """The opset whose kernel takes the types, or the types of the kernels that the runtime has.
+
+    :param types: the types of the inputs, 0 for those that are not known
+    :param given: the same for the results
+    """
     found = table.of(op_type, domain)
-    later = [k.since for k in found if k.since > opset]
+    if not found:
+        return "no opset has one"
+    right = [k.since for k in found if table.runs(op_type, domain, k.since, types, given)]
+    later = [since for since in right if since > opset]
     if later:
         return f"--target-opset {min(later)} of xoptim optimize: opset {min(later)} has one"
-    if found:
-        last = max(found, key=lambda k: k.since)
-        types = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in last.types.items())
-        return f"opset {last.since} has one for {types}"
-    return "no opset has one"
+    if right:
+        return f"opset {max(right)} has one for these types"
+    last = max(k.since for k in found)
+    known: dict[str, list[str]] = {}
+    for kernel in (k for k in found if k.since == last):
+        for name, kinds in kernel.types.items():
+            known.setdefault(name, []).extend(k for k in kinds if k not in known.get(name, ()))
+    text = "; ".join(f"{name}: {_shortened(kinds)}" for name, kinds in known.items())
+    return f"no opset has one for these types, opset {last} has one for {text}"
+
+
+def _shortened(names: Sequence[str]) -> str:
+    shown = names if len(names) < 8 else [*names[:6], f"{len(names) - 6} others"]
+    return ", ".join(shown)
 
 
 @check
@@ -187,6 +207,21 @@ def casts(model: CheckedModel) -> Iterator[Finding]:
             if before is not None and before.op_type == "Cast" and not before.domain:
                 first = node_title(graph.store.proto(before))
                 yield Finding("X103", node_title(node), f"it casts what {first} casts")
+
+
+@check
+def locales(model: CheckedModel) -> Iterator[Finding]:
+    """X108: a StringNormalizer that changes or ignores case loads where its locale is installed."""
+    for _, record, node in model.nodes:
+        if record.op_type != "StringNormalizer" or record.domain:
+            continue
+        given = {a.name: get_attribute_value(a) for a in node.attribute}
+        changes = given.get("case_change_action", b"NONE") != b"NONE"
+        ignores = given.get("stopwords") and not given.get("is_case_sensitive", 0)
+        locale = given.get("locale", b"").decode() or "en_US.UTF-8"
+        if (changes or ignores) and locale not in ("C", "POSIX"):
+            message = f"it only loads where the locale {locale} is installed"
+            yield Finding("X108", node_title(node), message, 'locale="C" is everywhere, for ASCII')
 
 
 @check

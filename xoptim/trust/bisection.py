@@ -14,10 +14,12 @@ from typing import Any
 import onnx
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import PatternError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
+from ..authoring.rewriters import Member
 from ..engine.endless import EndlessError
 from .inputs.coverage import Unverified, unverified
 from .rewrite_places import RewritePlaces
@@ -35,7 +37,7 @@ class WrongRewrite:
         before any pattern: a pass is to blame
     :param patterns: name of the pattern; several when subgraphs are rewritten as well, since each
         graph counts its own rewrites
-    :param reason: the difference
+    :param reason: the difference, or the rule of the engine that the rewrite breaks
     :param report: the comparison, None if the optimized model does not run
     :param files: the rewrite as small models, before and after, if a folder was given
 
@@ -171,7 +173,7 @@ class _Search:
         places = RewritePlaces()
         try:
             reason, report = self.difference(-1, features=[places])
-        except EndlessError:
+        except PatternError:  # it never ends, or breaks a rule of the engine
             wrong, windows = self.wrong_window(kept)
             if wrong is None:
                 raise
@@ -186,19 +188,27 @@ class _Search:
         return done
 
     def wrong_window(self, kept: str | Path | None) -> tuple[WrongRewrite | None, Summary]:
-        """The first rewrite that is wrong in its window, and the certificates of all of them.
+        """The first rewrite that is wrong in its window, or that breaks a rule of the engine, and
+        the certificates of all of them.
 
         :param kept: where the two sides of the window are written, with the inputs that show it
         """
-        validation = Validation(kept)
+        validation, failed = Validation(kept), list[str]()
+
+        def stop(error: PatternError, rewrite: Member) -> None:
+            if not isinstance(error, EndlessError):  # it is put back, others may be wrong
+                failed.append(rewrite.name)
+                raise error
+
         try:
-            self.optimize(-1, features=[validation])
-        except WrongRewriteError as e:
-            certificates = validation.summary.certificates
-            files = [] if kept is None else sorted(Path(kept).rglob("*.*"))
-            name = certificates[-1].pattern
-            wrong = WrongRewrite(len(certificates), [name], str(e), files=files)
-            return wrong, validation.summary
+            self.optimize(-1, features=[validation], on_failure=stop)
+        except PatternError as e:
+            if failed:
+                count = len(validation.summary.certificates)
+                position = count if isinstance(e, WrongRewriteError) else count + 1
+                files = [] if kept is None else sorted(Path(kept).rglob("*.*"))
+                wrong = WrongRewrite(position, failed[:1], str(e), files=files)
+                return wrong, validation.summary
         return None, validation.summary
 
 

@@ -53,6 +53,11 @@ WRONG = {
     ),
     "X106": ("g (float[a] x) => (float[a] y) { t = Neg(x)  y = Abs(x) }", 18, "nothing reads"),
     "X107": ("g (float[a,4] x) => (float[a,5] y) { y = Relu(x) }", 18, "'y'"),
+    "X108": (
+        'g (string[a] x) => (string[a] y) { y = StringNormalizer<case_change_action="LOWER">(x) }',
+        18,
+        "en_US",
+    ),
 }
 
 
@@ -208,3 +213,52 @@ def test_the_type_of_the_result_counts(op_type: str, opset: int) -> None:
     text = f"g (float[n,m] x{second}) => ({to}[n,m] y) {{ y = {op_type}{attribute}({inputs}) }}"
     (finding,) = check_model(parse(text, opset)).findings
     assert finding.code == ("X006" if op_type == "EyeLike" else "X002") and to in finding.message
+
+
+@pytest.mark.parametrize(
+    "text, opset, advice",
+    [
+        (
+            "g (double[a,4,5] x) => (double[a,4,5] y) { y = LRN<size = 3>(x) }",
+            18,
+            "no opset has one for these types, opset 13 has one for T: float",
+        ),
+        (
+            """g (double[n,3,h,w] x, double[r,4] b, int64[r] i) => (double[r,3,2,2] y) {
+            y = RoiAlign<mode = "max", output_height = 2, output_width = 2>(x, b, i) }""",
+            22,
+            "opset 16 has one for these types",
+        ),
+        (
+            "g (optional(float[n]) x) => (bool y) { y = OptionalHasElement(x) }",
+            28,
+            "opset 18 has one for these types",
+        ),
+        (
+            "g (uint8[n] x) => (uint8[h,w,3] y) { y = ImageDecoder(x) }",
+            20,
+            "no opset has one",
+        ),
+    ],
+)
+def test_the_advice_looks_at_types(text: str, opset: int, advice: str) -> None:
+    """Another opset helps if its kernel takes the types of the node."""
+    (finding,) = (f for f in check_model(parse(text, opset)).findings if f.code == "X002")
+    assert finding.advice.split("; ")[0] == advice
+
+
+@pytest.mark.parametrize(
+    "attributes, locale",
+    [
+        ('case_change_action = "UPPER", locale = "fr_FR"', "fr_FR"),
+        ('case_change_action = "UPPER", locale = "C"', ""),
+        ('stopwords = ["a"]', "en_US.UTF-8"),
+        ('stopwords = ["a"], is_case_sensitive = 1', ""),
+        ("is_case_sensitive = 0", ""),
+    ],
+)
+def test_locales(attributes: str, locale: str) -> None:
+    """As onnxruntime constructs them: to change the case, or to ignore it."""
+    text = f"g (string[a] x) => (string[b] y) {{ y = StringNormalizer<{attributes}>(x) }}"
+    messages = [f.message for f in check_model(parse(text)).findings if f.code == "X108"]
+    assert len(messages) == bool(locale) and all(locale in message for message in messages)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
 from click.testing import CliRunner
 
-from xoptim import MatchResult, PatternOptimization
+from xoptim import MatchResult, PatternOptimization, get_pattern_list
 from xoptim.cli.main import main
 from xoptim.trust import bisection
 from xoptim.trust.bisection import bisect_rewrites, find_wrong_rewrite
@@ -88,6 +89,50 @@ def test_a_model_that_does_not_run_is_wrong():
     assert wrong is not None
     assert wrong.patterns == ["UnknownOp"]
     assert "does not load" in wrong.reason and wrong.report is None
+
+
+class OtherShapePattern(WrongPattern):
+    """Floor(x) -> Size(x), of another type."""
+
+    def apply(self, g, node):
+        return [g.make_node("Size", list(node.input), list(node.output))]
+
+
+def test_a_rule_of_the_engine_is_broken():
+    """The rewrite is named, it is no failure of the search."""
+    wrong = find_wrong_rewrite(
+        parse(), [*get_pattern_list("TransposeTranspose"), OtherShapePattern()]
+    )
+    assert wrong is not None and wrong.patterns == ["OtherShape"] and wrong.report is None
+    assert wrong.position == 3 and "changes the type or the shape" in wrong.reason
+
+
+class EndlessPattern(WrongPattern):
+    """Sigmoid(x) -> Sigmoid(Max(x, 0)), again and again, in both branches."""
+
+    roots = ("Sigmoid",)
+
+    def apply(self, g, node):
+        name = g.unique_name("m")
+        zero = g.make_initializer("zero", np.array(0, dtype=np.float32))
+        return [
+            g.make_node("Max", [node.input[0], zero], [name]),
+            g.make_node("Sigmoid", [name], list(node.output)),
+        ]
+
+
+def test_a_wrong_rewrite_after_one_that_never_ends():
+    """The graph where it never ends is put back, that of the other branch is wrong at once."""
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[n] x, bool c) => (float[n] y) {
+        y = If(c) <
+            then_branch = t () => (float[n] o) { a = Abs(x)  o = Sigmoid(a) },
+            else_branch = e () => (float[n] o) { o = Sigmoid(x) }
+        >
+    }"""
+    wrong = find_wrong_rewrite(onnx.parser.parse_model(text), [EndlessPattern()])
+    assert wrong is not None and wrong.patterns == ["Endless"] and "is wrong" in wrong.reason
 
 
 def test_inside_a_subgraph():

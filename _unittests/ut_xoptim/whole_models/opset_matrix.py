@@ -3,7 +3,7 @@ loads the optimized one, has kernels for what the pattern writes, and gives the 
 
 An operator that onnxruntime replaces by the function that defines it is right if no more nodes run
 than before. ``python -m ut_xoptim.whole_models.opset_matrix`` judges every cell, in an hour, from the folder
-``_unittests``.
+``_unittests``, and prints the patterns whose models onnxruntime runs in no opset.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ TOLERANCES = {"exact": 1e-5, "rounding": 1e-3, "approximate": 5e-3}
 #: the pattern does nothing; onnxruntime does not load the model, or not run it; both give the same
 SAME_GRAPH, CANNOT_LOAD, CANNOT_RUN, SAME = "same graph", "cannot load", "cannot run", "same"
 WRONG = "wrong"
+CELLS = (SAME, SAME_GRAPH, CANNOT_LOAD, CANNOT_RUN, WRONG)
 
 
 class Cell(NamedTuple):
@@ -176,18 +177,25 @@ def judge_cell(key: Key) -> Cell:
 
 
 def main() -> None:
-    """Judges all the cells, prints those that are wrong."""
+    """Judges all the cells, prints those that are wrong, the table by opset, and what did not run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--opsets", type=int, nargs="+", default=OPSETS)
     parser.add_argument("--sets", nargs="*", default=SETS)
     arguments = parser.parse_args()
-    counts: Counter[str] = Counter()
+    counts: dict[int, Counter[str]] = {opset: Counter() for opset in arguments.opsets}
+    kinds: dict[str, set[str]] = {}
     for name, key in cells(arguments.opsets, arguments.sets):
-        cell = judge_cell(key)
-        counts[cell.kind] += 1
+        cell, (_, selection, opset) = judge_cell(key), key
+        counts[opset][cell.kind] += 1
+        kinds.setdefault(selection, set()).add(cell.kind)
         if cell.kind == WRONG:
-            print(f"{name}, opset {key[-1]}: {cell.reason}", flush=True)
-    print(dict(counts))
+            print(f"{name}, opset {opset}: {cell.reason}", flush=True)
+    print("opset", *CELLS, sep=" | ")
+    for opset, found in counts.items():
+        print(opset, *(found[kind] for kind in CELLS), sep=" | ")
+    for selection, seen in sorted(kinds.items()):
+        if not seen & {SAME, WRONG}:
+            print(f"{selection} is compared in none of these opsets: {', '.join(sorted(seen))}")
 
 
 if __name__ == "__main__":

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS, is_random
 
 from ...authoring.rewriters import Member
 from .differences import Difference, nan_count
-from .draws import APART, MOST_APART, SPECIAL, TIES, USUAL, Draw, draw_window_inputs
+from .draws import APART, MOST_APART, SMALL, SPECIAL, TIES, USUAL, Draw, draw_window_inputs
 from .judging import FAILS, Judge
 from .polynomials import moves_inputs, only_moves
 from .roles import Role, roles_of
 from .runs import EITHER, REFERENCE, RUNTIME, Runner, run_both, runners_of
 from .sessions import CannotRunError
-from .sizes import RANKS, Sizes, assignments, keeps_facts, symbols_of
+from .sizes import RANKS, Sizes, assignments, axis_names, keeps_facts, symbols_of
 from .wholes import Proof, prove_at_integers
 from .window import Window, input_facts, names_read
 
@@ -73,6 +75,7 @@ def check_window(
     large: bool = False,
     brief: bool = False,
     hasty: bool = False,
+    shown: Mapping[str, int] = MappingProxyType({}),
 ) -> Outcome:
     """Checks that both sides of a window compute the same.
 
@@ -81,12 +84,13 @@ def check_window(
     :param large: sizes of images are tried as well
     :param brief: one size and one draw are enough, the window is right with other weights or sizes
     :param hasty: the reference evaluator does not judge the differences of the runtime
+    :param shown: sizes that show a difference in a smaller window
     :return: the outcome, blocked if no size nor value runs
     """
-    check = _Check(window, member, large, False, brief, hasty)
+    check = _Check(window, member, large, False, brief, hasty, shown)
     outcome = check.run_and_close()
     if outcome.status == "blocked" and window.fed_constants():
-        again = _Check(window, member, large, True, brief, hasty).run_and_close()
+        again = _Check(window, member, large, True, brief, hasty, shown).run_and_close()
         outcome = outcome if again.status == "blocked" else again
     return outcome
 
@@ -95,10 +99,17 @@ class _Check:
     """One check, with the big constants as inputs or embedded in the models."""
 
     def __init__(
-        self, window: Window, member: Member, large: bool, embed: bool, brief: bool, hasty: bool
+        self,
+        window: Window,
+        member: Member,
+        large: bool,
+        embed: bool,
+        brief: bool,
+        hasty: bool,
+        shown: Mapping[str, int],
     ):
         self.window, self.member, self.large, self.brief = window, member, large, brief
-        self.hasty = hasty
+        self.hasty, self.shown = hasty, shown
         self.facts = input_facts(window)
         self.constraints = window.graph.facts.constraints
         self.constants = window.fed_constants(embed)
@@ -211,23 +222,37 @@ class _Check:
 
     def _points(self) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
         """The sizes, the draws and the results of the removed nodes, while there is time."""
-        names = symbols_of(self._relevant(), self.constraints)
-        ranks = RANKS if any(self._has_no_rank(f) for f in self.facts.values()) else RANKS[:1]
         # readers may only show the difference at other sizes
         enough = _TOO_MUCH if self.window.readers else _ENOUGH
+        for sizes, rank, spare in self._sizes():
+            if spare and self.outcome.draws:
+                continue
+            if self.outcome.draws and (self.brief or self.cost > enough):
+                return
+            if rank in self.hopeless:
+                continue
+            yield from self._draws(sizes, rank)
+            if self._has_free_rank:
+                self._give_up(rank)
+
+    def _sizes(self) -> Iterator[tuple[Sizes, int, bool]]:
+        """Sizes to try, those of inputs without a shape included, the rank of inputs without one,
+        and whether the sizes only serve when none was accepted."""
+        known = max((f.known_rank() or 0 for f in self._shapeless()), default=0)
+        ranks = RANKS if self._has_free_rank else RANKS[:1]
+        used = {r: axis_names(max(known, r if self._has_free_rank else 0)) for r in ranks}
         # so many halves that are divided by almost nothing differ more than any tolerance
         wide = self.large and HALF_FLOATS.isdisjoint(self._types())
-        for sizes, spare in assignments(names, self.constraints, self.large, wide):
+        symbols = symbols_of(self._relevant(), self.constraints)
+        names = list(dict.fromkeys([*symbols, *max(used.values(), key=len)]))
+        tried = set()
+        for sizes, spare in assignments(names, self.constraints, self.large, wide, self.shown):
             for rank in ranks:
-                if spare and self.outcome.draws:
-                    continue
-                if self.outcome.draws and (self.brief or self.cost > enough):
-                    return
-                if rank in self.hopeless:
-                    continue
-                yield from self._draws(sizes, rank)
-                if len(ranks) > 1:
-                    self._give_up(rank)
+                kept = {n: sizes[n] for n in (*symbols, *used[rank])}
+                key = rank, *kept.values()
+                if key not in tried:
+                    tried.add(key)
+                    yield kept, rank, spare
 
     def _give_up(self, rank: int) -> None:
         """Gives up a rank that two sizes in a row are refused with for the same reasons."""
@@ -238,7 +263,7 @@ class _Check:
 
     def _draws(self, sizes: Sizes, rank: int) -> Iterator[tuple[Sizes, Feeds, list[Any]]]:
         first, seed = not self.outcome.draws, len(self.outcome.sizes)
-        kind = APART if self._shows_places else USUAL
+        kind = APART if self._shows_places else SMALL if seed % 2 else USUAL
         accepted = self._accepted(sizes, Draw(kind, seed, rank=rank))
         if accepted is None:
             return
@@ -247,7 +272,9 @@ class _Check:
         high = accepted[0].high
         # no kernel tells how ties and NaN are ordered if the reference evaluator is alone
         is_first = first and not self.brief and self.facts and self._loads(RUNTIME)
-        others = (TIES, SPECIAL) if is_first and not self._only_moves() else ()
+        others: tuple[str, ...] = (TIES, SPECIAL) if is_first and not self._only_moves() else ()
+        if others and not sizes and any(f.type in FLOATS for f in self._relevant()):
+            others = (*others, SMALL)  # no other size is near zero
         for i, kind in enumerate(others, 1):
             if self.cost < _TOO_MUCH and not (kind == SPECIAL and self._is_approximate()):
                 draw = Draw(kind, seed + i, high, -high if kind == TIES else 0, rank)
@@ -277,11 +304,16 @@ class _Check:
     def _is_approximate(self) -> bool:
         return self.member.precision == "approximate"
 
-    @staticmethod
-    def _has_no_rank(facts: Any) -> bool:
-        return facts.known_rank() is None and facts.sequence is None and facts.value is None
+    @cached_property
+    def _has_free_rank(self) -> bool:
+        """Whether an input has no known rank."""
+        return any(f.known_rank() is None for f in self._shapeless())
 
-    def _relevant(self) -> list[Any]:
+    def _shapeless(self) -> list[ResultFacts]:
+        """The facts of the inputs whose sizes nothing gives."""
+        return [f for f in self._relevant() if f.shape is None and f.value is None]
+
+    def _relevant(self) -> list[ResultFacts]:
         return [f if f.sequence is None else f.sequence for f in self.facts.values()]
 
     def _accepted(self, sizes: Sizes, draw: Draw) -> tuple[Draw, Feeds, list[Any]] | None:

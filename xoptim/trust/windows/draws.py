@@ -19,10 +19,10 @@ from xbuilder.operators.op_traits import FLOATS, HALF_FLOATS
 
 from .roles import Role
 from .sessions import CannotRunError
-from .sizes import size_of
+from .sizes import axis_names, size_of
 
 #: kinds of draws
-USUAL, TIES, SPECIAL, WHOLE, APART = "usual", "ties", "special", "whole", "apart"
+USUAL, SMALL, TIES, SPECIAL, WHOLE, APART = "usual", "small", "ties", "special", "whole", "apart"
 #: values that are drawn more often than chance would
 _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0)
 #: number of floats drawn for one input, a prime number; larger inputs repeat them
@@ -41,8 +41,9 @@ LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 class Draw:
     """The way the values of a window are drawn.
 
-    :param kind: one of the kinds above; the floats of *apart* differ from each other, those of all
-        the inputs, as long as there are no more than :data:`MOST_APART`
+    :param kind: one of the kinds above; *small* is *usual* nearer to zero, where deviations are
+        below one and bounds are not reached; the floats of *apart* differ from each other, those of
+        all the inputs, as long as there are no more than :data:`MOST_APART`
     :param seed: same seed, same values
     :param high: bound of the indices, excluded
     :param low: least index
@@ -69,7 +70,7 @@ def draw_window_inputs(
 
     :param facts: facts of the inputs
     :param roles: roles of the integers
-    :param sizes: sizes by symbol
+    :param sizes: sizes by symbol, :func:`axis_names` included
     :param constraints: what is known of the dimensions
     :param draw: the kind of values
     :return: an array by input, a list of them for a sequence
@@ -123,13 +124,12 @@ def _shape(
     constraints: Constraints,
     rank: int,
 ) -> tuple[int, ...]:
-    if facts.shape is None:
-        known = facts.known_rank()
-        return (3, 2, 4, 5, 2, 3)[: rank if known is None else known]
-    found = [size_of(dim, sizes, constraints) for dim in facts.shape]
+    known = facts.known_rank()
+    dims = axis_names(rank if known is None else known) if facts.shape is None else facts.shape
+    found = [size_of(dim, sizes, constraints) for dim in dims]
     shape = tuple(d for d in found if d is not None)
     if len(shape) != len(found) or min(shape, default=0) < 0:
-        raise CannotRunError(f"{name!r} has no size for {list(facts.shape)}")
+        raise CannotRunError(f"{name!r} has no size for {list(dims)}")
     if math.prod(max(d, 1) for d in shape) > LARGEST:
         raise CannotRunError(f"{name!r} would have shape {list(shape)}")
     return shape
@@ -207,6 +207,8 @@ def _floats(
         start = int(rng.integers(_BLOCK))
         drawn = np.roll(_usual_block(most), start)[: min(size, _BLOCK)]
     values: np.ndarray = np.resize(drawn.astype(dtype), shape) if size else np.zeros(shape, dtype)
+    if draw.kind == SMALL:
+        return np.asarray(values * dtype.type(0.125 if elem_type in HALF_FLOATS else 2.0**-6))
     if draw.kind == USUAL and len(shape) > 1 and values.size:
         rows = values.reshape(-1, shape[-1])
         rows[-1] = (rows[-1].astype(np.float64) * 1e-3).astype(dtype)  # an epsilon counts

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,10 +38,17 @@ class WindowKeys:
     :param window: a window
     :param member: the rewrite, which declares its precision
     :param settings: what else the check depends on
+    :param sizes: sizes that are tried first, by symbol
     """
 
-    def __init__(self, window: Window, member: Member, settings: object = None):
-        self._window = window
+    def __init__(
+        self,
+        window: Window,
+        member: Member,
+        settings: object = None,
+        sizes: Mapping[str, int] = MappingProxyType({}),
+    ):
+        self._window, self._sizes = window, sizes
         self._written: dict[int, bytes] = {}
         self._names, self._dims = Names(), _Dims(window.graph.facts.constraints)
         opsets = sorted(window.graph.opsets.items())
@@ -52,6 +60,8 @@ class WindowKeys:
         of the window and these weights."""
         window = self._window
         digest = self._digest(self._node_bytes, self._dims.exact)
+        for symbol, size in sorted(self._sizes.items()):
+            digest.update(f"{self._dims.exact(symbol)} is {size}".encode())
         read = [set(names_read(nodes)) for nodes in (window.before, window.after)]
         for name in window.reads():
             value = window.constants.get(name)

@@ -6,6 +6,7 @@ import functools
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,15 @@ _EVALUATED = 1 << 14
 RANKS = (2, 3, 4, 1, 0)
 
 
+def axis_names(rank: int) -> list[str]:
+    """The symbols that stand for the sizes of an input whose shape is not known, the same ones for
+    all of them.
+
+    :param rank: its rank
+    """
+    return [f"axis_{i}" for i in range(rank)]
+
+
 def symbols_of(facts: Iterable[ResultFacts], constraints: Constraints) -> list[str]:
     """The symbols the shapes and the contents of some results are made of, in order.
 
@@ -59,7 +69,11 @@ def _content(facts: ResultFacts) -> tuple[Dim, ...]:
 
 
 def assignments(
-    names: Sequence[str], constraints: Constraints, large: bool = False, wide: bool = False
+    names: Sequence[str],
+    constraints: Constraints,
+    large: bool = False,
+    wide: bool = False,
+    shown: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[tuple[Sizes, bool]]:
     """Sizes to try, the most telling first, and whether they only serve when none was accepted.
 
@@ -67,9 +81,14 @@ def assignments(
     :param constraints: what is known of the dimensions; sizes that break it are left out
     :param large: sizes of images are tried as well
     :param wide: a size of 32 is tried even when smaller ones were accepted
+    :param shown: sizes that show a difference in a smaller window, by symbol
     """
     n = len(names)
     distinct = [_DISTINCT[i % len(_DISTINCT)] for i in range(n)]
+    first = tuple(shown.get(name, size) for name, size in zip(names, distinct, strict=True))
+    is_allowed = allowed(dict(zip(names, first, strict=True)), constraints)
+    if is_allowed and all(first):  # it is often enough: the others wait
+        yield dict(zip(names, first, strict=True)), False
     rows: list[tuple[list[int], bool]] = [(distinct, False)]
     if n:
         rows += [([1] * n, False), ([0] * n, False), ([d + 1 for d in distinct], True)]
@@ -84,11 +103,15 @@ def assignments(
     for row, spare in rows:
         if tuple(row) not in kept and allowed(dict(zip(names, row, strict=True)), constraints):
             kept[tuple(row)] = spare
-    if n and not any(all(row) for row in kept):  # the symbols depend on each other
+    # the symbols depend on each other, or have bounds
+    if n and not any(all(row) and not spare for row, spare in kept.items()):
         found = _dependent(names, constraints) or _above_bounds(names, constraints)
         kept = {**dict.fromkeys(found, False), **kept}
+    if is_allowed and not all(first):  # nothing differs where there is nothing
+        kept = dict(itertools.islice(kept.items(), 1)) | {first: False} | kept
     for values, spare in kept.items():
-        yield dict(zip(names, values, strict=True)), spare
+        if values != first or not all(first):
+            yield dict(zip(names, values, strict=True)), spare and values != first
 
 
 def _dependent(names: Sequence[str], constraints: Constraints) -> list[tuple[int, ...]]:

@@ -26,6 +26,7 @@ from .narrowing import narrow_window
 from .programs import is_invalid
 from .same_nodes import has_same_nodes
 from .sessions import shared_sessions
+from .sizes import Sizes
 from .window import Window, window_of
 
 #: number of levels of producers that are added before the next check, and whether they include the
@@ -79,6 +80,8 @@ class Validation(Observer):
         self._right: set[bytes] = set()
         #: the reference evaluator does not judge the differences of the runtime yet
         self._hasty = True
+        #: sizes that show a difference in a smaller window, by symbol
+        self._shown: Sizes = {}
         shared_sessions().start()  # onnxruntime is imported while the model is
 
     def replaced(self, engine: Engine, done: Application) -> None:
@@ -124,7 +127,7 @@ class Validation(Observer):
     ) -> _Checked:
         """Checks a window, without the reference evaluator at first: it is slow, and more nodes
         explain nearly all the differences of the runtime."""
-        self._hasty = True
+        self._hasty, self._shown = True, {}
         checked = self._grown(window, member, certificate, done)
         if checked.outcome.status not in (RIGHT, ROUNDS):
             self._hasty = False
@@ -232,13 +235,13 @@ class Validation(Observer):
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
-        keys = WindowKeys(window, member, (large, self._hasty))
+        keys = WindowKeys(window, member, (large, self._hasty), self._shown)
         key = keys.whole
         known = self._known.get(key)
         certificate.repeated = known is not None
         if known is None:
             brief = keys.family in self._right
-            known = check_window(window, member, large, brief, self._hasty)
+            known = check_window(window, member, large, brief, self._hasty, self._shown)
             if brief:
                 known.methods["alike"] = None
             elif known.status in (RIGHT, ROUNDS):
@@ -250,6 +253,8 @@ class Validation(Observer):
             if sum(sizes) < _KEPT_BYTES:
                 self._known[key] = known
                 known.feeds = drawn
+        if known.status == "differs":
+            self._shown = known.sizes[-1]
         return known
 
     # -- what is said of a wrong rewrite

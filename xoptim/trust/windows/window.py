@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -119,14 +119,11 @@ class Window:
 
         :return: whether there was one
         """
-        store, known = self.graph.store, {id(n) for n in self.around.values()}
-        found = [
-            record.current()
-            for name in self.results
-            for record in store.readers(name)
-            if id(record._proto) not in known
+        store, known = self.graph.store, self._given()
+        found = {id(r): r for name in self.results for r in store.readers(name)}
+        new = [
+            r.current() for r in found.values() if any(r.outputs) and known.isdisjoint(r.outputs)
         ]
-        new = [n for n in {id(n): n for n in found}.values() if any(n.output)]
         if not new or any(name in store.outputs for name in self.results):
             return False
         self.readers.extend(new)
@@ -138,13 +135,17 @@ class Window:
     def compare_kept_results(self) -> None:
         """Compares the results that both sides give and that the rest of the graph needs."""
         made = [{o for n in side for o in n.output if o} for side in self.sides()]
-        inside = {id(n) for n in (*self.around.values(), *self.after)}
+        inside = self._given()
         self.results = [
             o
             for n in (*self.before, *self.readers)
             for o in n.output
             if o in made[0] and o in made[1] and _is_read_elsewhere(self.graph, o, inside)
         ]
+
+    def _given(self) -> set[str]:
+        """The results of the nodes of the graph that are in the window."""
+        return {o for n in (*self.around.values(), *self.after) for o in n.output if o}
 
     def read_constants(self) -> None:
         """Reads the inputs that are constants."""
@@ -297,10 +298,10 @@ def _between(graph: Graph, done: Application, made: set[str]) -> list[NodeProto]
     return list(found.values())
 
 
-def _is_read_elsewhere(graph: Graph, name: str, inside: Container[int]) -> bool:
-    """Whether the graph needs a result out of some nodes."""
+def _is_read_elsewhere(graph: Graph, name: str, inside: set[str]) -> bool:
+    """Whether the graph needs a result out of the nodes that give some results."""
     store = graph.store
-    return name in store.outputs or any(id(r._proto) not in inside for r in store.readers(name))
+    return name in store.outputs or any(inside.isdisjoint(r.outputs) for r in store.readers(name))
 
 
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ut_xoptim.patterns_ort.lowering.type_matrix import (
     LOADS,
@@ -11,6 +13,7 @@ from ut_xoptim.patterns_ort.lowering.type_matrix import (
     WRONG,
     Variant,
     judge,
+    reason_of,
     variants,
 )
 
@@ -34,6 +37,23 @@ def test_what_it_sees() -> None:
     assert judge(one(text.replace("double", "float"), "FLOAT"))[0] == LOADS
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("g (double[a, 3, 3] x) => (double[a] y) { y = Det(x) }", "in these types"),
+        ("g (uint8[a] x) => (uint8[h, w, 3] y) { y = ImageDecoder(x) }", "in any type"),
+        ("g (optional(float[a]) x) => (bool y) { y = OptionalHasElement(x) }", "in this opset"),
+        (
+            'g (string[a] x) => (string[a] y) { y = StringNormalizer<case_change_action="LOWER">(x) }',
+            "a locale",
+        ),
+        ("g (float[a] x) => (float[a] y) { y = Relu(x) }", "^$"),
+    ],
+)
+def test_reasons(text: str, reason: str) -> None:
+    assert re.search(reason, reason_of(model_from_text(text, 28)))
+
+
 def test_the_types_of_the_results() -> None:
     """Halves of two kinds; a kernel that reads the shape of its result in another way."""
     kinds = {"FLOAT16": 1e-2, "BFLOAT16": 8e-2}
@@ -47,4 +67,6 @@ def test_a_sample() -> None:
     found = [v for i, v in enumerate(variants()) if i % 23 == 0]
     cells = [judge(v) for v in found]
     assert [c for c in cells if c[0] == WRONG] == []
+    missing = [v for v, c in zip(found, cells, strict=True) if c[0] == MISSING]
+    assert [v.name for v in missing if not reason_of(v.model)] == []
     assert [c[0] for c in cells].count(MENDED) > 25

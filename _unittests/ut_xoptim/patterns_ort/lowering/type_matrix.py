@@ -28,6 +28,8 @@ from xbuilder.errors import PatternError
 from xbuilder.operators.op_traits import HALF_FLOATS, having
 from xbuilder.operators.opsets import newest_opset
 from xbuilder.runtimes.sessions import plain_session
+from xoptim.linting.findings import NO_KERNEL
+from xoptim.linting.model_check import check_model
 from xoptim.testing import assert_same_outputs, optimize_with, run_onnxruntime, run_reference
 
 #: types the floats of a model become, with the largest difference
@@ -184,8 +186,21 @@ def failure_of(model: ModelProto) -> str:
     return ""
 
 
+def reason_of(model: ModelProto) -> str:
+    """The reason why a model does not load, as `xoptim check` finds it, empty if it finds none."""
+    found = [f for f in check_model(model).findings if f.code in NO_KERNEL or f.code == "X108"]
+    if not found:
+        return ""
+    advice = found[0].advice.split("; ")[0]
+    if found[0].code == "X108":
+        return "a locale is not installed"
+    if advice.startswith("no opset has one for these types"):
+        return "no kernel in these types"
+    return "no kernel in any type" if advice == "no opset has one" else "no kernel in this opset"
+
+
 def main() -> None:
-    """Judges the models, prints the table by type, and what does not load by operator."""
+    """Judges the models, prints the table by type, what does not load by operator and by reason."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
     parser.add_argument("--step", type=int, default=1, help="one model in STEP")
@@ -193,12 +208,15 @@ def main() -> None:
     arguments = parser.parse_args()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     rows: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
     every = variants({kind: KINDS[kind] for kind in arguments.kinds})
     for i, variant in enumerate(every):
         if i % arguments.step == 0:
             cell, message = judge(variant, arguments.patterns)
             counts[variant.kind][cell] += 1
             rows[cell, variant.kind][variant.op_type] += 1
+            if cell == MISSING:
+                reasons[reason_of(variant.model)][f"{variant.op_type} {variant.kind}"] += 1
             if cell == WRONG:
                 print(f"{variant.name} in {variant.kind}: {message}"[:300], flush=True)
     print("type", *KINDS_OF_CELLS, sep=" | ")
@@ -208,6 +226,9 @@ def main() -> None:
         if cell != LOADS:
             names = " ".join(f"{op} {n}" for op, n in sorted(operators.items()))
             print(f"{cell}, {kind}: {names}")
+    for reason, found in sorted(reasons.items()):
+        names = ", ".join(f"{name} {n}" for name, n in sorted(found.items()))
+        print(f"{found.total()} models, {reason or 'check finds nothing'}: {names}")
 
 
 if __name__ == "__main__":

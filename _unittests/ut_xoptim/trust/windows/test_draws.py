@@ -25,7 +25,7 @@ from xoptim.trust.windows.sessions import CannotRunError
 
 
 def drawn(facts: ResultFacts, role: Role = Role.ANY, **options: Any) -> Any:
-    sizes = {"n": 4, "m": 0}
+    sizes = {"n": 4, "m": 0, "axis_0": 5, "axis_1": 2, "axis_2": 3}
     draw = Draw(**options)
     return draw_window_inputs({"x": facts}, {"x": role}, sizes, Constraints(), draw)["x"]
 
@@ -99,8 +99,8 @@ def test_known_contents_and_sequences() -> None:
 
 
 def test_unknown_rank() -> None:
-    assert drawn(ResultFacts(TensorProto.FLOAT), rank=3).ndim == 3
-    assert drawn(ResultFacts(TensorProto.FLOAT, rank=1), rank=3).ndim == 1
+    assert drawn(ResultFacts(TensorProto.FLOAT), rank=3).shape == (5, 2, 3)
+    assert drawn(ResultFacts(TensorProto.FLOAT, rank=1), rank=3).shape == (5,)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,20 @@ def test_several_sizes() -> None:
     assert ({"a": 32}, False) in list(assignments(["a"], Constraints(), True, wide=True))
 
 
+def test_sizes_that_show_a_difference() -> None:
+    """They come first, unless they are empty; the symbols they do not have keep theirs."""
+    found = [s for s, _ in assignments(["a", "b"], Constraints(), shown={"b": 7, "c": 2})]
+    assert found[:2] == [{"a": 2, "b": 7}, {"a": 2, "b": 3}]
+    found = [s for s, _ in assignments(["a", "b"], Constraints(), shown={"b": 0})]
+    assert found[:2] == [{"a": 2, "b": 3}, {"a": 2, "b": 0}]
+    known = Constraints()
+    known.add_at_least("b", 2)
+    assert {"b": 1} not in [s for s, _ in assignments(["b"], known, shown={"b": 1})]
+    known.add_at_least("n//160-1", 0)
+    found = [s["n"] for s, spare in assignments(["n"], known, shown={"n": 200}) if not spare]
+    assert found == [200, 320, 480, 800]  # others are looked for as well
+
+
 def test_symbols() -> None:
     facts = [ResultFacts(1, ("a+b", 3)), ResultFacts(7, (2,), value=("c", 4)), ResultFacts(1)]
     assert symbols_of(facts, Constraints()) == ["a", "b", "c"]

@@ -329,14 +329,49 @@ def test_the_reference_evaluator_comes_last(monkeypatch: pytest.MonkeyPatch) -> 
     asked: list[bool] = []
 
     def check(
-        window: Window, member: Member, large: bool, brief: bool, hasty: bool
+        window: Window, member: Member, large: bool, brief: bool, hasty: bool, shown: Any
     ) -> checking.Outcome:
         asked.append(hasty)
         if hasty:
-            return checking.Outcome("differs", found=Difference("z", 1.0, 1.0, reason="a kernel"))
+            found = Difference("z", 1.0, 1.0, reason="a kernel")
+            return checking.Outcome("differs", sizes=[{"n": 2}], found=found)
         return checking.Outcome("right", {"reference": None}, draws=1, noise="a kernel")
 
     monkeypatch.setattr(validation, "check_window", check)
     found = sole("g (float[n] x) => (float[n] z) { z = Floor(x) }", [CEIL])
     assert found.verdict == "right" and found.methods == ["reference"] and not found.repeated
     assert asked[-1] is False and set(asked[:-1]) == {True}
+
+
+@rewrite(root="Size")
+def size_of_something(g: RewriteContext, node: NodeProto) -> Any:
+    """Size(x) -> Max(Size(x), 4), which is the same for the length of most shapes."""
+    return g.op.Max(g.op.Size(node.input[0]), np.array(4, dtype=np.int64))
+
+
+def test_sizes_of_an_input_without_a_shape() -> None:
+    """Only tensors of two dimensions show the difference, where a comparison reads it."""
+    text = """g (bool c, float[n, m] x) => (bool z) <int64 two = {2}> {
+        u = If(c) <then_branch = a () => (float[n, m] p) { p = Neg(x) },
+                   else_branch = b () => (float[1, n, m] q) { axes = Constant<value_ints = [0]>()
+                                                     q = Unsqueeze(x, axes) }>
+        s = Shape(u) r = Size(s) z = Equal(r, two) }"""
+    with pytest.raises(WrongRewriteError, match="SizeOfSomething is wrong"):
+        validated(text, [size_of_something])
+
+
+@rewrite(root="Div", precision="rounding")
+def large_deviation(g: RewriteContext, node: NodeProto) -> Any:
+    """x / d -> x / Max(d, 1), which is the same for the deviation of usual values."""
+    return g.op.Div(node.input[0], g.op.Max(node.input[1], np.array(1, dtype=np.float32)))
+
+
+@pytest.mark.parametrize("shape", ["n, 256", "3, 256"])
+def test_values_near_zero(shape: str) -> None:
+    """The deviation of the values drawn first is above one."""
+    text = f"""g (float[{shape}] x) => (float[{shape}] z) <float eps = {{1e-5}}> {{
+        t = Tanh(x) u = Add(t, x) v = Transpose<perm = [1, 0]>(u) w = Transpose<perm = [1, 0]>(v)
+        m = ReduceMean(w) s = Sub(w, m) q = Mul(s, s) r = ReduceMean(q)
+        e = Add(r, eps) d = Sqrt(e) z = Div(s, d) }}"""
+    with pytest.raises(WrongRewriteError, match="LargeDeviation is wrong"):
+        validated(text, [large_deviation])

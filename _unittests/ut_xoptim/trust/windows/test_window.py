@@ -49,6 +49,31 @@ CHAIN = """g (float[n, 4] x, float[4, 4] w) => (float[n, 4] z) {
     z = Exp(b) }"""
 
 
+@rewrite(root="Floor")
+def ceil(g: RewriteContext, node: onnx.NodeProto) -> Any:
+    """Floor(x) -> Ceil(x)"""
+    return g.op.Ceil(node.input[0])
+
+
+def test_a_reader_that_was_renamed_is_added_once() -> None:
+    """An earlier rewrite gave another name to what it reads."""
+
+    def look(window: Window, done: Application) -> None:
+        if types(window.before) == ["Floor"]:
+            assert window.grow_forward() and window.results == ["z"]
+            assert types(window.sides()[0]) == ["Floor", "Add"]
+            assert window.grow_forward() and window.results == ["w"]
+            assert types(window.sides()[1]) == ["Ceil", "Add", "Exp"]
+            seen.append(window)
+
+    seen: list[Window] = []
+    text = """g (float[n, 4] x) => (float[n, 4] w) {
+        a = Transpose<perm = [1, 0]>(x) b = Transpose<perm = [1, 0]>(a)
+        s = Floor(x) z = Add(b, s) w = Exp(z) }"""
+    windows(text, ["TransposeTranspose", ceil], look)
+    assert len(seen) == 1
+
+
 def test_growth() -> None:
     def look(window: Window, done: Application) -> None:
         assert types(window.before) == ["Transpose", "Transpose"]

@@ -292,6 +292,8 @@ def conv_without_dilations(g: RewriteContext, node: NodeProto) -> Any:
     precision="rounding",
 )
 def other_epsilon(g: RewriteContext, node: NodeProto) -> Any:
+    epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
+    g.require(abs(epsilon - 1e-5) > 1e-8, "the epsilon is the same")
     return g.op.LayerNormalization(*node.input, epsilon=1e-5)
 
 
@@ -304,6 +306,8 @@ def other_epsilon(g: RewriteContext, node: NodeProto) -> Any:
     shows=True,
 )
 def gelu_with_erf(g: RewriteContext, node: NodeProto) -> Any:
+    kind = g.get_attribute_with_default(node, "approximate", "none")
+    g.require(kind == "tanh", "it is computed with erf")
     return g.op.Gelu(node.input[0])
 
 
@@ -415,6 +419,7 @@ def size_of_something(g: RewriteContext, node: NodeProto) -> Any:
     shows=False,
 )
 def mean_of_something(g: RewriteContext, node: NodeProto) -> Any:
+    g.require(g.constant_or_none(node.input[1]) is None, "the divisor is constant")
     return g.op.Div(node.input[0], g.op.Max(node.input[1], np.array(1, dtype=np.float32)))
 
 
@@ -455,6 +460,7 @@ def several_minus_one(g: RewriteContext, node: NodeProto) -> Any:
     shows=False,
 )
 def unbiased_mean(g: RewriteContext, node: NodeProto) -> Any:
+    g.require(g.constant_or_none(node.input[1]) is None, "the divisor is constant")
     return g.op.Div(node.input[0], g.op.Max(node.input[1], np.array(1, dtype=np.float32)))
 
 
