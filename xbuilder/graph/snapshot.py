@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -13,8 +13,11 @@ from ..nodes.record import NodeRecord
 from ..store.graph_store import GraphStore
 from .graph import Graph
 
-#: a record, its node, its inputs and its outputs, which that node may not have yet
-_Row: TypeAlias = tuple[NodeRecord, NodeProto, tuple[str, ...], tuple[str, ...]]
+#: names a node reads or writes
+_Names: TypeAlias = tuple[str, ...]
+#: records, their nodes, their inputs and their outputs, which those nodes may not have yet: four
+#: lists take less memory than a tuple for each node
+_Columns: TypeAlias = tuple[list[NodeRecord], list[NodeProto], list[_Names], list[_Names]]
 
 
 class Snapshot:
@@ -31,7 +34,7 @@ class Snapshot:
     def __init__(self, graph: Graph):
         self.graph = graph
         store, scope = graph.store, graph.scope
-        self._rows = _rows_of(store, store.nodes)
+        self._columns = _columns_of(store, store.nodes)
         self._outputs = tuple(store.outputs)
         self._pinned = set(store.pinned)
         self._facts = graph.facts.tables()
@@ -66,7 +69,8 @@ class Snapshot:
 
         :return: the new record of each node that had to be copied
         """
-        store, rows = self.graph.store, self._rows
+        store = self.graph.store
+        rows = list(zip(*self._columns, strict=True))
         same = {row[0] for row in rows if _is_same(store, *row)}
         changed = [record for record in list(store.index.values()) if record not in same]
         lost = [row for row in rows if row[0] not in same]
@@ -77,14 +81,15 @@ class Snapshot:
             store.sort({record: i for i, record in enumerate(records)})
         pairs = list(zip(rows, records, strict=True))
         # the records remain those of this snapshot, which may be restored again
-        self._rows = _rows_of(store, records)
+        self._columns = _columns_of(store, records)
         return {before: record for (before, *_), record in pairs if before is not record}
 
 
-def _rows_of(store: GraphStore, records: Iterable[NodeRecord]) -> list[_Row]:
+def _columns_of(store: GraphStore, records: Sequence[NodeRecord]) -> _Columns:
     """The state of some nodes. The one of a node whose inputs were renamed is not written for it,
     if no subgraph reads them."""
-    return [(r, store.proto(r) if r.captured else r._proto, r.inputs, r.outputs) for r in records]
+    protos = [store.proto(r) if r.captured else r._proto for r in records]
+    return list(records), protos, [r.inputs for r in records], [r.outputs for r in records]
 
 
 def _is_same(

@@ -148,6 +148,7 @@ def optimize(
         signature=signature.changes,
         dynamic=signature.dynamic,
         provenance=provenance,
+        traced=reports.page is not None,
         other_set=selection.other_set,
         late_checks=not dry_run,  # a weight is checked when it is written
         verbose=level(verbose),

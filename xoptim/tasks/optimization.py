@@ -24,7 +24,9 @@ from .saving import SavingFormat, data_files, stored
 from .traces import Traces
 
 if TYPE_CHECKING:
+    from ..reports.page.applications import RewriteExamples
     from ..surgery.signature import Shape
+    from ..toolkit.features import Provenance
     from ..toolkit.profiles import Profile
     from ..trust.rewrite_places import RewritePlaces
     from ..trust.windows.validation import Validation
@@ -60,6 +62,7 @@ class Optimization:
     :param validation: checks each rewrite, None does not
     :param profile: measures the time, None does not
     :param provenance: records in new nodes the rewrites that wrote them and the nodes they replace
+    :param traced: records what the page of the report shows beside the statistics
     :param features: other observers of the engine
     :param other_set: a set of patterns, counted where it matches the optimized model
     :param late_checks: big weights are checked when they are written, which may raise
@@ -89,6 +92,7 @@ class Optimization:
     validation: Validation | None = None
     profile: Profile | None = None
     provenance: bool = False
+    traced: bool = True
     features: Sequence[Feature] = ()
     other_set: str = ""
     late_checks: bool = False
@@ -102,11 +106,8 @@ class Optimization:
         :raises OptionError: if a pattern wrote an operator that the target does not run
         :raises XoptimError: if the model cannot be read, optimized, or does not run
         """
-        from ..reports.page.applications import RewriteExamples
-        from ..toolkit.features import Provenance
-
         begin = time.perf_counter()
-        provenance, examples = Provenance(), RewriteExamples()
+        provenance, examples = self._provenance(), self._examples()
         places, steps = self._places(), self._steps()
         watching = (self.validation, self.profile, provenance, examples, places, steps)
         observers = [f for f in (*watching, *self.features) if f is not None]
@@ -121,7 +122,7 @@ class Optimization:
         )
         if isinstance(self.model, Path):
             container.protect(data_files(before, self.model))
-        if self.provenance:
+        if self.provenance and provenance is not None:
             provenance.annotate(container.proto)
         if self.target is not None:
             from ..catalogue.targets import check_target
@@ -141,13 +142,30 @@ class Optimization:
             saving=self.saving,
             profile=self.profile,
             validation=None if self.validation is None else self.validation.summary,
-            traces=Traces(builder, provenance, examples, self.model, self.data_roots),
         )
+        if provenance is not None and examples is not None:
+            done.traces = Traces(builder, provenance, examples, self.model, self.data_roots)
         if self.other_set:
             done.other_matches = _matches(builder, self.other_set, self.processor)
         if self.comparison is not None or self.measured is not None:
             self._run_both(done, places)
         return done
+
+    def _provenance(self) -> Provenance | None:
+        """The observer of the origins of the nodes, None if nothing tells them."""
+        if not (self.provenance or self.traced):
+            return None
+        from ..toolkit.features import Provenance
+
+        return Provenance()
+
+    def _examples(self) -> RewriteExamples | None:
+        """The observer of what the page draws, None without a page."""
+        if not self.traced:
+            return None
+        from ..reports.page.applications import RewriteExamples
+
+        return RewriteExamples()
 
     def _places(self) -> RewritePlaces | None:
         """The observer of what is verified, None without verification."""

@@ -68,6 +68,25 @@ def test_commands_that_only_read_import_no_rewrite(model):
     assert out.stdout.strip() == "[]", out.stdout + out.stderr
 
 
+def test_optimize_imports_no_drawing_without_a_report(model, tmp_path):
+    """What the page draws is recorded if the page is written."""
+    code = (
+        "import sys; from click.testing import CliRunner; from xoptim.cli.main import main\n"
+        "CliRunner().invoke(main, sys.argv[1:])\n"
+        "print('xoptim.reports.drawing' in sys.modules)"
+    )
+    line = ["optimize", model, tmp_path / "made.onnx"]
+    for options, expected in ([], "False"), (["--report", tmp_path / "page.html"], "True"):
+        out = subprocess.run(
+            [sys.executable, "-c", code, *map(str, (*line, *options))],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert out.stdout.strip() == expected, out.stderr
+
+
 def test_the_help_is_that_of_the_commands():
     """It imports none of them: a line each is written apart."""
     assert [*COMMANDS] == sorted(main.commands)

@@ -49,6 +49,9 @@ class ReportFiles:
 
         :param done: the optimization
         """
+        if not any(self.paths):
+            yield
+            return
         from .profiles import profile_file_text
         from .statistics import statistics_text
 
