@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
@@ -33,22 +32,14 @@ def copy_with_edges(
     """Copies a node with other inputs and outputs. What it says of them for several devices
     follows."""
     new = copy_node(node)
-    renamed = dict(zip((*new.input, *new.output), (*inputs, *outputs), strict=False))
-    _set_names(new.input, inputs)
-    _set_names(new.output, outputs)
-    for configuration in new.device_configurations:
-        for spec in configuration.sharding_spec:
-            spec.tensor_name = renamed.get(spec.tensor_name, spec.tensor_name)
+    new.input[:] = inputs
+    new.output[:] = outputs
+    if new.device_configurations:
+        renamed = dict(zip((*node.input, *node.output), (*inputs, *outputs), strict=False))
+        for configuration in new.device_configurations:
+            for spec in configuration.sharding_spec:
+                spec.tensor_name = renamed.get(spec.tensor_name, spec.tensor_name)
     return new
-
-
-def _set_names(field: Any, names: Sequence[str]) -> None:
-    if len(field) != len(names):
-        del field[:]
-        field.extend(names)
-        return
-    for i, name in enumerate(names):
-        field[i] = name
 
 
 def _renaming_free_names(rename: Callable[[str], str], hidden: set[str]) -> Callable[[str], str]:

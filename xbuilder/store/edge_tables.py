@@ -38,7 +38,7 @@ class EdgeTables:
         self.index: dict[int, NodeRecord] = {}
         #: names several nodes read
         self.read_twice: dict[str, None] = {}
-        self._keys: tuple[int, set[Key]] = -1, set()
+        self._keys: tuple[int, set[Key], set[str]] = -1, set(), set()
 
     def proto(self, record: NodeRecord) -> NodeProto:
         """The node as a NodeProto; the same object is returned until one of its edges changes."""
@@ -69,8 +69,15 @@ class EdgeTables:
         if self._keys[0] != self.generation:
             for key in list(self._dirty_buckets):
                 self.bucket(*key)
-            self._keys = self.generation, {key for key, rows in self._buckets.items() if rows}
+            keys = {key for key, rows in self._buckets.items() if rows}
+            types = {op_type for domain, op_type in keys if not domain}
+            self._keys = self.generation, keys, types
         return self._keys[1]
+
+    def main_types(self) -> set[str]:
+        """Types of the nodes of the main domain. Cost: as :meth:`bucket_keys`."""
+        self.bucket_keys()
+        return self._keys[2]
 
     def possible_owners(self) -> list[NodeRecord]:
         """Nodes whose type may own a subgraph, in graph order. Cost: O(number of these nodes)."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import TypeAlias
@@ -42,21 +43,13 @@ def kinds_of(store: GraphStore, records: Iterable[NodeRecord]) -> Kinds:
     :param store: the graph
     :param records: the nodes, in graph order
     """
-    producers = store.producers
-    kinds: dict[str, list[NodeRecord]] = {}
+    producer_of = store.producers.get
+    kinds: defaultdict[str, dict[NodeRecord, None]] = defaultdict(dict)
     for record in records:
-        for name in record.inputs:
-            if name not in producers:
-                continue
-            producer = producers[name]
-            if producer.domain:
-                continue
-            op_type = producer.op_type
-            if op_type not in kinds:
-                kinds[op_type] = [record]
-            elif (rows := kinds[op_type])[-1] is not record:
-                rows.append(record)
-    return kinds
+        for producer in map(producer_of, record.inputs):
+            if producer is not None and not producer.domain:
+                kinds[producer.op_type][record] = None
+    return {op_type: list(rows) for op_type, rows in kinds.items()}
 
 
 @lru_cache(maxsize=64)
@@ -91,11 +84,6 @@ class Roots(ABC):
     @abstractmethod
     def bucket(self, key: Key) -> list[NodeRecord]:
         """Nodes of one type, in graph order."""
-
-    @cached_property
-    def types(self) -> set[str]:
-        """Types of the main domain in the graph. Cost: O(types) the first time."""
-        return {op_type for domain, op_type in self.store.bucket_keys() if not domain}
 
     def of(self, roots: Iterable[str]) -> list[NodeRecord]:
         """Nodes whose type is one of the roots, in graph order.
@@ -141,6 +129,8 @@ class Roots(ABC):
         Cost: O(nodes returned), O(edges) the first time.
         """
         names, types = tuple(roots), tuple(types)
+        if self.store.main_types().isdisjoint(types):
+            return []
         keys, starts = root_keys(names)
         if starts:
             keys = tuple({record.key for record in self.of(names)})

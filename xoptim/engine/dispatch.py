@@ -129,7 +129,7 @@ class Dispatch:
         :return: one bit for each rank, see :func:`ranks_in`
         """
         found = 0
-        present = roots.keys()
+        present, types = roots.keys(), roots.store.main_types()
         for key in present:
             if key in self._by_key:
                 found |= self._by_key[key]
@@ -138,7 +138,7 @@ class Dispatch:
             every, by_type = self._by_reading[key]
             if every_reason:
                 found |= every
-            elif every & wanted:
+            elif every & wanted and not types.isdisjoint(by_type):
                 for op_type in by_type.keys() & roots.kinds(key).keys():
                     found |= by_type[op_type]
         for rank, names in self._any_key:
@@ -162,7 +162,7 @@ class Dispatch:
         :param facts: its facts, of any type without them
         """
         keys = frozenset(store.bucket_keys())
-        types = {op_type for domain, op_type in keys if not domain}
+        types = store.main_types()
         kinds = None if facts is None else facts.all_types()
         is_conditional = self._is_conditional
         return [
@@ -230,7 +230,7 @@ def candidate_roots(
     """
     if pattern.listener is not None:
         return roots.of(pattern.roots)
-    if pattern.read_by and roots.types.isdisjoint(pattern.read_by):
+    if pattern.read_by and roots.store.main_types().isdisjoint(pattern.read_by):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)
