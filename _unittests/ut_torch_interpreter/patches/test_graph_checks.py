@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 import torch
+from sympy.solvers import inequalities
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter.common.errors import ConversionError
+from torch_interpreter.patches.graph_checks import accept_symbolic_functions
 
 X = torch.randn(3, 8)
 DYNAMIC = ({0: "b", 1: "n"},)
@@ -47,3 +50,22 @@ def test_an_equality_that_is_not_solved():
 
     with pytest.raises(ConversionError, match=r"\(n / 8\) == .* \(not n=9\)"):
         check_export(model, (X,), DYNAMIC)
+
+
+def test_a_bound_is_its_own_solution(monkeypatch):
+    """sympy is called once for what it has to solve, never for the least size of a dimension."""
+    n = sympy.Symbol("n", integer=True, positive=True)
+    bound, others = {sympy.Ge(n, 2)}, {sympy.Ge(n, 2), sympy.Le(n, 7)}
+    solve, asked = inequalities.reduce_inequalities, []
+    expected = [solve(bound, n), solve(others, n), solve(others, n)]
+
+    def counted(conditions, symbol):
+        asked.append(conditions)
+        return solve(conditions, symbol)
+
+    monkeypatch.setattr(inequalities, "reduce_inequalities", counted)
+    with accept_symbolic_functions():
+        found = [inequalities.reduce_inequalities(c, n) for c in (bound, others, others)]
+    assert found == expected
+    assert asked == [others]
+    assert inequalities.reduce_inequalities is counted
