@@ -1,7 +1,7 @@
 """Restores the attributes that a model assigns while it is exported.
 
-``self.shape = x.shape`` leaves symbols in the model, ``self.anchors = make(x)`` a tensor without data:
-torch.export only restores the buffers.
+``self.shape = x.shape`` leaves symbols in the model, ``self.anchors = make(x)`` leaves a tensor
+without data, and torch.export only restores the buffers.
 """
 
 from __future__ import annotations
