@@ -42,6 +42,7 @@ from .failure_message import argument_leaves, failure_message, without_printed_g
 from .jit_traces import jit_trace
 from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
+from .own_attributes import restored_attributes
 from .segments import attend_inside_segments
 from .selected_rows import loop_on_all_rows
 from .tracing import check_traced, trace_module
@@ -75,7 +76,7 @@ def export_program(
     for candidate in options.candidates():
         try:
             printed = contextlib.nullcontext() if verbose else without_printed_graphs()
-            with assumed_sizes() as assumed, printed:
+            with assumed_sizes() as assumed, restored_attributes(mod), printed:
                 program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))
