@@ -174,13 +174,27 @@ class EasyPatternOptimization(SearchedPattern):
         applied, _ = input_types(self._method("apply"), f"{name}.apply_pattern")
         check_same_inputs(graph.types, applied, self.name)
 
-    def display_pattern(self, opset: int | None = None) -> str:
-        """Both graphs as text."""
+    def display_pattern(
+        self,
+        g: GraphQueries | None = None,
+        fct: Callable[..., Any] | None = None,
+        opset: int | None = None,
+    ) -> str:
+        """Both graphs as text, or one of them.
+
+        :param g: the optimizer, whose opset is used if *opset* is not given
+        :param fct: `self.match_pattern` or `self.apply_pattern`, both if it is None
+        :param opset: the opset of the graphs
+        """
         from xbuilder.protos.pretty import pretty_node
 
-        opset = opset or max(self.min_opset, newest_opset() - 1)
+        shown = {"match": self.match_pattern, "apply": self.apply_pattern}
+        kinds = [kind for kind, graph in shown.items() if fct in (None, graph)]
+        if not kinds:
+            raise OptionError("fct is self.match_pattern or self.apply_pattern.")
+        opset = opset or (g.main_opset if g else max(self.min_opset, newest_opset() - 1))
         lines = []
-        for kind in ("match", "apply"):
+        for kind in kinds:
             try:
                 graph = self._pattern(opset).graph if kind == "match" else self._apply_graph(opset)
             except OptionError:

@@ -427,6 +427,19 @@ def test_display_pattern() -> None:
     assert "apply depends on what validate_mapping keeps" in Scaled().display_pattern()
 
 
+def test_display_one_graph() -> None:
+    pattern, g = MulAdd(), GraphBuilderPatternOptimization(GraphBuilder(18), [])
+    matched = pattern.display_pattern(g, pattern.match_pattern)
+    written = pattern.display_pattern(g, pattern.apply_pattern)
+    assert "Mul(x, y)" in matched and "Sub(x, y)" not in matched
+    assert "Sub(x, y)" in written and "Mul(x, y)" not in written
+    assert (
+        f"{matched}\n{written}" == pattern.display_pattern(g) == pattern.display_pattern(opset=18)
+    )
+    with pytest.raises(OptionError, match="self.match_pattern or self.apply_pattern"):
+        pattern.display_pattern(g, print)
+
+
 def test_a_big_graph_is_rejected_quickly() -> None:
     """The pattern is not asked when the nodes before the roots are not the expected ones."""
     body = (
