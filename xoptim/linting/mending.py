@@ -107,7 +107,7 @@ def confirmed(
             yield replace(finding, fixable=left is not None and key not in kept)
         elif left is None or unknown or finding.where in blamed:
             reasons = nodes.refusals.get(finding.where, ())
-            advice = "; ".join([finding.advice, *reasons])
+            advice = "; ".join(filter(None, [finding.advice, *reasons]))
             yield replace(finding, code="X002", advice=advice)
         else:
             advice = "a rewrite writes operators that have one"

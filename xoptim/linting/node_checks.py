@@ -90,11 +90,11 @@ def kernel_findings(
     if refused:
         message = f"{runtime} refuses layout=1, a batch that comes first"
     refusals = _refusals(engine_of, graph, node)
-    advice = _advice(table, op_type, domain, opset, types, given)
+    advice = "" if refused else _advice(table, op_type, domain, opset, types, given)
     if refusals is None:  # a rewrite matches it: whether it mends it is tried later
         yield Finding("X006", where, message, advice)
     else:
-        yield Finding("X002", where, message, "; ".join([advice, *refusals]))
+        yield Finding("X002", where, message, "; ".join(filter(None, [advice, *refusals])))
 
 
 def unlisted_kernels(model: CheckedModel) -> Iterator[str]:

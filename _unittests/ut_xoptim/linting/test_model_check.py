@@ -262,3 +262,10 @@ def test_locales(attributes: str, locale: str) -> None:
     text = f"g (string[a] x) => (string[b] y) {{ y = StringNormalizer<{attributes}>(x) }}"
     messages = [f.message for f in check_model(parse(text)).findings if f.code == "X108"]
     assert len(messages) == bool(locale) and all(locale in message for message in messages)
+
+
+def test_another_opset_does_not_help_refused_attributes() -> None:
+    text = """g (double[b,s,3] x, double[1,16,3] w, double[1,16,4] r) => (double[b,1,4] h) {
+        y, h = LSTM<hidden_size = 4, layout = 1>(x, w, r) }"""
+    (finding,) = (f for f in check_model(parse(text, 22)).findings if f.code == "X002")
+    assert "refuses layout=1" in finding.message and not finding.advice.startswith(("opset", ";"))

@@ -194,6 +194,8 @@ def reason_of(model: ModelProto) -> str:
     advice = found[0].advice.split("; ")[0]
     if found[0].code == "X108":
         return "a locale is not installed"
+    if "refuses" in found[0].message:
+        return "the attributes are refused"
     if advice.startswith("no opset has one for these types"):
         return "no kernel in these types"
     return "no kernel in any type" if advice == "no opset has one" else "no kernel in this opset"
