@@ -48,8 +48,9 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
             child.notes[BodyPasses].have_run = True
+            path = f"{record.op_type} {result!r} {name}"
             for row in optimize(child):
-                row["graph"] = _path(f"{record.op_type} {result!r} {name}", row)
+                row["graph"] = _path(path, row)
                 rows.append(row)
             changed |= before != (child.store.generation, set(child.constants.initializers))
         if changed:

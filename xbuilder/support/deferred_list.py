@@ -63,7 +63,7 @@ class DeferredList(list[T]):
     def part(self, places: Iterable[int]) -> DeferredList[T]:
         """The items at some places. A deferred one is made once for both lists."""
         slots: list[Any] = list(super().__iter__())
-        return DeferredList([slots[i] for i in places])
+        return DeferredList(map(slots.__getitem__, places))
 
     def known(self) -> list[Any]:
         """The items that are made, and what is known of the others."""

@@ -54,10 +54,10 @@ def get_pattern_list(
     """
     declared = _declared(positive_list) if negative_list is None else None
     if declared is not None:
-        found = Selection(_instance(d, verbose) for d in declared)
-        cards = [isinstance(d, PatternCard) for d in declared]  # those of a card are checked
-        check_declarations(found[i] for i, is_card in enumerate(cards) if not is_card)
-        return found
+        items = [_instance(d, verbose) for d in declared]
+        # those of a card were checked before it was written
+        check_declarations(m for m in items if not isinstance(m, Deferred))
+        return Selection(items)
     selected = _select(positive_list, verbose)
     check_declarations(selected)
     if negative_list is not None:

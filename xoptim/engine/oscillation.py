@@ -91,9 +91,10 @@ class GenerationDetector(Observer):
         if done.refusal or not done.added:
             return
         made = _Generation(done.match.pattern.name)
-        written = [self._born.pop(record, None) for record in done.removed]
-        parents = [generation for generation in written if generation is not None]
-        if parents and len(parents) == len(written) and _reads_nothing_new(engine, done):
+        born = self._born
+        parents = [born.pop(record) for record in done.removed if record in born]
+        whole = bool(parents) and len(parents) == len(done.removed)
+        if whole and _reads_nothing_new(engine, done):
             made.parent = parent = min(parents, key=lambda g: g.depth)
             made.depth = parent.depth + 1
             made.size = parent.size + len(done.added) - len(done.removed)
