@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch.fx import _lazy_graph_module
 
 from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError, ValidationError, first_line
@@ -146,6 +147,8 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
         if oblivious:
             stack.enter_context(config.patch(backed_size_oblivious=True))
         if not options.strict:
+            # the code of the graphs of each step of the export, which nothing runs, is not written
+            stack.enter_context(_lazy_graph_module._use_lazy_graph_module(True))
             stack.enter_context(keep_recurrent_layers())
             stack.enter_context(keep_packed_sequences())
             stack.enter_context(keep_associative_scans())
