@@ -17,6 +17,8 @@ Key = tuple[str, str]
 
 
 _NOTHING: dict[str, None] = {}
+#: one key for all the nodes of a type
+_KEYS: dict[Key, Key] = {}
 #: a node with more inputs renames them together, when they are read
 _FEW_INPUTS = 32
 
@@ -55,8 +57,9 @@ class NodeRecord:
         self.op_type = op_type = intern(proto.op_type)
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
+        key = (domain, op_type)
         #: key of its bucket
-        self.key: Key = (domain, op_type)
+        self.key: Key = _KEYS.setdefault(key, key)
         # the slice of a protobuf field costs half of iterating on it, which ends with an exception
         self.inputs: tuple[str, ...] = tuple(proto.input[:])
         self.outputs: tuple[str, ...] = tuple(proto.output[:])

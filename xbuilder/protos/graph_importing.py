@@ -38,7 +38,9 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     :param inferred: types and shapes another inference proved
     """
     named = declared_names(proto.input) if graph.parent is None else set[str]()
+    initializers = _unique_initializers(proto)
     if graph.parent is None:
+        graph.names.reserve_all(initializers)  # every table holds the same strings
         reserve_graph_names(graph.names, proto)
         others = map(declared_names, (proto.output, proto.value_info, inferred))
         for dim in chain.from_iterable((named, *others)):  # before any name is generated
@@ -46,7 +48,6 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
     if graph.origin is None:
         graph.origin = proto
     require_unique([i.name for i in proto.input], "Input")
-    initializers = _unique_initializers(proto)
     listed = _lists_every_initializer(graph)
     for info in proto.input:
         if info.name in initializers:
@@ -59,8 +60,8 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
         graph.facts.refine(info.name, facts, "an input")
     if graph.parent is None:
         _check_positive_dims(graph, proto)
-    for init in initializers.values():
-        _import_initializer(graph, init)
+    for name, init in initializers.items():
+        _import_initializer(graph, name, init)
     for sparse in proto.sparse_initializer:
         graph.sparse_initializers.append(sparse)
         graph.facts.refine(
@@ -129,17 +130,13 @@ def _lists_every_initializer(graph: Graph) -> bool:
     return True
 
 
-def _import_initializer(graph: Graph, init: TensorProto) -> None:
+def _import_initializer(graph: Graph, name: str, init: TensorProto) -> None:
     facts = ResultFacts(init.data_type, tuple(init.dims))
-    reason = (
-        ""
-        if init.name in graph.constants.overridable
-        else (graph.facts.contradicts(init.name, facts))
-    )
+    reason = "" if name in graph.constants.overridable else (graph.facts.contradicts(name, facts))
     if reason:
-        graph.scope.warn_wrong_declaration(init.name, f"{reason}, the first one is declared")
-        graph.facts.restart([init.name])
-    graph.constants.add_initializer(init.name, init)
+        graph.scope.warn_wrong_declaration(name, f"{reason}, the first one is declared")
+        graph.facts.restart([name])
+    graph.constants.add_initializer(name, init)
 
 
 def _facts(graph: Graph, info: ValueInfoProto) -> ResultFacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import onnx
@@ -104,7 +105,7 @@ class Statistics(Observer):
         """One row `apply_<name>`."""
         changed = 0 if done.refusal else 1
         row: Row = {
-            "pattern": f"apply_{done.match.pattern.name}",
+            "pattern": intern(f"apply_{done.match.pattern.name}"),  # one string for all its rows
             "class": type(done.match.pattern).__name__,
             "iteration": i,
             "match_index": index,
