@@ -6,6 +6,7 @@ left out is static, at any depth: an argument, a key of a dictionary, everything
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -168,13 +169,19 @@ def _leaves(path: str, value: Any, spec: Any) -> Iterator[Any]:
 def _listed(path: str, value: Any, spec: Any, names: list[Any]) -> list[Any]:
     """One specification for each part of a container."""
     is_class = not isinstance(value, list | tuple | Mapping)
+    fields = {f.name for f in dataclasses.fields(value)} if _is_dataclass(value) else set()
+    if fields and type(spec) is type(value) and (described := _parts(spec)):
+        spec = dict(zip(described[1], described[0], strict=True))
     if is_class and (grouped := _by_part(value, spec)) is not None:
         return grouped
     if isinstance(spec, Mapping):
-        if is_class and len(spec) == len(names) and not set(spec) <= set(names):
+        if is_class and len(spec) == len(names) and not set(spec) <= {*names, *fields}:
             # the parts of a registered class are often described in order, whatever the keys
             return list(spec.values())
-        unknown = [k for k in spec if k not in names]
+        # a field that is None is no part of a dataclass, its specification may be None too
+        unknown = [
+            k for k, v in spec.items() if k not in names and not (k in fields and _is_static(v))
+        ]
         if unknown:
             raise OptionError(f"{path} describes {unknown}, the argument has {names}.")
         return [spec.get(name) for name in names]
@@ -185,6 +192,10 @@ def _listed(path: str, value: Any, spec: Any, names: list[Any]) -> list[Any]:
         )
     _check_length(path, given[0], names)
     return given[0]
+
+
+def _is_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type | Mapping)
 
 
 def _by_part(value: Any, spec: Any) -> list[Any] | None:

@@ -10,6 +10,7 @@ from ut_torch_interpreter.export_checks import run_ort
 
 from torch_interpreter import to_onnx
 from torch_interpreter.inputs.dataclasses import flattened_dataclasses
+from xbuilder.errors import OptionError
 
 X = torch.randn(3, 4)
 
@@ -70,6 +71,28 @@ def test_what_the_user_registered_stays():
         assert is_known(Boxes) and not is_known(Found)
     finally:
         torch.utils._pytree._deregister_pytree_node(Boxes)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"corners": {0: "n"}, "scores": None},
+        {"scores": None, "corners": {0: "n"}},
+        {"corners": {0: "n"}},
+        Boxes({0: "n"}, None),
+        Boxes({0: "n"}),
+    ],
+)
+def test_a_field_that_is_none_is_described_by_none(shapes):
+    onx = to_onnx(Detector(), (Boxes(X),), dynamic_shapes=(shapes,))
+    (corners,) = onx.graph.input
+    assert corners.type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+def test_a_field_that_is_none_has_no_dynamic_dimension():
+    for shapes in ({"corners": None, "scores": {0: "n"}}, {"corners": {0: "n"}, "other": None}):
+        with pytest.raises(OptionError, match=r"describes \['(scores|other)'\], the argument has"):
+            to_onnx(Detector(), (Boxes(X),), dynamic_shapes=(shapes,))
 
 
 def test_they_are_forgotten_after_an_error():
