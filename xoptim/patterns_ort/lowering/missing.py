@@ -9,7 +9,6 @@ from math import prod
 
 from onnx import NodeProto, TensorProto
 
-from xbuilder.facts.facts import FactTable
 from xbuilder.nodes.loading import RECURRENT, loads, refuses
 from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.operators.op_schemas import schema_of
@@ -41,23 +40,7 @@ class MissingRewrite(Rewrite):
         found = may_be_missing(kernel_table("CPU"), keys, g.main_opset, types, self.usual)
         if not found:
             return matches_nothing
-        usual, facts = self.usual, g.facts
-
-        def visit(record: NodeRecord) -> MatchResult | None:
-            if record.op_type not in found or (usual and has_only_types(facts, record, usual)):
-                return None
-            return look(record)
-
-        return visit
-
-
-def has_only_types(facts: FactTable, record: NodeRecord, types: Set[int]) -> bool:
-    """Whether the type of each input and of each result of a node is one of some types."""
-    for names in (record.inputs, record.outputs):
-        for name in names:
-            if name and facts[name].type not in types:
-                return False
-    return True
+        return lambda record: look(record) if record.op_type in found else None
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,7 @@ from ...authoring import NewNode, NewResult, RewriteContext, RewriteResult
 from ...catalogue import register_pattern
 from ..kernels import runtime_has_kernel
 from .definitions import definitions
-from .missing import MissingRewrite, has_only_types, require_missing
+from .missing import MissingRewrite, require_missing
 
 _FLOAT, _DOUBLE, _FLOAT16 = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
 _INT8, _UINT8 = TensorProto.INT8, TensorProto.UINT8
@@ -98,7 +98,7 @@ class MissingTypePattern(MissingRewrite):
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> RewriteResult:
         """See :class:`Rewrite`."""
-        if has_only_types(g.facts, g.record(node), _USUAL):
+        if _has_usual_types(g, node):
             return g.no("the kernel exists for this type")
         return _on_wider_types(g, node)
 
@@ -125,6 +125,16 @@ def _on_wider_types(g: RewriteContext, node: NodeProto) -> RewriteResult:
         _back(g, made, i, old, new) if old else None
         for i, (old, new) in enumerate(zip(given, results, strict=True))
     ]
+
+
+def _has_usual_types(g: RewriteContext, node: NodeProto) -> bool:
+    """Whether every input and every result of a node has a type whose operators have kernels."""
+    facts, record = g.facts, g.record(node)
+    for names in (record.inputs, record.outputs):
+        for name in names:
+            if name and facts[name].type not in _USUAL:
+                return False
+    return True
 
 
 def _back(g: RewriteContext, made: NewNode, index: int, old: int, new: int) -> NewNode | NewResult:
