@@ -12,10 +12,12 @@ from onnx.numpy_helper import from_array
 from ..errors import OptionError
 from ..files.blocks.block_tensors import BlockTensor
 
+_EXTERNAL = TensorProto.EXTERNAL
+
 
 def is_external_proto(value: Any) -> bool:
     """Whether an initializer is a TensorProto whose content is in another file."""
-    return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
+    return isinstance(value, TensorProto) and value.data_location == _EXTERNAL
 
 
 def reads_a_file(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from onnx import NodeProto
@@ -18,6 +19,7 @@ _Names: TypeAlias = tuple[str, ...]
 #: records, their nodes, their inputs and their outputs, which those nodes may not have yet: four
 #: lists take less memory than a tuple for each node
 _Columns: TypeAlias = tuple[list[NodeRecord], list[NodeProto], list[_Names], list[_Names]]
+_inputs_of, _outputs_of = attrgetter("inputs"), attrgetter("outputs")
 
 
 class Snapshot:
@@ -89,7 +91,7 @@ def _columns_of(store: GraphStore, records: Sequence[NodeRecord]) -> _Columns:
     """The state of some nodes. The one of a node whose inputs were renamed is not written for it,
     if no subgraph reads them."""
     protos = [store.proto(r) if r.captured else r._proto for r in records]
-    return list(records), protos, [r.inputs for r in records], [r.outputs for r in records]
+    return list(records), protos, list(map(_inputs_of, records)), list(map(_outputs_of, records))
 
 
 def _is_same(

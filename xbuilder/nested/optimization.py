@@ -48,10 +48,7 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
             child.notes[BodyPasses].have_run = True
-            path = f"{record.op_type} {result!r} {name}"
-            for row in optimize(child):
-                row["graph"] = _path(path, row)
-                rows.append(row)
+            rows += _located(optimize(child), f"{record.op_type} {result!r} {name}")
             changed |= before != (child.store.generation, set(child.constants.initializers))
         if changed:
             with refreshed(graph, record):
@@ -59,9 +56,13 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
     return rows
 
 
-def _path(graph: str, row: Row) -> str:
-    """The path of the graph of a row, which another graph holds; no two bodies have the same."""
-    return f"{graph}/{row.get('graph', '')}".rstrip("/")
+def _located(rows: list[Row], path: str) -> list[Row]:
+    """Rows that give the path of their graph, which another graph holds; no two bodies have the
+    same one."""
+    for row in rows:
+        inner = row.get("graph")
+        row["graph"] = f"{path}/{inner}" if inner else path
+    return rows
 
 
 def _is_new(record: NodeRecord) -> bool:
@@ -83,9 +84,7 @@ def optimize_functions(graph: Graph, optimize: Optimize) -> list[Row]:
     for key, function in list(graph.functions.items()):
         body = Graph(graph.scope.for_function(key))
         import_any(body, function)
-        for row in optimize(body):
-            row["graph"] = _path(f"function {key[0]}.{key[1]}", row)
-            rows.append(row)
+        rows += _located(optimize(body), f"function {key[0]}.{key[1]}")
         options = FunctionOptions(True, name=function.name, domain=function.domain)
         graph.functions[key] = export_function(body, options)
         for opset in graph.functions[key].opset_import:

@@ -16,9 +16,16 @@ from .subgraphs import local_names, node_captures, subgraphs_of
 Key = tuple[str, str]
 
 
+class _Keys(dict[Key, Key]):
+    """One key for all the nodes of a type."""
+
+    def __missing__(self, key: Key) -> Key:
+        self[key] = key
+        return key
+
+
 _NOTHING: dict[str, None] = {}
-#: one key for all the nodes of a type
-_KEYS: dict[Key, Key] = {}
+_KEYS = _Keys()
 #: a node with more inputs renames them together, when they are read
 _FEW_INPUTS = 32
 
@@ -57,9 +64,8 @@ class NodeRecord:
         self.op_type = op_type = intern(proto.op_type)
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
-        key = (domain, op_type)
         #: key of its bucket
-        self.key: Key = _KEYS.setdefault(key, key)
+        self.key: Key = _KEYS[domain, op_type]
         # the slice of a protobuf field costs half of iterating on it, which ends with an exception
         self.inputs: tuple[str, ...] = tuple(proto.input[:])
         self.outputs: tuple[str, ...] = tuple(proto.output[:])
