@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx.helper as oh
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xbuilder.nodes import record as module
@@ -15,6 +15,7 @@ def concat(n: int) -> NodeRecord:
     return NodeRecord(oh.make_node("Concat", [f"x{i}" for i in range(n)], ["y"], axis=0), 0, 0)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from("abcdef"), min_size=33, max_size=40),
     st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdefgh")), max_size=12),
