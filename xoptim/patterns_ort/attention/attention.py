@@ -110,7 +110,7 @@ class MultiHeadAttention3DPattern(SpeedGatedRewrite):
             new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
             result = with_nan_guard(g, attention, new[0], attention.values.name, False)
             return written(new, attention.replaced(g, result), cache)
-        # a small SegFormer keeps 8 more nodes for it, its time is the same within 1 %
+        # over the products, one thread: 1.03 to 1.38 up to 2^18 scores, 0.97 at 2^20, 0.84 at 2^22
         alone = "one head is not moved, the operator would copy it"
         require_fast(g, not attention.keys.alone, alone)
         if not attention.mask and not g.has_processor("CUDA"):
