@@ -122,7 +122,9 @@ class Magnitudes:
         if g.rank_or_none(names[0]) == 2:
             ranks = [g.rank_or_none(name) for name in (*node.input, node.output[0]) if name]
             rows = names[0] in self._matrices or self._is_of_rows(names[0])
-            keeps = rows and names == node.input[:1] and max(rank or 3 for rank in ranks) == 2
+            known = all(rank is not None and rank <= 2 for rank in ranks)
+            straight = not g.get_attribute_with_default(node, "transA", 0)
+            keeps = rows and straight and names == node.input[:1] and known and ranks[-1] == 2
             self._matrices.update(node.output if keeps else ())
             return keeps
         shapes = [g.shape_or_none(name) or () for name in (*names, node.output[0])]

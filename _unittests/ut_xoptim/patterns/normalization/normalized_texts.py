@@ -69,7 +69,7 @@ def model(body: str, sequence: str = "float[b, s, 32] h", more: str = "") -> onn
         int64[4] heads = {{0, 0, 4, 8}}, int64[4] pairs = {{0, 0, 2, 8}}, int64[3] flat = {{0, 0, 32}},
         int64[1] two = {{2}}, int64[5] spread = {{1, 1, 2, 1, 1}}, int64[4] joined = {{0, 4, -1, 8}},
         int64[4] mixed = {{4, 2, 4, 8}}, int64[2] cut = {{-1, 16}}, int64[3] whole = {{2, -1, 32}},
-        float big = {{1e30}}, float large = {{1e20}}, int64[2] rows = {{-1, 32}}, int64[4] fives = {{-1, 5, 4, 8}}, int64[3] three = {{2, -1, 96}},
+        float big = {{1e30}}, float large = {{1e20}}, int64[2] rows = {{-1, 32}}, int64[4] fives = {{-1, 5, 4, 8}}, int64[4] fours = {{-1, 4, 4, 8}}, int64[3] three = {{2, -1, 96}},
         float[4] frequencies = {{1, 0.1, 0.01, 0.001}},
         int64 first = {{0}}, int64 step = {{1}}, int64 step3 = {{3}}, int64[3] before = {{0, 1, 2}},
         int64[1] c0 = {{0}}, int64[1] c32 = {{32}}, int64[1] c64 = {{64}}, int64[1] c96 = {{96}},
