@@ -234,6 +234,8 @@ class Magnitudes:
             axis = g.get_attribute_with_default(node, "transB", 0)
             row = self._norm_of_rows(node.input[0], shape[-1])
             product = min(product, row * largest_norm(g, right, axis))
+        if half and product > HALF_LIMIT:
+            return None  # it overflows before alpha makes it smaller
         return _scaled_sum(product, given["alpha"], sum(found[2:]), given["beta"])
 
     def _norm_of_rows(self, name: str, length: int) -> float:

@@ -206,6 +206,18 @@ def test_refuses_rows(case: str) -> None:
     check_no_match(model(body.replace("fives", "fours"), "float[8, 4, 32] h"), NAME, FINITE)
 
 
+@pytest.mark.parametrize(("factor", "reason"), [(1, "no operator for attention"), (1000, FINITE)])
+def test_product_of_halves(factor: float, reason: str) -> None:
+    """The product of a Gemm overflows before alpha makes it small enough."""
+    body = (OF_MATRIX + SEEN + END).replace("alpha = 0.125", f"alpha = {0.125 / factor}")
+    before = model(body, FIVE)
+    for tensor in before.graph.initializer:
+        if tensor.name == "qw":
+            larger = onnx.numpy_helper.to_array(tensor) * np.float32(factor)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(larger, tensor.name))
+    check_no_match(as_float16(before), NAME, reason)
+
+
 def test_sequence_that_is_not_normalized() -> None:
     before = model((BEFORE + SEEN + END).replace(NORM, "x = Relu(h) "))
     check_no_match(before, NAME, "the sequence is not normalized")
