@@ -40,7 +40,7 @@ _MISSES = 20
 @click.option(
     "--after",
     help="Optimizes the model with these patterns before it is looked at: without PATTERN, those "
-    "of -p, 'none' leaves it as it is.",
+    "of -p, 'none' only inlines its local functions.",
 )
 @load_option
 @common_options
