@@ -88,6 +88,7 @@ _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "Cast IsInf IsNaN", _PREDICATE),
     ("", "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Sigmoid", _UNARY),
     ("", "Softplus Softsign Swish Tanh ThresholdedRelu", _UNARY),
+    ("com.microsoft", "Gelu QuickGelu", _UNARY),
     ("", "Add And BitwiseAnd BitwiseOr BitwiseXor Mul Or Xor", _COMMUTES),
     ("", "BitShift Sub", _ARITHMETIC),
     ("", "Div Mod Pow", _DIVISION),
@@ -150,6 +151,8 @@ BROADCASTING = having("broadcasts")
 KEEPS_TYPE = having("keeps_type")
 DIVISIONS = having("division")
 ELEMENTWISE_UNARY = having("elementwise", "unary")
+#: the same of any domain, as `(domain, op_type)`
+UNARY_OF_ANY_DOMAIN = frozenset(key for key, t in TRAITS.items() if t.elementwise == "unary")
 #: two operands broadcast together, sorted: it declares the roots of patterns
 ELEMENTWISE_BINARY = tuple(sorted(having("elementwise", "binary")))
 #: the four operations on numbers: they declare the roots of patterns

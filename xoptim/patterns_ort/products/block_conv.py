@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.nodes.attributes import has_reference
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.domains import MICROSOFT
-from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_UNARY
+from xbuilder.operators.op_traits import ARITHMETIC, UNARY_OF_ANY_DOMAIN
 
 from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.kernels import is_faster_as_image, require_fast
@@ -102,13 +102,17 @@ def _fits(g: RewriteContext, record: NodeRecord) -> bool:
         weight = record.inputs[1]
         known = g.is_constant(weight) and g.rank_or_none(weight) == 3
         return known and not has_reference(g.store.proto(record))
-    if record.domain or has_reference(g.store.proto(record)):
+    if has_reference(g.store.proto(record)):
         return False
-    if record.op_type in ELEMENTWISE_UNARY:
+    if _is_unary(record):
         return all(not n or g.rank_or_none(n) == 0 for n in record.inputs[1:])
-    if record.op_type not in ARITHMETIC:
+    if record.domain or record.op_type not in ARITHMETIC:
         return False
     return all(_is_number(g, n) or g.rank_or_none(n) == 3 for n in record.inputs)
+
+
+def _is_unary(record: NodeRecord) -> bool:
+    return (record.domain, record.op_type) in UNARY_OF_ANY_DOMAIN
 
 
 def _is_number(g: RewriteContext, name: str) -> bool:
@@ -119,7 +123,7 @@ def _data(g: RewriteContext, record: NodeRecord) -> list[str]:
     """The rows that a node reads: neither weights nor numbers."""
     if _is_conv(record):
         return [name for i, name in enumerate(record.inputs) if name and i in (0, 3)]
-    if record.op_type in ELEMENTWISE_UNARY:
+    if _is_unary(record):
         return [record.inputs[0]]
     return [name for name in record.inputs if not _is_number(g, name)]
 

@@ -93,6 +93,11 @@ CASES = {
         [*["Unsqueeze"] * 2, "Conv", "Clip", "Unsqueeze", "Conv", "Squeeze"],
         {"n": ()},
     ),
+    "a function of onnxruntime": (
+        f"c = Conv<{WIDE}>(x, w) l = com.microsoft.Gelu(c) s = Add(l, c) y = Conv<{WIDE}>(s, w)",
+        [*["Unsqueeze"] * 2, "Conv", "Gelu", "Add", "Unsqueeze", "Conv", "Squeeze"],
+        {},
+    ),
     "a sum of constant rows": (
         f"c = Conv<{WIDE}>(x, w) l = Add(c, k) y = Conv<{WIDE}>(l, w)",
         [*["Unsqueeze"] * 2, "Conv", "Unsqueeze", "Add", "Unsqueeze", "Conv", "Squeeze"],
