@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ...analysis.arguments import other_input
-from ...analysis.constants import scalar_constant
 from ...analysis.shapes import keeps_shape
 from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
@@ -93,36 +92,3 @@ def useless_condition_where(g: RewriteContext, node: NodeProto) -> dict[str, New
         g.require(x != mask and keeps_shape(g, x, shape), "a sum may change of shape")
     g.look_at(*sums)
     return {add.output[0]: g.rewired(add, {mask: new}) for add in sums}
-
-
-@rewrite("default", root="Equal", read_by="Unsqueeze", min_opset=13)
-def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
-    """Unsqueeze(Equal(R, c), axes), Unsqueeze(R, axes) -> U = Unsqueeze(R, axes), Equal(U, c).
-
-    1. c is a constant of one element whose rank is at most the rank of R.
-    2. Nothing else reads Equal(R, c).
-    """
-    beside = (
-        x for x, c in g.either_order(equal) if scalar_constant(g, c, g.rank_or_none(x)) is not None
-    )
-    other = "no operand is a constant of one element that keeps the shape"
-    data = g.known(next(beside, None), other)
-    result = equal.output[0]
-    readers = [r for r in g.next_nodes(result) if _unsqueezes(r, result)]
-    g.require(len(readers) == 1, "the result does not go to one Unsqueeze only")
-    after = g.known(g.after_or_none(result, "Unsqueeze"), "the result is used elsewhere")
-    for sibling in g.next_nodes(data):
-        if _unsqueezes(sibling, data) and _same_axes(g, sibling.input[1], after.input[1]):
-            return {after.output[0]: g.rewired(equal, {data: sibling.output[0]})}
-    g.refuse("no Unsqueeze of the operand has the same axes")
-
-
-def _unsqueezes(node: NodeProto, name: str) -> bool:
-    return node.op_type == "Unsqueeze" and not node.domain and node.input[0] == name
-
-
-def _same_axes(g: RewriteContext, a: str, b: str) -> bool:
-    if a == b:
-        return True
-    left, right = g.constant_or_none(a), g.constant_or_none(b)
-    return left is not None and right is not None and left.tolist() == right.tolist()

@@ -39,7 +39,14 @@ def perms_of(g: RewriteContext, first: NodeProto, second: NodeProto) -> tuple[In
     return p, g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
 
 
-@rewrite("default", root="Transpose", after="Unsqueeze", priority="first", sole_use=True)
+@rewrite(
+    "default",
+    root="Transpose",
+    after="Unsqueeze",
+    behind="SqueezedElementwise",
+    priority="first",
+    sole_use=True,
+)
 def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
 

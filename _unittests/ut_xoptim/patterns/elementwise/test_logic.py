@@ -113,22 +113,6 @@ MODELS = {
             f"{C} {{ y = Identity(x) }}",
         ),
     },
-    "UnsqueezeEqual": {
-        "same axes": (
-            f"{E} {{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }}",
-            f"{E} {{ u = Unsqueeze(x, zero) y = Equal(u, c) }}",
-        ),
-        "the constant first, equal axes": (
-            f"{E} {{ axis = Constant<value_ints=[0]>()"
-            "  u = Unsqueeze(x, axis) e = Equal(c, x) y = Unsqueeze(e, zero) }",
-            f"{E} {{ u = Unsqueeze(x, zero) y = Equal(c, u) }}",
-        ),
-        "a constant of rank 1": (
-            f"{E} {{ k = Constant<value_ints=[2]>()"
-            "  u = Unsqueeze(x, zero) e = Equal(x, k) y = Unsqueeze(e, zero) }",
-            f"{E} {{ k = Constant<value_ints=[2]>() u = Unsqueeze(x, zero) y = Equal(u, k) }}",
-        ),
-    },
 }
 
 NEAR_MISSES = {
@@ -220,41 +204,6 @@ NEAR_MISSES = {
             "g (float[a] x, float[b, a] u) => (float[b, a] y) <bool yes = {1}>"
             "{ y = Where(yes, x, u) }",
             "the shape may change",
-        ),
-    },
-    "UnsqueezeEqual": {
-        "no constant": (
-            "g (int64[a] x, int64[a] c) => (int64[1, a] u, bool[1, a] y) <int64[1] zero = {0}>"
-            "{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }",
-            "no operand is a constant",
-        ),
-        "a constant of a higher rank": (
-            "g (int64[a] x) => (int64[1, a] u, bool[1, 1, a] y) <int64[1, 1] c={1},"
-            " int64[1] zero = {0}>"
-            "{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }",
-            "no operand is a constant",
-        ),
-        "the consumer is not an Unsqueeze": (
-            "g (int64[a] x) => (int64[1, a] u, bool[a] y) <int64 c={1}, int64[1] zero = {0}>"
-            "{ e = Equal(x, c) y = Not(e) u = Unsqueeze(x, zero) }",
-            "does not go to one Unsqueeze only",
-        ),
-        "the comparison is an output": (
-            "g (int64[a] x) => (int64[1, a] u, bool[1, a] y, bool[a] e) <int64 c={1},"
-            " int64[1] zero={0}>"
-            "{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }",
-            "used elsewhere",
-        ),
-        "other axes": (
-            "g (int64[a] x) => (int64[1, a] u, bool[a, 1] y) <int64 c={1}, int64[1] zero={0}>"
-            "{ one = Constant<value_ints=[1]>() e = Equal(x, c) y = Unsqueeze(e, one)"
-            "  u = Unsqueeze(x, zero) }",
-            "no Unsqueeze of the operand",
-        ),
-        "nothing to share": (
-            "g (int64[a] x) => (bool[1, a] y) <int64 c={1}, int64[1] zero={0}>"
-            "{ e = Equal(x, c) y = Unsqueeze(e, zero) }",
-            "no Unsqueeze of the operand",
         ),
     },
 }

@@ -56,24 +56,6 @@ MODELS = {
             }""",
         ),
     },
-    "SqueezeBinaryUnsqueeze": {
-        "the scalar is on the right": (
-            """agraph (int64[1] x) => (int64[1] y) <int64[1] k = {0}, int64 c = {7}> {
-                s = Squeeze(x, k)
-                a = Sub(s, c)
-                y = Unsqueeze(a, k)
-            }""",
-            "agraph (int64[1] x) => (int64[1] y) <int64 c = {7}> { y = Sub(x, c) }",
-        ),
-        "the scalar is on the left": (
-            """agraph (int64[1] x, int64 c) => (bool[1] y) <int64[1] k = {-1}> {
-                s = Squeeze(x)
-                a = Less(c, s)
-                y = Unsqueeze(a, k)
-            }""",
-            "agraph (int64[1] x, int64 c) => (bool[1] y) { y = Less(c, x) }",
-        ),
-    },
 }
 
 _SQUEEZE = """agraph (float[{x}] x, float[{z}] z) => ({y})
@@ -81,11 +63,6 @@ _SQUEEZE = """agraph (float[{x}] x, float[{z}] z) => ({y})
     u = Squeeze(x, k)
     v = Squeeze(z, {n})
     y = Add(u, v)
-}}"""
-_SCALAR = """agraph ({x}) => ({y}) <int64[1] k = {{{k}}}, int64[1] zero = {{0}}> {{
-    s = Squeeze(x, zero)
-    a = Sub({a})
-    y = Unsqueeze(a, k)
 }}"""
 
 #: pattern -> [(model, reason)]
@@ -154,53 +131,6 @@ REFUSED = {
             "the axes differ",
         ),
     ],
-    "SqueezeBinaryUnsqueeze": [
-        (
-            """agraph (float[a] x) => (float[1,a] y) <int64[1] k = {0}> {
-                n = Neg(x)
-                y = Unsqueeze(n, k)
-            }""",
-            "no binary operator before",
-        ),
-        # the first node is not a Squeeze
-        (
-            """agraph (int64[3] x) => (int64[1] y) <int64[1] k = {0}, int64 c = {7}> {
-                s = ReduceSum <keepdims = 0> (x, k)
-                a = Sub(s, c)
-                y = Unsqueeze(a, k)
-            }""",
-            "not one Squeeze before",
-        ),
-        (
-            """agraph (int64[1] x, int64[1] z) => (int64[1] y) <int64[1] k = {0}> {
-                s = Squeeze(x, k)
-                t = Squeeze(z, k)
-                a = Sub(s, t)
-                y = Unsqueeze(a, k)
-            }""",
-            "not one Squeeze before",
-        ),
-        (
-            _SCALAR.format(x="int64[1] x, int64 c", y="int64[1] y, int64 a", k=0, a="s, c"),
-            "an inner result is used elsewhere",
-        ),
-        (
-            _SCALAR.format(x="int64[1,1] x, int64 c", y="int64[1,1] y", k=0, a="s, c"),
-            "the data is not a vector of one element",
-        ),
-        (
-            _SCALAR.format(x="int64[1] x, int64[n] c", y="int64[1,n] y", k=0, a="s, c"),
-            "the other operand is not a scalar",
-        ),
-        (
-            """agraph (int64[1] x, int64 c, int64[1] k) => (int64[1] y) {
-                s = Squeeze(x)
-                a = Sub(s, c)
-                y = Unsqueeze(a, k)
-            }""",
-            "the axis is not 0",
-        ),
-    ],
 }
 
 
@@ -233,14 +163,6 @@ OLD: dict[str, tuple[str, str]] = {
             p = Mul(x, z)
             y = Unsqueeze <axes = [1]> (p)
         }""",
-    ),
-    "SqueezeBinaryUnsqueeze": (
-        """agraph (int64[1] x) => (int64[1] y) <int64 c = {7}> {
-            s = Squeeze <axes = [0]> (x)
-            a = Sub(s, c)
-            y = Unsqueeze <axes = [0]> (a)
-        }""",
-        "agraph (int64[1] x) => (int64[1] y) <int64 c = {7}> { y = Sub(x, c) }",
     ),
 }
 

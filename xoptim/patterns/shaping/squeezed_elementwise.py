@@ -1,0 +1,231 @@
+"""Computes elementwise operators before the dimensions 1 of their operands are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.nodes.attributes import has_reference
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.op_traits import TRAITS
+
+from ...analysis.arguments import optional_input
+from ...analysis.axes import moved_axes
+from ...analysis.connected_nodes import ConnectedNodes
+from ...analysis.constants import Ints
+from ...analysis.pads import pads_of
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
+from ...authoring.roots import order_of
+from ...catalogue import rewrite
+
+_MAIN = {op: traits.elementwise for (domain, op), traits in TRAITS.items() if not domain}
+#: operators of each element; an Identity is removed anyway
+_ELEMENTWISE = {op: kind for op, kind in _MAIN.items() if kind and op != "Identity"}
+_KINDS = {**_ELEMENTWISE, "Pad": "padded"}
+
+
+@rewrite(
+    "default",
+    root="Unsqueeze",
+    after=tuple(sorted(_KINDS)),
+    priority="first",
+    min_opset=7,
+    aliases=("SqueezeBinaryUnsqueeze", "UnsqueezeEqual"),
+)
+def squeezed_elementwise(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Unsqueeze(f(Squeeze(x, axes), c), axes) -> f(x, c'), f applies to each element.
+
+    1. f is any number of elementwise operators, and of Pad by constants; c is constant, or has too
+       few dimensions for the axes to move its own.
+    2. An operand that is not squeezed is unsqueezed, a result that something else reads is
+       squeezed: there must be fewer Squeeze and Unsqueeze than before. A scalar that something else
+       reads stays one: ranges are made from scalars.
+    3. An operand that another node unsqueezes costs nothing: Unsqueeze(Equal(x, c), axes),
+       Unsqueeze(x, axes).
+    4. The operators that only lead to this Unsqueeze are tried first, then all those that are
+       connected, as in a residual network whose batch is removed after each convolution.
+    """
+    axes = g.known(moved_axes(g, node) or None, "the axes are not known")
+    region = _Region(g, g.rank_of(node.input[0]), axes)
+    first = g.store.producers[node.input[0]]
+    nodes = region.only_before(first, g.record(node))
+    if not region.saves(nodes):
+        nodes = region.around(first)
+        g.require(region.saves(nodes), "there are as many Squeeze and Unsqueeze")
+    return region.written(nodes)
+
+
+class _Region:
+    """Elementwise operators, written with more dimensions 1.
+
+    :param g: the optimizer
+    :param rank: rank of their results
+    :param axes: where the dimensions are added
+    """
+
+    def __init__(self, g: RewriteContext, rank: int, axes: Ints):
+        self.g, self.rank, self.axes = g, rank, axes
+
+    def fits(self, record: NodeRecord) -> bool:
+        """Whether an operator may be one of them."""
+        g = self.g
+        kind = _KINDS.get(record.op_type) if not record.domain else None
+        if kind is None or record.captured or has_reference(g.store.proto(record)):
+            return False
+        if len(record.outputs) != 1 or g.rank_or_none(record.outputs[0]) != self.rank:
+            return False
+        others = record.inputs[1:]
+        if kind == "padded":
+            return bool(others) and all(g.is_constant(n) for n in others if n)
+        if kind == "unary" and any(n and g.rank_or_none(n) != 0 for n in others):
+            return False
+        moves = all(self._moves(name) for name in filter(None, record.inputs))
+        return moves and bool(self.data(record))
+
+    def _moves(self, name: str) -> bool:
+        """Whether an operand may be written with more dimensions."""
+        rank = self.g.rank_or_none(name)
+        if rank is None or rank > self.rank:
+            return False
+        return rank == self.rank or self._stays(rank) or self.g.is_constant(name)
+
+    def _stays(self, rank: int) -> bool:
+        """Whether an operand has none of its dimensions before an added one."""
+        return max(self.axes) < self.rank + len(self.axes) - rank
+
+    def data(self, record: NodeRecord) -> list[str]:
+        """The operands that are computed with all their dimensions."""
+        names = dict.fromkeys(filter(None, record.inputs))
+        return [
+            n for n in names if self.g.rank_or_none(n) == self.rank and not self.g.is_constant(n)
+        ]
+
+    def only_before(self, first: NodeRecord, reader: NodeRecord) -> list[NodeRecord]:
+        """The operators that only lead to one reader."""
+
+        def only(record: NodeRecord) -> bool:
+            return self.fits(record) and not region.is_read_outside(record.outputs[0], reader)
+
+        region = ConnectedNodes(self.g, only, self.data)
+        return sorted(region.grow([first]), key=order_of)
+
+    def around(self, first: NodeRecord) -> list[NodeRecord]:
+        """The operators between a node that removes the dimensions and one that adds them."""
+        g = self.g
+        region = ConnectedNodes(g, self.fits, self.data)
+        for record in region.grow([first]):
+            earlier = record.order < first.order and any(self.added(record.outputs[0]))
+            g.require(not earlier, "it is written with an Unsqueeze before it")
+        nodes = sorted(region.nodes, key=order_of)
+        after, before = set[str](), set[str]()
+        for record in nodes:
+            if any(n in after or self.lifted(n) for n in self.data(record)):
+                after.update(record.outputs)
+        for record in reversed(nodes):
+            if record.outputs[0] in before or any(self.added(record.outputs[0])):
+                before.update(self.data(record))
+                before.add(record.outputs[0])
+        return [r for r in nodes if r.outputs[0] in after and r.outputs[0] in before]
+
+    def saves(self, nodes: list[NodeRecord]) -> bool:
+        """Whether there are fewer Squeeze and Unsqueeze when these operators are written."""
+        inside, saved = set(nodes), 0
+        for name in self._entries(nodes):
+            squeezed = self.g.before_or_none(name, "Squeeze") is not None
+            if not self.lifted(name):
+                saved -= not self._broadcasts(name, nodes)
+            elif squeezed and not self._is_read(name, inside):
+                saved += 1
+        for record in nodes:
+            readers = list(self.added(record.outputs[0]))
+            saved += len(readers)
+            read = self._is_read(record.outputs[0], inside.union(map(self.g.record, readers)))
+            if read and not self.rank:
+                return False
+            saved -= read
+        return saved > 0
+
+    def _entries(self, nodes: list[NodeRecord]) -> list[str]:
+        """The operands that none of the operators computes."""
+        given = {record.outputs[0] for record in nodes}
+        return [
+            n for n in dict.fromkeys(chain.from_iterable(map(self.data, nodes))) if n not in given
+        ]
+
+    def _broadcasts(self, name: str, nodes: list[NodeRecord]) -> bool:
+        """Whether an operand is always beside one that has the dimensions, and they come first."""
+        given = {record.outputs[0] for record in nodes}
+        readers = [others for others in map(self.data, nodes) if name in others]
+        return self._stays(self.rank) and all(
+            any(n != name and (n in given or self.lifted(n)) for n in others) for others in readers
+        )
+
+    def _is_read(self, name: str, inside: set[NodeRecord]) -> bool:
+        """Whether a result is an output, or a subgraph or a node out of a set reads it."""
+        store = self.g.store
+        elsewhere = name in store.outputs or name in store.captures
+        return elsewhere or any(r not in inside for r in store.readers(name))
+
+    def written(self, nodes: list[NodeRecord]) -> dict[str, NewNode]:
+        """The results of the operators, by what reads them."""
+        g, axes = self.g, self.axes
+        new: dict[str, Operand] = {}
+        for name in self._entries(nodes):
+            same = name if self._broadcasts(name, nodes) else g.op.Unsqueeze(name, axes=axes)
+            new[name] = self.lifted(name) or same
+        inside, results = set(nodes), dict[str, NewNode]()
+        g.look_at(*map(g.store.proto, nodes))
+        for record in nodes:
+            (result,) = record.outputs
+            made = new[result] = self._again(record, new)
+            readers = list(self.added(result))
+            g.look_at(*readers)
+            results.update((reader.output[0], made) for reader in readers)
+            if self._is_read(result, inside.union(map(g.record, readers))):
+                results[result] = g.op.Squeeze(made, axes=axes)
+        return results
+
+    def _again(self, record: NodeRecord, new: dict[str, Operand]) -> NewNode:
+        """An operator, on operands with more dimensions."""
+        g, node = self.g, self.g.store.proto(record)
+        if record.op_type != "Pad":
+            fixed = {n: self._beside(n) for n in record.inputs if n and n not in new}
+            return g.rewired(node, {**fixed, **new})
+        pads = pads_of(g, node, self.rank)
+        for axis in self.axes:
+            pads = np.insert(pads, axis, 0, axis=1)
+        value = optional_input(node, 2)
+        padded: NewNode = g.like(
+            node, new[node.input[0]], pads.ravel(), *([value] if value else [])
+        )
+        return padded
+
+    def _beside(self, name: str) -> Operand:
+        """An operand that is not computed, for those that have more dimensions."""
+        rank = self.g.rank_of(name)
+        if self._stays(rank):
+            return name
+        shape = self.g.known(self.g.get_constant_shape(name), "an operand is not constant")
+        full = [*[1] * (self.rank - rank), *shape]
+        for axis in self.axes:
+            full.insert(axis, 1)
+        new: Operand = self.g.op.Reshape(name, np.array(full, dtype=np.int64))
+        return new
+
+    def lifted(self, name: str) -> str:
+        """The result that has the dimensions and the elements of another, if there is one."""
+        squeeze = self.g.before_or_none(name, "Squeeze")
+        if squeeze is not None and moved_axes(self.g, squeeze) == self.axes:
+            return str(squeeze.input[0])
+        return next((reader.output[0] for reader in self.added(name)), "")
+
+    def added(self, name: str) -> Iterator[NodeProto]:
+        """The nodes that add the dimensions to a result."""
+        for reader in self.g.next_nodes(name):
+            unsqueezes = reader.op_type == "Unsqueeze" and not reader.domain
+            if unsqueezes and reader.input[0] == name and moved_axes(self.g, reader) == self.axes:
+                yield reader
