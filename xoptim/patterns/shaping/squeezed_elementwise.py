@@ -33,7 +33,7 @@ _KINDS = {**_ELEMENTWISE, "Pad": "padded"}
     root="Unsqueeze",
     after=tuple(sorted(_KINDS)),
     priority="first",
-    min_opset=7,
+    min_opset=8,
     aliases=("SqueezeBinaryUnsqueeze", "UnsqueezeEqual"),
 )
 def squeezed_elementwise(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:

@@ -190,8 +190,8 @@ def test_axes_are_attributes(opset: int) -> None:
     check_pattern(*OLD, NAME, opset=opset)
 
 
-def test_broadcasting_of_opset_6() -> None:
-    check_no_match(OLD[0], NAME, "needs opset 7", opset=6)
+def test_broadcasting_of_opset_7() -> None:
+    check_no_match(OLD[0], NAME, "needs opset 8", opset=7)
 
 
 def test_the_first_one_writes_all() -> None:
