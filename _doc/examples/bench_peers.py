@@ -130,7 +130,9 @@ def summary(table: pandas.DataFrame) -> pandas.DataFrame:
     return found.loc[list(TOOLS)]
 
 
-def main(output: Path, paths: list[Path], nodes: int, wheels: Path | None) -> pandas.DataFrame:
+def main(
+    output: Path, paths: list[Path], nodes: int, wheels: Path | None = None
+) -> pandas.DataFrame:
     """Compares the tools on a synthetic model, on the models of the command line and of wheels."""
     models: dict[str, Path | None] = {f"chain of {nodes} nodes": None}
     models.update({path.name: path for path in paths})
