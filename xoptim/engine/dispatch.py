@@ -274,13 +274,23 @@ def _asks(pattern: PatternOptimization | PatternCard) -> bool:
 
 def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False) -> Dispatch:
     """The dispatch of a selection, made once for all those that declare the same. A user may change
-    what an instance declares between two runs, so all of it is read each time.
+    what an instance declares between two runs, so all of it is read each time, unless nobody has
+    any of the instances yet.
 
     :param selection: see :class:`Dispatch`
     :param opset: see :class:`Dispatch`
     :param prepares: see :class:`Dispatch`
     """
-    declared = known(selection)
+    unread = selection.deferred() if isinstance(selection, DeferredList) else None
+    dispatch = None if unread is None else _DISPATCHES.get((opset, prepares, *unread))
+    if dispatch is None:
+        dispatch = _dispatch_as_declared(known(selection), opset, prepares)
+        if unread is not None:
+            _keep((opset, prepares, *unread), dispatch)
+    return dispatch
+
+
+def _dispatch_as_declared(declared: Sequence[Any], opset: int, prepares: bool) -> Dispatch:
     key = opset, prepares, *[_declarations(member) for member in declared]
     try:
         dispatch = _DISPATCHES.get(key)
@@ -289,10 +299,15 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
         return Dispatch(declared, opset, prepares)
     if dispatch is None:
         check_declarations(declared)
-        if len(_DISPATCHES) >= _KEPT:
-            _DISPATCHES.clear()
-        dispatch = _DISPATCHES[key] = Dispatch(declared, opset, prepares)
+        dispatch = Dispatch(declared, opset, prepares)
+        _keep(key, dispatch)
     return dispatch
+
+
+def _keep(key: tuple[Any, ...], dispatch: Dispatch) -> None:
+    if len(_DISPATCHES) >= _KEPT:
+        _DISPATCHES.clear()
+    _DISPATCHES[key] = dispatch
 
 
 class Plan:

@@ -183,6 +183,20 @@ def test_made_again_after_a_change() -> None:
         dispatch_of(selection, 18)
 
 
+def test_instances_nobody_has_declare_what_their_class_does() -> None:
+    selection = get_pattern_list("NotNot,CastCast")
+    dispatch = dispatch_of(selection, 18)
+    assert dispatch_of(get_pattern_list("NotNot,CastCast"), 18) is dispatch
+    assert dispatch_of(get_pattern_list("NotNot"), 18) is not dispatch
+    first = selection[0]
+    assert dispatch_of(selection, 18) is dispatch, "it declares the same"
+    first.priority = 5
+    assert dispatch_of(selection, 18).levels[-1] == (5, 1, 2)
+    other = get_pattern_list("NotNot,CastCast")
+    assert dispatch_of(other, 18) is dispatch and other[0] is not first
+    assert other[0].priority != 5
+
+
 def test_an_instance_may_change_its_place() -> None:
     silent = Silent()
     selection = get_pattern_list([NegNeg(), silent])
