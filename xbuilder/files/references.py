@@ -19,6 +19,8 @@ _LOCATION = b"location"
 _content = methodcaller("SerializeToString")
 #: weights with fewer elements are copied with the rest
 _FEW_ELEMENTS = 1 << 18
+#: a tensor with fewer elements is copied sooner than examined
+_MANY_ELEMENTS = 1 << 10
 #: fields of an attribute that is one tensor
 _PLAIN = frozenset(("name", "doc_string", "type", "t"))
 
@@ -65,12 +67,13 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
         weights = model.initializer[:]
         if any(map(is_external, weights)):
             return True
-        rows = [n.attribute for n in model.node if n.op_type == "Constant"]
-        constants = [row[0].t for row in rows if row]
-        if sum(prod(t.dims) for t in (*weights, *constants)) < _FEW_ELEMENTS:
+        if not weights:  # some converters only write Constant
+            rows = [n.attribute for n in model.node if n.op_type == "Constant"]
+            weights = [row[0].t for row in rows if row]
+        if sum(prod(t.dims) for t in weights) < _FEW_ELEMENTS:
             protos.append(model)  # a fourth of the time of one node after the other
         else:
-            protos.extend(node for node in model.node if not _is_inside_tensor(node))
+            protos.extend(node for node in model.node if not _is_big_inside(node))
             protos.extend(model.sparse_initializer)
     try:
         return any(map(contains, map(_content, protos), repeat(_LOCATION)))
@@ -78,11 +81,12 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
         return True
 
 
-def _is_inside_tensor(node: NodeProto) -> bool:
-    """Whether a node is a Constant of one tensor, whose content is in the proto, and holds nothing
-    else that may refer to a file."""
+def _is_big_inside(node: NodeProto) -> bool:
+    """Whether a node is a Constant of one tensor, with many elements and its content in the proto,
+    and holds nothing else that may refer to a file."""
     if node.op_type != "Constant" or len(node.attribute) != 1:
         return False
     (attribute,) = node.attribute
-    is_plain = _PLAIN.issuperset(field.name for field, _ in attribute.ListFields())
-    return is_plain and not is_external(attribute.t)
+    if prod(attribute.t.dims) < _MANY_ELEMENTS or is_external(attribute.t):
+        return False
+    return _PLAIN.issuperset(field.name for field, _ in attribute.ListFields())

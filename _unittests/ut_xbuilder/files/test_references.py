@@ -53,15 +53,18 @@ def _in_attribute(model: ModelProto, tensor: TensorProto) -> None:
     model.graph.node.append(oh.make_node("Constant", [], ["c"], value=tensor))
 
 
+BIG = oh.make_tensor("t", TensorProto.FLOAT, [600, 600], bytes(4 * 600 * 600), raw=True)
+
+
 def _in_another_attribute(model: ModelProto, tensor: TensorProto) -> None:
-    node = oh.make_node("Constant", [], ["c"], value=TensorProto(name="t"))
+    node = oh.make_node("Constant", [], ["c"], value=BIG)
     model.graph.node.append(node)
     model.graph.node[-1].attribute.append(oh.make_attribute("more", tensor))
 
 
 def _beside_the_tensor(model: ModelProto, tensor: TensorProto) -> None:
     """The attribute says it is a tensor, and it holds a list of them too."""
-    node = oh.make_node("Constant", [], ["c"], value=TensorProto(name="t"))
+    node = oh.make_node("Constant", [], ["c"], value=BIG)
     node.attribute[0].tensors.append(tensor)
     model.graph.node.append(node)
 
@@ -114,8 +117,7 @@ def test_a_reference_out_of_the_folder(location, place, size):
 @pytest.mark.parametrize("place", [_in_attribute, _in_another_attribute, _beside_the_tensor])
 def test_big_weights_are_constants(place):
     model = products(0, 2)
-    weight = oh.make_tensor("t", TensorProto.FLOAT, [600, 600], bytes(4 * 360000), raw=True)
-    model.graph.node.append(oh.make_node("Constant", [], ["weight"], value=weight))
+    model.graph.node.append(oh.make_node("Constant", [], ["weight"], value=BIG))
     model.graph.node.append(oh.make_node("Constant", [], ["nothing"]))
     model.graph.node.append(oh.make_node("Constant", [], ["number"], value_float=1.0))
     check_references(model)
