@@ -152,6 +152,7 @@ class Dispatch:
         patterns: Sequence[PatternOptimization],
         store: GraphStore,
         facts: FactTable | None = None,
+        every_reason: bool = True,
     ) -> list[int]:
         """The ranks, among some whose roots are in a graph, of the patterns for which the graph has
         the other operators they need, in order.
@@ -160,15 +161,17 @@ class Dispatch:
         :param patterns: the patterns by rank
         :param store: the graph
         :param facts: its facts, of any type without them
+        :param every_reason: a subscriber may listen to some patterns, which are all kept
         """
         keys = frozenset(store.bucket_keys())
         types = store.main_types()
         kinds = None if facts is None else facts.all_types()
         is_conditional = self._is_conditional
+        may_match = self.may_match if every_reason else self._may_match
         return [
             rank
             for rank in ranks_in(ranks)
-            if not is_conditional[rank] or self.may_match(rank, patterns, keys, types, kinds)
+            if not is_conditional[rank] or may_match(rank, patterns, keys, types, kinds)
         ]
 
     def may_match(
