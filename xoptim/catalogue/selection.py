@@ -90,7 +90,10 @@ def _instances(
 def _slots(declared: tuple[Declared, ...], verbose: int) -> tuple[Any, ...]:
     """The placeholders of the patterns of this project, and the classes of the others. Selections
     of the same patterns share them."""
-    return tuple(_deferred(d, verbose) if is_shipped(d) else d for d in declared)
+    slots = [_deferred(d, verbose) if is_shipped(d) else d for d in declared]
+    # those of a card were checked before it was written
+    check_declarations(s.stands_for for s in slots if isinstance(s, Deferred))
+    return tuple(slots)
 
 
 def _deferred(declared: Declared, verbose: int) -> Deferred[PatternOptimization]:
@@ -98,9 +101,7 @@ def _deferred(declared: Declared, verbose: int) -> Deferred[PatternOptimization]
     else has."""
     if isinstance(declared, PatternCard):
         return Deferred(lambda: declared.load()(verbose=verbose), declared)
-    pattern = declared(verbose=verbose)
-    check_declarations([pattern])  # that of a card was checked before it was written
-    return Deferred(partial(declared, verbose=verbose), pattern)
+    return Deferred(partial(declared, verbose=verbose), declared(verbose=verbose))
 
 
 #: the declarations of a pattern that are tuples of names
