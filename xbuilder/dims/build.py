@@ -289,17 +289,17 @@ def rebuild(
 ) -> Poly:
     """Rebuilds a form from its symbols up: ``leaf`` gives the form of each symbol, ``builders``
     the form of each operation."""
-    total = ZERO
+    result = Sum(ZERO)
     for mono, coef in poly.terms:
-        piece = Poly.integer(coef)
+        piece = ONE
         for atom in mono:
             if atom.op:
-                args = [rebuild(arg, leaf, builders) for arg in atom.args]
-                piece = piece.mul(builders[atom.op](*args))
+                factor = builders[atom.op](*[rebuild(arg, leaf, builders) for arg in atom.args])
             else:
-                piece = piece.mul(leaf(atom))
-        total = total.add(piece)
-    return shrink(total)
+                factor = leaf(atom)
+            piece = factor if piece is ONE else piece.mul(factor)
+        result.add(coef, piece)
+    return shrink(result.form())
 
 
 def add(left: Poly, right: Poly) -> Poly:

@@ -99,7 +99,10 @@ class Poly:
 
         Raises :class:`TooLargeError` when the form passes the bounds.
         """
-        poly = Poly(tuple(sorted([row for row in coefs.items() if row[1]], key=_term_order)))
+        terms = [row for row in coefs.items() if row[1]]
+        if len(terms) > 1:
+            terms.sort(key=_term_order)
+        poly = Poly(tuple(terms))
         if poly.size > MAX_SIZE or max(map(abs, coefs.values()), default=0) > MAX_COEFFICIENT:
             raise TooLargeError(len(poly.terms))
         return poly
@@ -202,6 +205,8 @@ class Poly:
 
     def combine(self, factor: int, other: Poly) -> Poly:
         """Returns ``self + factor * other``."""
+        if not other.terms:
+            return self
         total = Sum(self)
         total.add(factor, other)
         return total.form()

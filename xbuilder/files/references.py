@@ -9,7 +9,7 @@ from operator import contains, methodcaller
 from typing import Any
 
 from google.protobuf.message import EncodeError
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from .external_data import IN_MEMORY_PREFIX, check_location
 from .tensor_sites import is_external, iter_tensor_sites
@@ -19,6 +19,10 @@ _LOCATION = b"location"
 _content = methodcaller("SerializeToString")
 #: weights with fewer elements are copied with the rest
 _FEW_ELEMENTS = 1 << 18
+#: a tensor with fewer elements is copied sooner than examined
+_MANY_ELEMENTS = 1 << 10
+#: fields of an attribute that is one tensor
+_PLAIN = frozenset(("name", "doc_string", "type", "t"))
 
 
 def proto_bytes(model: ModelProto | GraphProto | FunctionProto) -> int:
@@ -50,7 +54,8 @@ def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
 
 def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
     """Whether something in a model looks like a reference. A search in the bytes of its nodes
-    takes a tenth of the time of a visit of every attribute, and weights are not copied."""
+    takes a tenth of the time of a visit of every attribute, and weights are not copied, those of
+    the Constant neither."""
     protos: list[Any] = []
     if isinstance(model, ModelProto):
         if any(map(_may_refer, (model.graph, *model.functions))):
@@ -60,14 +65,28 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
         protos.append(model)
     else:
         weights = model.initializer[:]
-        if any(t.data_location == TensorProto.EXTERNAL for t in weights):
+        if any(map(is_external, weights)):
             return True
+        if not weights:  # some converters only write Constant
+            rows = [n.attribute for n in model.node if n.op_type == "Constant"]
+            weights = [row[0].t for row in rows if row]
         if sum(prod(t.dims) for t in weights) < _FEW_ELEMENTS:
             protos.append(model)  # a fourth of the time of one node after the other
         else:
-            protos.extend(model.node)
+            protos.extend(node for node in model.node if not _is_big_inside(node))
             protos.extend(model.sparse_initializer)
     try:
         return any(map(contains, map(_content, protos), repeat(_LOCATION)))
     except EncodeError:  # one of them holds more than 2 GB
         return True
+
+
+def _is_big_inside(node: NodeProto) -> bool:
+    """Whether a node is a Constant of one tensor, with many elements and its content in the proto,
+    and holds nothing else that may refer to a file."""
+    if node.op_type != "Constant" or len(node.attribute) != 1:
+        return False
+    (attribute,) = node.attribute
+    if prod(attribute.t.dims) < _MANY_ELEMENTS or is_external(attribute.t):
+        return False
+    return _PLAIN.issuperset(field.name for field, _ in attribute.ListFields())

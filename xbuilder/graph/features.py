@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..errors import OptionError
@@ -135,7 +136,13 @@ def overrides(feature: object, base: type, *names: str) -> bool:
     :param base: the class whose methods do nothing
     :param names: names of methods
     """
-    return any(getattr(type(feature), n) is not getattr(base, n) for n in names)
+    cls: Any = type(feature)
+    return _overrides(cls, base, names)
+
+
+@lru_cache(maxsize=256)
+def _overrides(cls: type, base: type, names: tuple[str, ...]) -> bool:
+    return any(getattr(cls, n) is not getattr(base, n) for n in names)
 
 
 def callbacks_of(features: Iterable[T], base: type[T], name: str) -> list[Callable[..., Any]]:
@@ -145,8 +152,7 @@ def callbacks_of(features: Iterable[T], base: type[T], name: str) -> list[Callab
     :param base: the class whose method does nothing
     :param name: name of the method
     """
-    found = (f for f in features if isinstance(f, base) and overrides(f, base, name))
-    return [getattr(f, name) for f in found]
+    return [getattr(f, name) for f in features if isinstance(f, base) and overrides(f, base, name)]
 
 
 def features_of(graph: Graph) -> list[Feature]:

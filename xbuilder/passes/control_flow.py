@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 import onnx.helper as oh
@@ -17,8 +18,9 @@ from ..nested.bodies import children_of, owners
 from ..nested.splicing import splice
 from ..nodes.attributes import find_attribute
 from ..nodes.record import NodeRecord
-from ..nodes.subgraphs import captured_names, local_names, subgraphs_of
+from ..nodes.subgraphs import captured_names, local_names, may_own_graph, subgraphs_of
 from ..nodes.value_infos import IOSpec, clear_names
+from ..operators.domains import main_domain
 from ..support.rows import Row
 from .loop_invariants import move_invariants
 from .registry import PassReport, register_pass
@@ -83,15 +85,19 @@ class _SharedNames:
 
     def _count(self) -> Counter[str]:
         root = self.graph.root
+        store = root.store
         counts: Counter[str] = Counter(root.input_names)
-        counts.update(list(root.constants.initializers))
-        stack: list[Iterable[NodeProto]] = [root.nodes]
+        counts.update(root.constants.initializers.keys())
+        counts.update(chain.from_iterable(record.outputs for record in store.nodes))
+        stack: list[NodeProto] = [store.proto(record) for record in store.possible_owners()]
         while stack:
-            for node in stack.pop():
-                counts.update(o for o in node.output if o)
-                for _, body in subgraphs_of(node):
-                    counts.update({i.name for i in (*body.input, *body.initializer)})
-                    stack.append(body.node)
+            for _, body in subgraphs_of(stack.pop()):
+                counts.update({i.name for i in (*body.input, *body.initializer)})
+                for node in body.node:
+                    counts.update(node.output)
+                    if may_own_graph(node.op_type, main_domain(node.domain)):
+                        stack.append(node)
+        del counts[""]
         return counts
 
     def release(self, att: AttributeProto | None) -> None:

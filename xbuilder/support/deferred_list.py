@@ -10,29 +10,18 @@ T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """An item that is made once, when a list that holds it is read.
+    """A placeholder of an item that a list makes when it is read. Several lists may hold it, each
+    of them makes its own item.
 
-    :param make: makes it
-    :param stands_for: what is known of it before
+    :param make: makes an item
+    :param stands_for: what is known of the item before
     """
 
-    __slots__ = ("_make", "made", "stands_for")
+    __slots__ = ("make", "stands_for")
 
     def __init__(self, make: Callable[[], T], stands_for: Any = None):
-        self._make = make
+        self.make = make
         self.stands_for = stands_for
-        #: the item, None before it is made
-        self.made: T | None = None
-
-    def get(self) -> T:
-        """The item."""
-        if self.made is None:
-            self.made = self._make()
-        return self.made
-
-    def known(self) -> Any:
-        """The item if it is made, what is known of it otherwise."""
-        return self.stands_for if self.made is None else self.made
 
 
 class DeferredList(list[T]):
@@ -40,6 +29,7 @@ class DeferredList(list[T]):
     anything else but the length of the list makes all of them.
 
     :param items: the items
+    :param made: the deferred items that are made, shared with the list this one is a part of
 
     ::
 
@@ -50,8 +40,11 @@ class DeferredList(list[T]):
     #: the items when all of them were made, None before
     _made_of: tuple[T, ...] | None = None
 
-    def __init__(self, items: Iterable[T | Deferred[T]] = ()):
+    def __init__(
+        self, items: Iterable[T | Deferred[T]] = (), made: dict[Deferred[T], T] | None = None
+    ):
         super().__init__(cast("Iterable[T]", items))
+        self._made: dict[Deferred[T], T] = {} if made is None else made
 
     def is_as_made(self) -> bool:
         """Whether the list still holds the items it was built with."""
@@ -63,23 +56,29 @@ class DeferredList(list[T]):
     def part(self, places: Iterable[int]) -> DeferredList[T]:
         """The items at some places. A deferred one is made once for both lists."""
         slots: list[Any] = list(super().__iter__())
-        return DeferredList(map(slots.__getitem__, places))
+        return DeferredList(map(slots.__getitem__, places), self._made)
 
     def known(self) -> list[Any]:
         """The items that are made, and what is known of the others."""
         slots: Iterable[Any] = super().__iter__()
-        return [s.known() if s.__class__ is Deferred else s for s in slots]
+        made = self._made
+        return [made.get(s, s.stands_for) if s.__class__ is Deferred else s for s in slots]
+
+    def deferred(self) -> tuple[Deferred[T], ...] | None:
+        """The items, if all are deferred and none is made yet; None otherwise."""
+        slots: tuple[Any, ...] = tuple(super().__iter__())
+        return slots if not self._made and set(map(type, slots)) == {Deferred} else None
 
     def made(self) -> list[T]:
         """The items that are made."""
         slots: Iterable[Any] = super().__iter__()
-        items = [s.made if s.__class__ is Deferred else s for s in slots]
+        items = [self._made.get(s) if s.__class__ is Deferred else s for s in slots]
         return [item for item in items if item is not None]
 
     def peek(self, place: int) -> T | None:
         """The item at a place, None if it is not made."""
         item: Any = super().__getitem__(place)
-        return item.made if isinstance(item, Deferred) else item
+        return self._made.get(item) if isinstance(item, Deferred) else item
 
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, int):
@@ -87,9 +86,14 @@ class DeferredList(list[T]):
             return super().__getitem__(place)
         item: Any = list.__getitem__(self, place)
         if item.__class__ is Deferred:
-            item = item.get()
+            item = self._make(item)
             super().__setitem__(place, item)
         return item
+
+    def _make(self, deferred: Deferred[T]) -> T:
+        if deferred not in self._made:
+            self._made[deferred] = deferred.make()
+        return self._made[deferred]
 
     def __radd__(self, other: list[T]) -> list[T]:
         return [*other, *self]
@@ -97,8 +101,9 @@ class DeferredList(list[T]):
     def _make_all(self) -> None:
         if self._made_of is None:
             slots: Iterable[Any] = super().__iter__()
-            items = [s.get() if isinstance(s, Deferred) else s for s in slots]
+            items = [self._make(s) if isinstance(s, Deferred) else s for s in slots]
             super().__setitem__(slice(None), items)
+            self._made = {}  # what makes them is not copied with the list
             self._made_of = tuple(items)
 
 
@@ -122,11 +127,13 @@ def _is(a: object, b: object) -> bool:
 
 
 def _on_items(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of lists that makes every item before."""
+    """A method of lists that makes every item before, and those of the lists it is given."""
 
     @wraps(method)
     def call(self: DeferredList[Any], *args: Any, **more: Any) -> Any:
-        self._make_all()
+        for items in (self, *args):
+            if isinstance(items, DeferredList):
+                items._make_all()
         return method(self, *args, **more)
 
     return call

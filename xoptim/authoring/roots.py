@@ -134,6 +134,8 @@ class Roots(ABC):
         keys, starts = root_keys(names)
         if starts:
             keys = tuple({record.key for record in self.of(names)})
+        elif len(keys) > _MANY:
+            keys = tuple(self.keys() & _key_set(names))
         found = []
         for key in keys:
             kinds = self.kinds(key)

@@ -171,7 +171,7 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
     return pattern
 
 
-def is_shipped(pattern: PatternOptimization | PatternCard) -> bool:
+def is_shipped(pattern: PatternOptimization | PatternClass | PatternCard) -> bool:
     """Whether a pattern is one of this project. Their tests already check every call, with
     ``verifies=True``."""
     return pattern.__module__.startswith("xoptim.patterns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 from xbuilder.errors import OptionError
@@ -14,7 +14,7 @@ from .cards import PatternCard
 from .database import RewriteDatabase
 from .database_query import RewriteDatabaseQuery
 from .order import check_names, in_order
-from .registry import pattern_database
+from .registry import is_shipped, pattern_database
 
 if TYPE_CHECKING:
     from ..authoring.patterns import PatternOptimization
@@ -24,8 +24,8 @@ Declared: TypeAlias = "type[PatternOptimization] | PatternCard"
 
 
 class Selection(DeferredList[Member]):
-    """The list of rewrites a user selected, in the order they run when it was made. The instance of
-    a pattern whose module is not imported is made when it is read."""
+    """The list of rewrites a user selected, in the order they run when it was made. A pattern of
+    this project is made when it is read."""
 
 
 def as_selection(patterns: Any) -> Selection:
@@ -54,10 +54,7 @@ def get_pattern_list(
     """
     declared = _declared(positive_list) if negative_list is None else None
     if declared is not None:
-        items = [_instance(d, verbose) for d in declared]
-        # those of a card were checked before it was written
-        check_declarations(m for m in items if not isinstance(m, Deferred))
-        return Selection(items)
+        return Selection(_instances(declared, verbose))
     selected = _select(positive_list, verbose)
     check_declarations(selected)
     if negative_list is not None:
@@ -77,13 +74,34 @@ def _declared(what: Any) -> tuple[Declared, ...] | None:
     return _classes_of(what, database, RewriteDatabase.generation)
 
 
-def _instance(declared: Declared, verbose: int) -> PatternOptimization | Deferred[Any]:
-    if not isinstance(declared, PatternCard):
-        return declared(verbose=verbose)
-    card = declared
-    if card.cls is None:
-        return Deferred(lambda: card.load()(verbose=verbose), card)
-    return card.cls(verbose=verbose)
+def _instances(
+    declared: tuple[Declared, ...], verbose: int
+) -> list[PatternOptimization | Deferred[Any]]:
+    """The patterns of a selection. One of this project is made when it is read."""
+    slots = _slots(declared, verbose)
+    items: list[Any] = [s if s.__class__ is Deferred else s(verbose=verbose) for s in slots]
+    given = [m for m in items if m.__class__ is not Deferred]
+    if given:
+        check_declarations(given)
+    return items
+
+
+@lru_cache(maxsize=64)
+def _slots(declared: tuple[Declared, ...], verbose: int) -> tuple[Any, ...]:
+    """The placeholders of the patterns of this project, and the classes of the others. Selections
+    of the same patterns share them."""
+    slots = [_deferred(d, verbose) if is_shipped(d) else d for d in declared]
+    # those of a card were checked before it was written
+    check_declarations(s.stands_for for s in slots if isinstance(s, Deferred))
+    return tuple(slots)
+
+
+def _deferred(declared: Declared, verbose: int) -> Deferred[PatternOptimization]:
+    """The placeholder of a pattern of this project. Its card stands for it, or an instance nobody
+    else has."""
+    if isinstance(declared, PatternCard):
+        return Deferred(lambda: declared.load()(verbose=verbose), declared)
+    return Deferred(partial(declared, verbose=verbose), declared(verbose=verbose))
 
 
 #: the declarations of a pattern that are tuples of names
@@ -140,7 +158,7 @@ def _select(what: Any, verbose: int) -> list[Member]:
         return []
     declared = _declared(what)
     if declared is not None:
-        return list(Selection(_instance(d, verbose) for d in declared))
+        return list(Selection(_instances(declared, verbose)))
     if isinstance(what, (str, RewriteDatabaseQuery)):
         database = getattr(what, "database", None) or pattern_database()
         query = database.as_query(what, verbose=verbose)

@@ -152,6 +152,7 @@ class Dispatch:
         patterns: Sequence[PatternOptimization],
         store: GraphStore,
         facts: FactTable | None = None,
+        every_reason: bool = True,
     ) -> list[int]:
         """The ranks, among some whose roots are in a graph, of the patterns for which the graph has
         the other operators they need, in order.
@@ -160,15 +161,17 @@ class Dispatch:
         :param patterns: the patterns by rank
         :param store: the graph
         :param facts: its facts, of any type without them
+        :param every_reason: a subscriber may listen to some patterns, which are all kept
         """
         keys = frozenset(store.bucket_keys())
         types = store.main_types()
         kinds = None if facts is None else facts.all_types()
         is_conditional = self._is_conditional
+        may_match = self.may_match if every_reason else self._may_match
         return [
             rank
             for rank in ranks_in(ranks)
-            if not is_conditional[rank] or self.may_match(rank, patterns, keys, types, kinds)
+            if not is_conditional[rank] or may_match(rank, patterns, keys, types, kinds)
         ]
 
     def may_match(
@@ -274,13 +277,23 @@ def _asks(pattern: PatternOptimization | PatternCard) -> bool:
 
 def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False) -> Dispatch:
     """The dispatch of a selection, made once for all those that declare the same. A user may change
-    what an instance declares between two runs, so all of it is read each time.
+    what an instance declares between two runs, so all of it is read each time, unless nobody has
+    any of the instances yet.
 
     :param selection: see :class:`Dispatch`
     :param opset: see :class:`Dispatch`
     :param prepares: see :class:`Dispatch`
     """
-    declared = known(selection)
+    unread = selection.deferred() if isinstance(selection, DeferredList) else None
+    dispatch = None if unread is None else _DISPATCHES.get((opset, prepares, *unread))
+    if dispatch is None:
+        dispatch = _dispatch_as_declared(known(selection), opset, prepares)
+        if unread is not None:
+            _keep((opset, prepares, *unread), dispatch)
+    return dispatch
+
+
+def _dispatch_as_declared(declared: Sequence[Any], opset: int, prepares: bool) -> Dispatch:
     key = opset, prepares, *[_declarations(member) for member in declared]
     try:
         dispatch = _DISPATCHES.get(key)
@@ -289,10 +302,15 @@ def dispatch_of(selection: Sequence[Member], opset: int, prepares: bool = False)
         return Dispatch(declared, opset, prepares)
     if dispatch is None:
         check_declarations(declared)
-        if len(_DISPATCHES) >= _KEPT:
-            _DISPATCHES.clear()
-        dispatch = _DISPATCHES[key] = Dispatch(declared, opset, prepares)
+        dispatch = Dispatch(declared, opset, prepares)
+        _keep(key, dispatch)
     return dispatch
+
+
+def _keep(key: tuple[Any, ...], dispatch: Dispatch) -> None:
+    if len(_DISPATCHES) >= _KEPT:
+        _DISPATCHES.clear()
+    _DISPATCHES[key] = dispatch
 
 
 class Plan:

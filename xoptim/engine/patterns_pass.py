@@ -23,9 +23,11 @@ class CurrentPlan:
     """The plan of the optimization that runs.
 
     :param plan: the plan, None before the patterns of the first graph
+    :param is_used: the outermost graph took it: it makes another one the next time
     """
 
     plan: Plan | None = None
+    is_used: bool = False
 
 
 def run_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
@@ -79,14 +81,16 @@ def _may_rewrite(graph: Graph, plan: Plan) -> bool:
 
 def _plan(graph: Graph, again: bool) -> Plan:
     """The plan of the options. A user may change what an instance declares between two
-    optimizations, not between two bodies.
+    optimizations, not between two bodies, or between these and the graph they are in.
 
     :param graph: the graph
     :param again: patterns ran on this graph in the same optimization
     """
     current = graph.scope.totals.notes[CurrentPlan]
     patterns, opset = graph.scope.options.patterns, graph.main_opset
-    is_same = again or graph.parent is not None or graph.is_function
-    if not is_same or current.plan is None or not current.plan.is_for(patterns, opset):
+    is_outermost = graph.parent is None and not graph.is_function and not again
+    is_over = is_outermost and current.is_used
+    if is_over or current.plan is None or not current.plan.is_for(patterns, opset):
         current.plan = Plan(patterns, opset)
+    current.is_used |= is_outermost
     return current.plan

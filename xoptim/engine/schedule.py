@@ -79,7 +79,9 @@ class Schedule:
             return []
         patterns = self._patterns
         ranks = everywhere | only_near
-        possible = self._dispatch.possible(ranks, patterns, self._store, self._facts)
+        possible = self._dispatch.possible(
+            ranks, patterns, self._store, self._facts, self._every_reason
+        )
         return [
             (patterns[rank], self._sweep() if everywhere >> rank & 1 else self.near)
             for rank in possible

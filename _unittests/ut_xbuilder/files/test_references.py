@@ -53,6 +53,22 @@ def _in_attribute(model: ModelProto, tensor: TensorProto) -> None:
     model.graph.node.append(oh.make_node("Constant", [], ["c"], value=tensor))
 
 
+BIG = oh.make_tensor("t", TensorProto.FLOAT, [600, 600], bytes(4 * 600 * 600), raw=True)
+
+
+def _in_another_attribute(model: ModelProto, tensor: TensorProto) -> None:
+    node = oh.make_node("Constant", [], ["c"], value=BIG)
+    model.graph.node.append(node)
+    model.graph.node[-1].attribute.append(oh.make_attribute("more", tensor))
+
+
+def _beside_the_tensor(model: ModelProto, tensor: TensorProto) -> None:
+    """The attribute says it is a tensor, and it holds a list of them too."""
+    node = oh.make_node("Constant", [], ["c"], value=BIG)
+    node.attribute[0].tensors.append(tensor)
+    model.graph.node.append(node)
+
+
 def _in_body(model: ModelProto, tensor: TensorProto) -> None:
     body = oh.make_graph([], "body", [], [], initializer=[tensor])
     model.graph.node.append(oh.make_node("If", ["x"], ["c"], then_branch=body, else_branch=body))
@@ -78,6 +94,8 @@ def _in_training(model: ModelProto, tensor: TensorProto) -> None:
         _in_initializer,
         _in_sparse_initializer,
         _in_attribute,
+        _in_another_attribute,
+        _beside_the_tensor,
         _in_body,
         _in_function,
         _in_default_value,
@@ -92,6 +110,18 @@ def test_a_reference_out_of_the_folder(location, place, size):
     check_references(model)
     model = products(2, size)
     place(model, _external(location))
+    with pytest.raises(ExternalDataError, match="w0"):
+        check_references(model)
+
+
+@pytest.mark.parametrize("place", [_in_attribute, _in_another_attribute, _beside_the_tensor])
+def test_big_weights_are_constants(place):
+    model = products(0, 2)
+    model.graph.node.append(oh.make_node("Constant", [], ["weight"], value=BIG))
+    model.graph.node.append(oh.make_node("Constant", [], ["nothing"]))
+    model.graph.node.append(oh.make_node("Constant", [], ["number"], value_float=1.0))
+    check_references(model)
+    place(model, _external("/etc/passwd"))
     with pytest.raises(ExternalDataError, match="w0"):
         check_references(model)
 

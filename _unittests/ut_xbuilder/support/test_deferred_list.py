@@ -41,6 +41,17 @@ def test_a_part_shares_the_items() -> None:
     items: DeferredList[str] = DeferredList([Deferred(lambda: made.append(1) or "made")])
     part = items.part([0, 0])
     assert part[0] == part[1] == items[0] == "made" and made == [1]
+    assert part.known() == part.made() == ["made", "made"]
+
+
+def test_lists_share_what_makes_their_items() -> None:
+    slots = [Deferred(list, "empty"), Deferred(list, "other")]
+    one: DeferredList[list[int]] = DeferredList(slots)
+    other: DeferredList[list[int]] = DeferredList(slots)
+    assert one.deferred() == other.deferred() == tuple(slots)
+    assert one[0] == [] and one[0] is one[0] and one[0] is not other[0]
+    assert one.deferred() is None and one.known() == [[], "other"]
+    assert numbers().deferred() is None, "an item is given"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +68,8 @@ def test_a_part_shares_the_items() -> None:
         (lambda items: items * 2, [1, 2, 3, 1, 2, 3]),
         (lambda items: 3 in items, True),
         (lambda items: items == [1, 2, 3], True),
-        (lambda items: items == [1, 2, 3], True),
+        (lambda items: items == numbers(), True),
+        (lambda items: items != numbers(), False),
         (lambda items: items.index(3), 2),
         (lambda items: list(reversed(items)), [3, 2, 1]),
         (lambda items: items.pop(), 3),

@@ -15,6 +15,7 @@ from xoptim import get_pattern_list
 from xoptim.authoring.roots import Candidates, Roots, Sweep
 from xoptim.engine.dispatch import Dispatch, dispatch_of, ranks_in
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
+from xoptim.engine.patterns_pass import run_patterns
 from xoptim.engine.schedule import Schedule
 from xoptim.testing import model_from_text
 
@@ -183,6 +184,20 @@ def test_made_again_after_a_change() -> None:
         dispatch_of(selection, 18)
 
 
+def test_instances_nobody_has_declare_what_their_class_does() -> None:
+    selection = get_pattern_list("NotNot,CastCast")
+    dispatch = dispatch_of(selection, 18)
+    assert dispatch_of(get_pattern_list("NotNot,CastCast"), 18) is dispatch
+    assert dispatch_of(get_pattern_list("NotNot"), 18) is not dispatch
+    first = selection[0]
+    assert dispatch_of(selection, 18) is dispatch, "it declares the same"
+    first.priority = 5
+    assert dispatch_of(selection, 18).levels[-1] == (5, 1, 2)
+    other = get_pattern_list("NotNot,CastCast")
+    assert dispatch_of(other, 18) is dispatch and other[0] is not first
+    assert other[0].priority != 5
+
+
 def test_an_instance_may_change_its_place() -> None:
     silent = Silent()
     selection = get_pattern_list([NegNeg(), silent])
@@ -254,7 +269,9 @@ def test_bodies_share_a_plan(plans: list[str]) -> None:
     builder = GraphBuilder(model, optimization_options=options)
     rows = builder.optimize()
     assert sum(row["pattern"] == "apply_NegNeg" for row in rows) == 2
-    assert plans == ["NegNeg", "NegNeg"], "one for the two bodies, one for the model"
+    assert plans == ["NegNeg"], "one for the two bodies and the model"
     pattern.priority = 5
     builder.optimize()
-    assert len(plans) == 4, "it may declare something else"
+    assert len(plans) == 2, "it may declare something else"
+    run_patterns(builder.graph)
+    assert len(plans) == 3, "another run on the model"

@@ -262,7 +262,7 @@ def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     g.require(each, "there are not as many elements along the axis")
     indices = g.constant_of(name).ravel()
     in_order = np.array_equal(
-        np.where(indices < 0, indices + len(indices), indices), range(len(indices))
+        np.where(indices < 0, indices + len(indices), indices), np.arange(len(indices))
     )
     g.require(in_order, "the elements are not read in order")
     if len(size) <= 1:

@@ -94,8 +94,7 @@ def rows_transpose(g: RewriteContext, product: NodeProto) -> NewNode:
     move = g.before(reshape, "Transpose")
     for node, reader in pairwise([move, reshape, product]):
         g.require(g.is_used_only_by(node.output[0], reader), "an inner result is used elsewhere")
-    row = reshape.output[0]
+    row, weight = reshape.output[0], _matrix(g, product)
     _, order = _moved_parts(g, move, row)
-    weight = _matrix(g, product)
     flat = g.op.Reshape(move.input[0], [*[0] * (len(g.shape_of(row)) - 1), len(order)])
     return g.like(product, flat, ordered_weight(g, weight, 0, np.argsort(order)))
