@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dims import Dim, Shape
 from ...facts.facts import ResultFacts
-from ..common import first_type, refuses_negative, several
+from ..common import first_type, merge_dim, refuses_negative, several
 from ..context import ShapeContext
 from ..shipped import shipped_function
 
@@ -24,7 +24,7 @@ def recurrent(ctx: ShapeContext) -> list[ResultFacts]:
     """All the hidden states, the last one, and the last cell for LSTM.
 
     `layout=1` puts the batch first. In opset 1 `output_sequence=0` drops the first output, which
-    is then an empty name: its facts are harmless.
+    is then an empty name: its facts are harmless. The weights say how many values a step has.
     """
     elem_type = first_type(ctx, 0, 1, 2)
     shape = ctx.shape(0)
@@ -32,6 +32,9 @@ def recurrent(ctx: ShapeContext) -> list[ResultFacts]:
     if shape is None or len(shape) != 3:
         states = [ResultFacts(elem_type, None, 3) for _ in range(2)]
         return several(ctx, ResultFacts(elem_type, None, 4), *states)
+    weight = ctx.shape(1)
+    if weight is not None and len(weight) == 3:
+        merge_dim(ctx, shape[2], weight[2])
     hidden = _hidden_size(ctx)
     every: Shape
     last: Shape

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
+from xbuilder import GraphBuilder
 from xbuilder.dims import Dim
 from xbuilder.errors import OptionError
 
@@ -196,7 +197,7 @@ class _Drawer:
                 return InputSet(dict(fixed), self.session.run(fixed), {})
             except VerificationError as e:
                 return e
-        for chosen, high in candidate_sizes(self.model, {**free, **given}):
+        for chosen, high in self._candidates({**free, **given}):
             try:
                 pools = {**self._pools(high), **plan.pools}
                 made = random_inputs(
@@ -210,6 +211,13 @@ class _Drawer:
             f"{error}; give sizes to the dimensions {open_dimensions(self.model)} (--dim NAME=SIZE "
             "on the command line) or real inputs (--input NAME=VALUE)"
         )
+
+    def _candidates(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], int]]:
+        """The sizes to try, then those that the operators demand."""
+        yield from candidate_sizes(self.model, sizes)
+        demanded = {n: s for n, s in demanded_sizes(self.model).items() if n not in sizes}
+        if demanded:
+            yield from candidate_sizes(self.model, {**demanded, **sizes})
 
     def _pools(self, high: int) -> dict[str, Sequence[float]]:
         """The values of the elements of the inputs that are indices or compared with constants."""
@@ -295,6 +303,24 @@ def _has_value(elem_type: int, value: float) -> bool:
     if elem_type in (TensorProto.UINT32, TensorProto.UINT64):
         return value >= 0 and value == int(value)
     return elem_type not in _INTEGERS or value == int(value)
+
+
+def demanded_sizes(model: ModelProto) -> dict[str, int]:
+    """The sizes that the operators of a model demand, such as the width of a weight.
+
+    :param model: any model
+    :return: sizes by name of dimension
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[a, b] x, float[3, 2] w) => (float[a, 2] y) { y = MatMul(x, w) }"
+        >>> demanded_sizes(model_from_text(text))
+        {'b': 3}
+    """
+    known = GraphBuilder(model, infer_shapes_options=True).constraints
+    sizes = {name: known.canonical(name) for name in open_dimensions(model)}
+    return {name: size for name, size in sizes.items() if isinstance(size, int)}
 
 
 def sizes_of(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, int]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer
 
+from xbuilder import GraphBuilder
 from xbuilder.facts.facts import ResultFacts
+from xoptim.testing import model_from_text
 
 SIZES = [{"s": 3, "b": 2}, {"s": 1, "b": 4}]
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -36,3 +38,15 @@ def test_recurrent_unknown() -> None:
     """Ranks."""
     found = infer("LSTM", [ResultFacts(1), ResultFacts(1), ResultFacts(1)], 3)
     assert [(f.type, f.rank) for f in found] == [(1, 4), (1, 3), (1, 3)]
+
+
+@pytest.mark.parametrize("op_type", sorted(GATES))
+def test_the_weights_tell_the_width(op_type: str) -> None:
+    gates = GATES[op_type] * 4
+    text = f"""agraph (float[s, 1, w] x) => (float[a, 1, 1, 4] y)
+    <float[1, {gates}, 3] k = {{{", ".join(["1"] * gates * 3)}}},
+     float[1, {gates}, 4] r = {{{", ".join(["1"] * gates * 4)}}}> {{
+        y, _ = {op_type} <hidden_size = 4> (x, k, r)
+    }}"""
+    builder = GraphBuilder(model_from_text(text, 18), infer_shapes_options=True)
+    assert builder.constraints.canonical("w") == 3

@@ -174,3 +174,12 @@ def test_a_dimension_that_is_a_sum(sizes: dict[str, int]) -> None:
     (only,) = draw(CACHE, sizes=sizes).sets
     assert only.sizes["total"] == only.sizes["past"] + only.sizes["new"]
     assert only.sizes.items() >= sizes.items()
+
+
+def test_the_width_of_a_weight_is_the_size() -> None:
+    """No size that is tried for any model is 138."""
+    text = (
+        HEAD + "g (float[n, m] x) => (float[n, 1] y) <float[138, 1] w = {%s}> { y = MatMul(x, w) }"
+    )
+    draws = draw(text % ", ".join(["1"] * 138))
+    assert [one.sizes["m"] for one in draws.sets] == [138] * len(draws.sets) and draws.sets
