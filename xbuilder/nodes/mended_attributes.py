@@ -100,8 +100,8 @@ def mended(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
        read this value, the name is corrected.
     3. A Constant has several values: runtimes read the first one, the others are removed.
 
-    Anything else is left, such as an attribute of another operator with two values. The user is told what is
-    changed.
+    Anything else is left, such as an attribute of another operator with two values. The user is
+    told what is changed.
 
     :param node: a node
     :param opsets: version of every domain
