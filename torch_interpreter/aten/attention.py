@@ -8,7 +8,7 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten
-from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor
+from ..writing.symbols import Operand, Size, SymScalar, dim_of, int_vector, shape_tensor
 from .operands import BOOL, FLOAT, INT64, cast, const, scalar_like
 from .view import transpose
 
@@ -34,20 +34,29 @@ def _causal_mask(g: GraphWriter, query: str, key: str) -> str:
     return g.op.Cast(g.op.Trilu(ones, const(0, INT64), upper=0), to=BOOL)
 
 
-def _repeat_heads(g: GraphWriter, x: str, query: str) -> str:
-    """Repeats the heads of a key or a value, each shared by consecutive heads of the query."""
+def heads_by_head(g: GraphWriter, x: str, query: str) -> Size:
+    """The number of heads of the query that read each head of a key or a value."""
+    shapes = [g.get_shape(name) for name in (x, query) if g.has_shape(name)]
+    if len(shapes) == 2 and shapes[0][-3] == shapes[1][-3]:
+        return 1
     heads, target = dim_of(g, x, -3), dim_of(g, query, -3)
-    if heads == target:
+    if isinstance(heads, int) and isinstance(target, int):
+        return target // heads
+    return SymScalar(g.op.Div(shape_tensor(g, [target]), shape_tensor(g, [heads])), int)
+
+
+def repeat_heads(g: GraphWriter, x: str, query: str) -> str:
+    """Repeats the heads of a key or a value, each shared by consecutive heads of the query."""
+    times = heads_by_head(g, x, query)
+    if times == 1:
         return x
-    if isinstance(heads, str) or isinstance(target, str):
-        raise ValueError("enable_gqa needs a static number of heads")
     rank = g.get_rank(x)
     wide = g.op.UnsqueezeAnyOpset(x, int_vector([rank - 2]))
     sizes: list[Size] = [1] * (rank + 1)
-    sizes[rank - 2] = target // heads
+    sizes[rank - 2] = times
     wide = g.op.Expand(wide, shape_tensor(g, sizes))
     dims = [dim_of(g, x, i) for i in range(rank)]
-    dims[rank - 3] = target
+    dims[rank - 3] = dim_of(g, query, -3)
     return g.op.Reshape(wide, shape_tensor(g, dims))
 
 
@@ -144,6 +153,6 @@ def sdpa(
         causal = int(is_causal)
         return g.op.Attention(query, key, value, *mask, is_causal=causal, **options)
     if enable_gqa:
-        key, value = (_repeat_heads(g, x, query) for x in (key, value))
+        key, value = (repeat_heads(g, x, query) for x in (key, value))
     scores = scores_of(g, query, key, attn_mask, is_causal, scale)
     return weighted(g, scores, value, attn_mask is not None, dropout_p)

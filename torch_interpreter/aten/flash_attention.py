@@ -6,8 +6,8 @@ import numpy as np
 
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..writing.symbols import Operand, int_vector
-from .attention import root_scale, scores_of, sdpa
+from ..writing.symbols import Operand, dim_of, int_vector, shape_tensor
+from .attention import heads_by_head, repeat_heads, root_scale, scores_of, sdpa
 from .operands import cast, const
 from .reduce import reduce
 from .view import transpose
@@ -20,6 +20,16 @@ def _refuse_dropout(dropout_p: float) -> None:
 
 def _square(g: GraphWriter, x: Tensor) -> Tensor:
     return g.op.Mul(x, x) if isinstance(x, str) else np.asarray(x * x)
+
+
+def _of_shared_heads(g: GraphWriter, grad: str, shared: str) -> str:
+    """The gradient of a key or a value: the sum over the heads of the query that share a head."""
+    times = heads_by_head(g, shared, grad)
+    if times == 1:
+        return grad
+    batch, *rest = (dim_of(g, grad, i) for i in (0, 2, 3))
+    sizes = [batch, dim_of(g, shared, 1), times, *rest]
+    return reduce(g, "ReduceSum", g.op.Reshape(grad, shape_tensor(g, sizes)), 2, False)
 
 
 @aten("aten._scaled_dot_product_flash_attention_for_cpu.default")
@@ -42,9 +52,11 @@ def flash_attention_for_cpu(
     """
     _refuse_dropout(dropout_p)
     if not expected.is_used(1):
-        return [sdpa(g, query, key, value, attn_mask, 0, is_causal, scale=scale), None]
+        result = sdpa(g, query, key, value, attn_mask, 0, is_causal, scale=scale, enable_gqa=True)
+        return [result, None]
     itype, wide = g.get_type(query), expected.types[1]
     query, key, value = (cast(g, x, wide) for x in (query, key, value))
+    key, value = (repeat_heads(g, x, query) for x in (key, value))
     scores = scores_of(g, query, key, attn_mask, is_causal, scale)
     logsumexp = reduce(g, "ReduceLogSumExp", scores, -1, True)
     if attn_mask is not None:
@@ -75,6 +87,7 @@ def flash_attention_for_cpu_backward(
     grad_out, query, key, value, out = (
         cast(g, x, wide) for x in (grad_out, query, key, value, out)
     )
+    given, (key, value) = key, (repeat_heads(g, x, query) for x in (key, value))
     scores = scores_of(g, query, key, attn_mask, is_causal, scale)
     kept = g.op.UnsqueezeAnyOpset(logsumexp, int_vector([g.get_rank(query) - 1]))
     weights = g.op.Exp(g.op.Sub(scores, kept))
@@ -84,7 +97,7 @@ def flash_attention_for_cpu_backward(
     scaled = g.op.Mul(grad_scores, _square(g, root_scale(g, query, scale)))
     gradients = (
         g.op.MatMul(scaled, key),
-        g.op.MatMul(transpose(g, scaled, -2, -1), query),
-        g.op.MatMul(transpose(g, weights, -2, -1), grad_out),
+        _of_shared_heads(g, g.op.MatMul(transpose(g, scaled, -2, -1), query), given),
+        _of_shared_heads(g, g.op.MatMul(transpose(g, weights, -2, -1), grad_out), given),
     )
     return [cast(g, x, itype) for x in gradients]

@@ -77,11 +77,11 @@ def _repairs(node: NodeProto, opsets: Mapping[str, int]) -> list[_Repair]:
         expected = known.get(att.name, att.type)
         if att.type == expected or att.ref_attr_name:
             continue
-        said, meant = _holds(att, att.type), _holds(att, expected)
-        if meant and not said:
-            found.append(_Repair(i, att.name, expected))
-        elif said and not meant and known.get(constant.get(att.type, "")) == att.type:
+        said = _holds(att, att.type)
+        if said and known.get(constant.get(att.type, "")) == att.type:
             found.append(_Repair(i, constant[att.type], att.type))
+        elif not said and _holds(att, expected):
+            found.append(_Repair(i, att.name, expected))
     return found
 
 
@@ -96,12 +96,12 @@ def mended(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
     """The node, or a copy where each attribute has the type of its value, subgraphs included.
 
     1. The value is of the type the operator expects: the type is corrected.
-    2. The value of a Constant is of the declared type, which is not the one of its name: runtimes
-       read it so, the name is corrected.
+    2. A Constant has a value of the declared type, which is not the one of its name: runtimes
+       read this value, the name is corrected.
     3. A Constant has several values: runtimes read the first one, the others are removed.
 
-    Anything else is left, an attribute with two values among them. The user is told what is
-    changed.
+    Anything else is left, such as an attribute of another operator with two values. The user is
+    told what is changed.
 
     :param node: a node
     :param opsets: version of every domain

@@ -15,6 +15,7 @@ forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 sdpa = F.scaled_dot_product_attention
 HIDDEN = torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
+SHARED = torch.randn(2, 2, 2, 5, 8, generator=torch.Generator().manual_seed(3))
 ADDED = torch.where(HIDDEN, 0.5, -float("inf"))
 # a boolean mask, as torch gives it to the operator, hides everything from the second query
 OPTIONS = {
@@ -108,8 +109,8 @@ def test_dynamic_sizes():
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"scale": 0.3}, {"is_causal": True}, {"attn_mask": HIDDEN}],
-    ids=["none", "scale", "causal", "hidden"],
+    [{}, {"scale": 0.3}, {"is_causal": True}, {"attn_mask": HIDDEN}, {"enable_gqa": True}],
+    ids=["none", "scale", "causal", "hidden", "shared heads"],
 )
 def test_training(options, dynamic):
     models, backend = training_backend()
@@ -117,12 +118,41 @@ def test_training(options, dynamic):
     compiled = torch.compile(lambda *a: sdpa(*a, **options), backend=backend, dynamic=dynamic)
     results = []
     for fct in (lambda *a: sdpa(*a, **options), compiled):
-        tensors = [t.requires_grad_() for t in _tensors()]
+        tensors = (_tensors()[0], *SHARED.clone()) if "enable_gqa" in options else _tensors()
+        tensors = [t.requires_grad_() for t in tensors]
         out = fct(*tensors)
         (out**2).sum().backward()
         results.append([out.detach(), *(t.grad for t in tensors)])
     assert_same(results[0], [t.numpy() for t in results[1]], 1e-5)
     assert len(models) == 2
+
+
+@pytest.mark.parametrize("opset", [18, 23])
+@every_option
+def test_shared_heads(options, opset):
+    """Two heads of the query read one head of the key and of the value."""
+    tensors = (_tensors()[0], *SHARED)
+    check_export(First(**options), tensors, target_opset=opset)
+    check_export(Attention(**options), tensors, target_opset=opset)
+    check_export(Gradients(**options), _for_backward(options, *tensors), target_opset=opset)
+
+
+def test_shared_heads_of_dynamic_sizes():
+    sizes = ({0: "a", 2: "q"}, {0: "a", 2: "k"}, {0: "a", 2: "k"})
+    others = (
+        _tensors(3, 2, 7)[0],
+        SHARED[0, :1].expand(3, 2, 5, 8),
+        SHARED[1, :1].expand(3, 2, 5, 8),
+    )
+    options = {"is_causal": True}
+    check_export(Attention(**options), (_tensors()[0], *SHARED), sizes, [others])
+    query = {0: "a", 2: "q"}
+    check_export(
+        Gradients(**options),
+        _for_backward(options, _tensors()[0], *SHARED),
+        (query, *sizes, query, query),
+        [_for_backward(options, *others)],
+    )
 
 
 def test_gradients_that_are_none_keep_their_place():

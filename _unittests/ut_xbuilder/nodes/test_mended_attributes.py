@@ -61,6 +61,17 @@ def test_a_constant_is_what_its_type_says(text, kind, wrong):
     assert found == onnx.parser.parse_node(f"y = Constant<{text}>()")
 
 
+def test_the_value_of_the_declared_type_is_read():
+    """The value of the type that the name says is another one, which onnxruntime does not read."""
+    model = parsed("g (float[n] x) => (int64 y) { y = Constant<value_int=3>() }")
+    attribute = model.graph.node[0].attribute[0]
+    attribute.name, attribute.f = "value_float", 2.0
+    with pytest.warns(UserWarning, match="'value_int' of type INT is written"):
+        found = GraphBuilder(model).to_onnx()
+    feeds = {"x": np.ones(1, np.float32)}
+    assert run_onnxruntime(model, feeds)[0] == run_onnxruntime(found, feeds)[0] == 3
+
+
 @pytest.mark.parametrize(
     "node",
     [

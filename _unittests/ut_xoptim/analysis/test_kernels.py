@@ -54,6 +54,14 @@ def test_cpu(op_type: str, kind: int, opset: int, accepted: bool) -> None:
         ((16, 0, 5), 1, False),
         ((16, 16, 5), 2, False),
         ((16, 16, 5, 5), 1, False),
+        ((48, 128, 3), 1, True),
+        ((32, 128, 3), 1, False),
+        ((48, 48, 2), 1, False),
+        ((60, 1, 4), 60, True),
+        ((16, 1, 1), 16, True),
+        ((8, 1, 4), 8, False),
+        ((32, 1, 4), 16, False),
+        ((32, 2, 4), 16, False),
     ],
 )
 def test_faster_as_image(shape: tuple[int, ...], group: int, faster: bool) -> None:

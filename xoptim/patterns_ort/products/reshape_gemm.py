@@ -7,6 +7,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 
 from ...analysis.arguments import optional_input
+from ...analysis.kernels import require_fast
 from ...analysis.shapes import proven_equal
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -54,6 +55,8 @@ def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewN
     2. a Reshape of the result restores the other dimensions of x: it is FusedMatMul(x, b), n may be
        unknown;
     3. transB and alpha are kept; there is no bias.
+
+    Without a Reshape after, it takes 1.02 to 1.07 of the time.
     """
     product, shape = read_gemm(g, node)
     last = g.reader_or_none(node.output[0], "Reshape")
@@ -64,4 +67,5 @@ def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewN
     width = shape[-1]
     if not isinstance(width, int) or width == 0:
         g.refuse("the last dimension of the result is not a known integer")
+    require_fast(g, last is not None, "no Reshape after meets the new one")
     return g.op.Reshape(product.node(g), [-1, width])

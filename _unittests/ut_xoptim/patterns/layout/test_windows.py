@@ -9,6 +9,7 @@ from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite
 from xoptim.testing.models import model_from_text
 
 ONE = "g (float[a, 2, b] x) => (float[a, c, d] y)"
+FEW = ONE.replace("[a, 2, b]", "[3, 2, 7]")
 AXIS = "int64[1] h = {2}"
 LAST = "int64[1] h = {-1}"
 W = "float[3, 2, 1, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, float[3] k = {1, 2, 3}"
@@ -21,10 +22,10 @@ def _around(window: str, constants: str = AXIS, header: str = ONE) -> str:
     return f"{header} <{constants}> {{ {AROUND.format(window)} }}"
 
 
-def _alone(window: str, constants: str = AXIS) -> str:
+def _alone(window: str, constants: str = AXIS, header: str = ONE) -> str:
     """The same window without them; the weight is folded later."""
     weight = "v = Squeeze(w, h)" if "v" in window.split("(")[1] else ""
-    return f"{ONE} <{constants}> {{ {weight} y = {window} }}"
+    return f"{header} <{constants}> {{ {weight} y = {window} }}"
 
 
 def _moved(function: str, constants: str = W) -> str:
@@ -87,20 +88,22 @@ MODELS = {
             _alone("ConvTranspose<strides = [3]>(x, v)", f"{AXIS}, {TURNED}"),
         ),
         "a maximum": (
-            _around("MaxPool<kernel_shape = [1, 2], strides = [1, 2], ceil_mode = 1>(u)"),
-            _alone("MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)"),
+            _around(
+                "MaxPool<kernel_shape = [1, 2], strides = [1, 2], ceil_mode = 1>(u)", AXIS, FEW
+            ),
+            _alone("MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)", AXIS, FEW),
         ),
         "an average": (
-            _around("AveragePool<kernel_shape = [3, 1], pads = [1, 0, 1, 0]>(u)", LAST),
-            _alone("AveragePool<kernel_shape = [3], pads = [1, 1]>(x)"),
+            _around("AveragePool<kernel_shape = [3, 1], pads = [1, 0, 1, 0]>(u)", LAST, FEW),
+            _alone("AveragePool<kernel_shape = [3], pads = [1, 1]>(x)", AXIS, FEW),
         ),
         "a norm": (
             _around("LpPool<kernel_shape = [1, 2], p = 2>(u)"),
             _alone("LpPool<kernel_shape = [2], p = 2>(x)"),
         ),
         "two axes": (
-            _around("MaxPool<kernel_shape = [1, 2, 1]>(u)", "int64[2] h = {2, 4}"),
-            _alone("MaxPool<kernel_shape = [2]>(x)"),
+            _around("MaxPool<kernel_shape = [1, 2, 1]>(u)", "int64[2] h = {2, 4}", FEW),
+            _alone("MaxPool<kernel_shape = [2]>(x)", AXIS, FEW),
         ),
         "a reshape": (
             f"g (float[a, 6] x) => (float[a, 3, d] y) <{AXIS}, {W}, int64[4] s = {{0, 2, 1, 3}}>"
@@ -109,10 +112,16 @@ MODELS = {
             "{ u = Reshape(x, s) t = Squeeze(u, h) v = Squeeze(w, h) y = Conv(t, v) }",
         ),
         "opset 11": (
-            f"{ONE} {{ u = Unsqueeze<axes = [2]>(x) p = MaxPool<kernel_shape = [1, 2]>(u)"
+            f"{FEW} {{ u = Unsqueeze<axes = [2]>(x) p = MaxPool<kernel_shape = [1, 2]>(u)"
             " y = Squeeze<axes = [2]>(p) }",
-            f"{ONE} {{ y = MaxPool<kernel_shape = [2]>(x) }}",
+            f"{FEW} {{ y = MaxPool<kernel_shape = [2]>(x) }}",
             {"opset": 11},
+        ),
+        "images of two dimensions": (
+            "g (float[a, 2, b, c] x) => (float[a, 2, d, e] y) <int64[1] h = {3}>"
+            " { u = Unsqueeze(x, h) p = MaxPool<kernel_shape = [2, 1, 2]>(u) y = Squeeze(p, h) }",
+            "g (float[a, 2, b, c] x) => (float[a, 2, d, e] y)"
+            " { y = MaxPool<kernel_shape = [2, 2]>(x) }",
         ),
     },
 }
@@ -194,6 +203,14 @@ REFUSED = {
             ),
             "the size of the result is chosen",
         ),
+        "a pooling of any number of rows": (
+            _around("MaxPool<kernel_shape = [1, 2]>(u)", AXIS, FEW.replace("[3", "[a")),
+            "the kernel for images is faster",
+        ),
+        "a pooling of long rows": (
+            _around("AveragePool<kernel_shape = [1, 2]>(u)", AXIS, FEW.replace("7]", "171]")),
+            "the kernel for images is faster",
+        ),
         "axes that are not known": (
             f"{ONE.replace('b] x', 'b] x, int64[n] h')} <int64[1] i = {{2}}>"
             "{ u = Unsqueeze(x, i) p = MaxPool<kernel_shape = [1, 2]>(u) y = Squeeze(p, h) }",
@@ -212,3 +229,10 @@ def test_a_convolution_that_is_faster_for_images() -> None:
     proto.graph.initializer.append(from_array(weight, "v"))
     check_no_match(proto, "SqueezeWindow", "the kernel for images is faster")
     check_pattern(proto, None, "SqueezeWindow", processor="CUDA", runtime=False)
+
+
+def test_channels_on_their_own_are_faster_for_images() -> None:
+    window = "Conv<group = 16>(u, v)"
+    proto = model_from_text(_around(window, header=ONE.replace("2, b", "16, b")), 18)
+    proto.graph.initializer.append(from_array(np.ones((16, 1, 1, 3), np.float32), "v"))
+    check_no_match(proto, "SqueezeWindow", "the kernel for images is faster")

@@ -48,6 +48,11 @@ MODELS = {
 #: case -> nodes before, operators after, other weights
 CASES = {
     "alone": ("y = Conv(x, w)", ["Unsqueeze", "Unsqueeze", "Conv", "Squeeze"], {}),
+    "channels on their own": (
+        "y = Conv<group = 16>(x, w)",
+        ["Unsqueeze", "Unsqueeze", "Conv", "Squeeze"],
+        {"w": (16, 1, 4)},
+    ),
     "attributes and a bias": (
         "y = Conv<dilations = [2], strides = [3], pads = [1, 4], kernel_shape = [5]>(x, w, k)",
         ["Unsqueeze", "Unsqueeze", "Conv", "Squeeze"],

@@ -30,12 +30,13 @@ BACK = (
 #: the rows of the product of batches
 FLAT = "f = com.microsoft.FusedMatMul(X, W) m = Reshape(f, rows) "
 SIX = "int64[3] six = {2, -1, 4}"
+ROWS_OF_BATCHES = model("m = com.microsoft.FusedMatMul(X, W) Y = Reshape(m, rows)")
 
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     "ReshapeGemm": (
-        model(ROWS + "Y = Gemm(r, W)"),
-        model("m = com.microsoft.FusedMatMul(X, W) Y = Reshape(m, rows)"),
+        model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"),
+        model(FLAT + "Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"),
     ),
     "ReshapeGemmReshape": (
         model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4"),
@@ -45,7 +46,12 @@ MODELS = {
 
 #: pattern -> case -> (before, after)
 CASES = {
-    "ReshapeGemm": {
+    "ReshapeGemm(even_slower=True)": {
+        "no Reshape after": (model(ROWS + "Y = Gemm(r, W)"), ROWS_OF_BATCHES),
+        "the product is an output": (
+            model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4", outputs=", float[c, 4] m"),
+            model(FLAT + BACK, "a, b, 4", outputs=", float[c, 4] m"),
+        ),
         "alpha and transB": (
             model(ROWS + "Y = Gemm<alpha = 0.5, transB = 1>(r, W)", w="4, 3"),
             model(
@@ -53,7 +59,7 @@ CASES = {
                 w="4, 3",
             ),
         ),
-        "beta without bias": (model(ROWS + "Y = Gemm<beta = 3.0>(r, W)"), MODELS["ReshapeGemm"][1]),
+        "beta without bias": (model(ROWS + "Y = Gemm<beta = 3.0>(r, W)"), ROWS_OF_BATCHES),
         "rows are an output": (
             model(ROWS + "Y = Gemm(r, W)", outputs=", float[c, 3] r"),
             model(
@@ -77,19 +83,9 @@ CASES = {
         ),
     },
     "ReshapeGemm,ReshapeGemmReshape": {
-        "other dimensions after": (
-            model(
-                ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"
-            ),
-            model(FLAT + "Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"),
-        ),
         "dynamic dimensions after": (
             model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, d, 4", inits=f", {SIX}"),
             model(FLAT + "Y = Reshape(m, six)", "2, d, 4", inits=f", {SIX}"),
-        ),
-        "the product is an output": (
-            model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4", outputs=", float[c, 4] m"),
-            model(FLAT + BACK, "a, b, 4", outputs=", float[c, 4] m"),
         ),
     },
 }
@@ -127,6 +123,10 @@ REFUSED = {
             "at least three dimensions",
         ),
         "null alpha": (model(ROWS + "Y = Gemm<alpha = 0.0>(r, W)"), "alpha is null"),
+        "no Reshape after": (
+            model(ROWS + "Y = Gemm(r, W)"),
+            "no Reshape after meets the new one, even_slower=True applies it",
+        ),
         "no Reshape": (model("Y = Gemm(X, W)", "a, 4", "a, 3"), "no Reshape before"),
         "unknown width": (model(ROWS + "Y = Gemm(r, W)", "c, n", w="3, n"), "not a known integer"),
     },
