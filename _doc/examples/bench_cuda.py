@@ -398,8 +398,14 @@ def main() -> None:
     given = parser.parse_args()
     if given.step == "prepare":
         prepare(given.folder, given.corpus)
-    else:
-        run(given.folder, given.output, given.processor, given.seconds)
+        return
+    missing = [n for n in ("checks.pickle", "models") if not (given.folder / n).exists()]
+    if missing:
+        parser.error(
+            f"{given.folder} has no {' and no '.join(missing)}, write it first: "
+            f"{Path(__file__).name} prepare {given.folder}"
+        )
+    run(given.folder, given.output, given.processor, given.seconds)
 
 
 if __name__ == "__main__":

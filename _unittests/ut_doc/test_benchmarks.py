@@ -158,3 +158,27 @@ def test_corpus_against_another_checkout(
     args = corpus_arguments(tmp_path, against=ROOT, repeat=2, results=False)
     assert script("bench_corpus").main(args) == 0
     assert "1 same graphs of 1, ms: x" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("written", "missing"),
+    [((), "no checks.pickle and no models"), (("models",), "no checks.pickle")],
+)
+def test_cuda_in_a_folder_that_is_not_prepared(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    written: tuple[str, ...],
+    missing: str,
+):
+    """The message tells how to prepare it, and nothing is written."""
+    for name in written:
+        (tmp_path / name).mkdir()
+    output = tmp_path / "results"
+    words = ["run", str(tmp_path), "--output", str(output), "--processor", "CPU"]
+    monkeypatch.setattr("sys.argv", ["bench_cuda.py", *words])
+    with pytest.raises(SystemExit, match="2"):
+        script("bench_cuda").main()
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path} has {missing}, write it first: bench_cuda.py prepare {tmp_path}" in message
+    assert not output.exists()

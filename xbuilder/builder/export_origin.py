@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOrigin:
+class ExportOrigin(NamedTuple):
     """Everything an exporter passed to the builder. It is only shown in messages.
 
     :param args: example of arguments

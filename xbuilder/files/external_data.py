@@ -15,8 +15,8 @@ import re
 import stat
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -39,8 +39,7 @@ _MAPS: WeakValueDictionary[tuple[int, int, int, int], mmap.mmap] = WeakValueDict
 _SMALL: dict[int, int] = {TensorProto.INT64: 64, TensorProto.INT32: 64}
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalReference:
+class ExternalReference(NamedTuple):
     """The content of ``TensorProto.external_data``; *length* is None when it is not written.
 
     Example::
@@ -56,8 +55,7 @@ class ExternalReference:
     length: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalSource:
+class ExternalSource(NamedTuple):
     """Checked bytes of a file: real path, range, and the identity the file had when checked."""
 
     path: str

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -53,8 +53,7 @@ _SIGNATURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
+class LoadedModel(NamedTuple):
     """A model read from a file, without the content of its external tensors.
 
     :param proto: the model

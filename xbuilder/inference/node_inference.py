@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -73,7 +72,7 @@ def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
     value = find_attribute(proto, "value")
     if record.key == ("", "Constant") and value is not None:
         return [tensor_facts(value.t, lambda: read(value.t))]
-    sources = replace(graph.sources, attributes=lambda _: attributes_of(proto, read))
+    sources = graph.sources._replace(attributes=lambda _: attributes_of(proto, read))
     return infer_node(graph, record, sources)
 
 

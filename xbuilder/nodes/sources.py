@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from onnx import NodeProto, StringStringEntryProto
 
@@ -28,8 +28,7 @@ FUSED = "xoptim.fused"
 _MOST_FUSED = 32
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSource:
+class NodeSource(NamedTuple):
     """The place in a torch model that a node comes from.
 
     :param scopes: paths of the modules, the model (an empty path) first, then the name of the node

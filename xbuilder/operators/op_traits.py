@@ -7,8 +7,7 @@ main domain: test the domain as well).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from onnx import NodeProto, TensorProto
 
@@ -30,8 +29,7 @@ WIDE_FLOATS = FLOATS - HALF_FLOATS
 INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
 
 
-@dataclass(frozen=True, slots=True)
-class OpTraits:
+class OpTraits(NamedTuple):
     """Traits of one operator.
 
     :param elementwise: an element of the result only depends on the elements of the operands at the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import OptionError
 from ..graph.feature_checks import FeatureChecks
@@ -16,8 +16,7 @@ from ..support.rows import Row
 from ..support.user_warnings import warn_user
 
 
-@dataclass(frozen=True, slots=True)
-class PassReport:
+class PassReport(NamedTuple):
     """The report of a pass.
 
     :param changed: the graph changed

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import TensorProto
 
@@ -20,8 +19,7 @@ DATA = Path(__file__).parent / "data"
 _TYPES: dict[str, int] = {name.lower(): value for name, value in TensorProto.DataType.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One kernel of an operator.
 
     :param since: first definition of the operator it implements, the version of the domain that

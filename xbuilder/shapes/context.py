@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from ..nodes.record import NodeRecord
 UNKNOWN = ResultFacts()
 
 
-@dataclass(slots=True, frozen=True)
-class FactSources:
+class FactSources(NamedTuple):
     """The functions of a graph that its shape contexts call.
 
     :param facts: returns the facts of a name

@@ -6,8 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from onnx import NodeProto
 
@@ -87,8 +86,7 @@ class MatchResult:
         return self.to_string()
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One attempt of a pattern on one root.
 
     :param match: the match, None if it declines

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import ModelProto, NodeProto
 
@@ -18,8 +17,7 @@ from xbuilder.support.close_names import closest_names
 _PATTERNS, _PROCESSOR = "default", "CPU"
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A runtime, or all of them.
 
     :param patterns: the sets it gains from

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -45,8 +44,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-@dataclass(frozen=True)
-class Workers:
+class Workers(NamedTuple):
     """The processes that optimize the models, see :func:`xoptim.tasks.batch.batch`."""
 
     jobs: int
@@ -87,8 +85,7 @@ worker_options = bundled(
 )
 
 
-@dataclass(frozen=True)
-class BatchChecks:
+class BatchChecks(NamedTuple):
     """The checks of each model."""
 
     verify: bool
@@ -166,13 +163,13 @@ def batch_command(
     options: dict[str, Any] = {
         "processor": processor,
         "target": target,
-        **vars(assumed),
+        **assumed._asdict(),
         "public_operators": public_operators,
         "keep_functions": keep_functions,
         "data_roots": tuple(path.absolute() for path in data_roots),
         "signature": signature.changes,
         "dynamic": dict(signature.dynamic),
-        **vars(checks),
+        **checks._asdict(),
     }
     if checks.verify or checks.measure:
         options |= {"sizes": how.sizes, "rtol": how.rtol, "atol": how.atol, "seed": how.seed}
@@ -181,7 +178,7 @@ def batch_command(
             sources,
             output,
             patterns=None if patterns.lower() == "none" else patterns,
-            **vars(workers),
+            **workers._asdict(),
             force=force,
             pages=pages,
             load=ctx.meta.get(LOADED, ()),

@@ -140,7 +140,7 @@ def optimize(
         **selection.arguments,
         max_iter=max_iter,
         constant_size=constant_size,
-        **vars(assumed),
+        **assumed._asdict(),
         keep_functions=keep_functions,
         data_roots=data_roots,
         saving=storage.read(ctx),

@@ -29,8 +29,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from xbuilder.errors import OptionError
 
@@ -71,8 +70,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
 _MAX_ALTERNATIVES = 64
 
 
-@dataclass(frozen=True)
-class Equation:
+class Equation(NamedTuple):
     """A parsed rule.
 
     :param text: the text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xbuilder.nodes.record import Key
 
@@ -17,8 +17,7 @@ from .algebra import OPERATORS, called_operator, left_statements, number_of, tar
 _NOTHING: frozenset[Key] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(NamedTuple):
     """The roots and the required operators of an equation.
 
     :param roots: types of the nodes the search starts from, as a pattern spells them

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from onnx import NodeProto
 
@@ -33,8 +32,7 @@ from .template import TemplateWriter
 Condition: TypeAlias = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class RuleSide:
+class RuleSide(NamedTuple):
     """One graph to match and its replacement.
 
     :param text: the equation it comes from

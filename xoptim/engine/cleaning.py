@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.refresh import note_constant_readers
@@ -16,8 +16,7 @@ from .outcomes import Application
 from .redirection import Redirections
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaning:
+class Cleaning(NamedTuple):
     """Simplifications the engine makes by itself around the rewrites.
 
     :param identity: Identity nodes are removed

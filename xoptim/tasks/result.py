@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx import ModelProto
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from .traces import Traces
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """One way to optimize a model, measured.
 
     :param patterns: the selection
@@ -175,7 +174,7 @@ class OptimizedModel:
             "is_folding_limited": is_folding_limited(self.rows),
             "other_matches": self.other_matches,
             "mended": self.mended,
-            "trials": [asdict(trial) for trial in self.trials],
+            "trials": [trial._asdict() for trial in self.trials],
             "profile": None if self.profile is None else self.profile.rows(),
         }
 

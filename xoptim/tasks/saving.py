@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import ModelProto
 
@@ -17,8 +16,7 @@ from xbuilder.files.tensor_sites import iter_external_tensors
 FORMATS = ("auto", "one-file", "per-tensor", "embed")
 
 
-@dataclass(frozen=True)
-class SavingFormat:
+class SavingFormat(NamedTuple):
     """The storage of the weights of the written model.
 
     :param external: `auto` (out of the model if the source has external data or if the model

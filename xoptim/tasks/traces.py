@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx import ModelProto
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from ..toolkit.features import Provenance
 
 
-@dataclass(frozen=True)
-class Traces:
+class Traces(NamedTuple):
     """The knowledge an optimization leaves, which no file holds.
 
     :param builder: the optimized graph, with the types and shapes of its results

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.model_files import load_model
@@ -90,8 +90,7 @@ class Tuning:
     processor: str = "CPU"
 
 
-@dataclass(frozen=True)
-class _Variant:
+class _Variant(NamedTuple):
     """A pattern and the two selections that differ by it."""
 
     name: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 from ..terminal.output import several_options
@@ -15,7 +14,7 @@ def bundled(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator that adds options to a command, which receives one object.
 
-    :param kind: a dataclass; its fields have the names of the options
+    :param kind: a named tuple; its fields have the names of the options
     :param name: the argument of the command
     :param options: options of click, in the order of the help
     """
@@ -23,7 +22,7 @@ def bundled(
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_bundle(*args: Any, **kwargs: Any) -> Any:
-            kwargs[name] = kind(**{field.name: kwargs.pop(field.name) for field in fields(kind)})
+            kwargs[name] = kind(**{field: kwargs.pop(field) for field in kind._fields})
             return command(*args, **kwargs)
 
         return several_options(*options)(with_bundle)

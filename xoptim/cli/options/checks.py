@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from .bundles import bundled
 
 
-@dataclass(frozen=True)
-class Checks:
+class Checks(NamedTuple):
     """The checks and the measures that are asked for.
 
     :param verify: the results are compared, None if the user says nothing

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -32,8 +31,7 @@ data_root_option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class Assumptions:
+class Assumptions(NamedTuple):
     """Facts that the user states about a model: options of the optimizer.
 
     :param trust_shapes: the shapes it declares for computed results are right
@@ -81,8 +79,7 @@ assumption_options = bundled(
 )
 
 
-@dataclass(frozen=True)
-class SelectionOptions:
+class SelectionOptions(NamedTuple):
     """The patterns, and what they are for: see :func:`xoptim.catalogue.targets.target_options`."""
 
     patterns: str

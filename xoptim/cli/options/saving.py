@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-@dataclass(frozen=True)
-class StorageOptions:
+class StorageOptions(NamedTuple):
     """The files that receive the weights.
 
     :param external: see :class:`xoptim.tasks.saving.SavingFormat`

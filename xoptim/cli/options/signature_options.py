@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 
@@ -12,8 +12,7 @@ from .bundles import bundled
 from .pairs import pairs, parse_sizes
 
 
-@dataclass(frozen=True)
-class SignatureOptions:
+class SignatureOptions(NamedTuple):
     """The changes that are asked for, see :class:`xoptim.surgery.signature.SignatureChanges`."""
 
     set_dims: Mapping[str, int]
@@ -41,7 +40,7 @@ class SignatureOptions:
     @property
     def is_changed(self) -> bool:
         """Whether something is asked for."""
-        return any(vars(self).values())
+        return any(self)
 
     @property
     def words(self) -> list[str]:

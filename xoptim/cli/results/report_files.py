@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from ...tasks.result import OptimizedModel
 
 
-@dataclass(frozen=True)
-class ReportFiles:
+class ReportFiles(NamedTuple):
     """The reports that are asked for.
 
     :param stats: file for the rows of the engine

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...tasks.optimization import Optimization
 from ..options.checks import Checks
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ...trust.windows.validation import Validation
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """The options of the command, once checked.
 
     :param optimization: what to optimize, and how
@@ -67,7 +66,8 @@ class Request:
 
     def of(self, model: Path, output: Path | None) -> Request:
         """The same request for another model."""
-        return replace(self, optimization=replace(self.optimization, model=model), output=output)
+        one = replace(self.optimization, model=model)
+        return self._replace(optimization=one, output=output)
 
     def fresh(self, **changes: Any) -> Optimization:
         """The optimization, with observers of its own.

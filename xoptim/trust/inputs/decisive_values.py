@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -44,8 +45,7 @@ class Decisive:
     bounds: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Origin:
+class _Origin(NamedTuple):
     """A result is ``scale * x + shift`` where `x` is an input, or the size of a dimension."""
 
     name: str

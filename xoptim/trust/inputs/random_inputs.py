@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
@@ -278,8 +277,7 @@ def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
             yield f"{name}[{i}]" if dim.dim_param in {"", "?"} else normalize(dim.dim_param)
 
 
-@dataclass(frozen=True)
-class _Law:
+class _Law(NamedTuple):
     """The distribution of the values, see :func:`random_inputs`."""
 
     rng: np.random.Generator

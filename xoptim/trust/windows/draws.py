@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -37,8 +36,7 @@ MOST_APART = 1 << 24
 LARGEST, LARGEST_SUM = 1 << 24, 1 << 25
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """The way the values of a window are drawn.
 
     :param kind: one of the kinds above; *small* is *usual* nearer to zero, where deviations are

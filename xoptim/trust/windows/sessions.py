@@ -9,8 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from xbuilder.errors import XoptimError
 
@@ -29,8 +28,7 @@ _KEPT, _LARGEST = 128, 1 << 18
 _REFUSED = 1024
 
 
-@dataclass(frozen=True)
-class _Open:
+class _Open(NamedTuple):
     """An open session.
 
     :param key: its model

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ from .window import Window, names_read
 _DRAWS, _FEWEST = 2, 3
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(NamedTuple):
     """The agreement of two polynomials at random integers.
 
     :param chance: bound of the probability that they differ
