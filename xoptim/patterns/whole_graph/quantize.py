@@ -119,5 +119,7 @@ def dequantized_conv(g: RewriteContext, node: NodeProto) -> NewNode:
     conv = g.before(cast, "ConvInteger")
     g.require(int_attribute(cast, "to", 0) == TensorProto.FLOAT, "the type is not float")
     g.require(g.rank_of(scale) == 0, "there are several scales")
+    known = has_kernel("DequantizeLinear", TensorProto.INT32, g.main_opset)
+    g.require(known, "runtimes have no DequantizeLinear at this opset")
     new: NewNode = g.op.DequantizeLinear(conv.output[0], scale)
     return new

@@ -111,6 +111,12 @@ _IN_DOUBLE = {
         m = Mul(n, us) y = Add(m, ub) }}""",
     "Mean": """(...) => (y) {
         s = Sum(...) n = Constant<value = double {COUNT.0}>() y = Div(s, n) }""",
+    "OneHot": """(i, depth, values) => (y) {
+        first = Constant<value_int = 0>() off = Gather(values, first)
+        second = Constant<value_int = 1>() on = Gather(values, second)
+        bits = Constant<value_floats = [0.0, 1.0]>()
+        ones = OneHot<axis: int = @axis>(i, depth, bits)
+        is_on = Cast<to = 9>(ones) y = Where(is_on, on, off) }""",
     "Sinh": "(x) => (y) { t = Tanh(x) c = Cosh(x) y = Mul(t, c) }",
     "Tan": "(x) => (y) { s = Sin(x) c = Cos(x) y = Div(s, c) }",
 }
@@ -136,7 +142,7 @@ def definitions(node: NodeProto, opset: int, types: Sequence[int]) -> list[Funct
     since = _SINCE.get(node.op_type, _USUAL)
     if main_domain(node.domain) or opset < since or not types or _is_approximate(node):
         return known
-    text = _IN_DOUBLE.get(node.op_type) if types[0] == TensorProto.DOUBLE else None
+    text = _IN_DOUBLE.get(node.op_type) if TensorProto.DOUBLE in types else None
     text = text or _IN_ANY_TYPE.get(node.op_type)
     schema = schema_of(node.op_type, "", opset)
     if text is None or schema is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -32,10 +33,14 @@ from .window import Window, input_facts, names_read
 _NO_PROOF, _ENOUGH, _TOO_MUCH = 1 << 20, 1 << 22, 1 << 25
 #: types of floats with enough integers to number the elements of a window
 _COUNTED = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE})
+#: number of sizes of constants that are tried, and the largest one
+_FEW, _LARGEST = 3, 1 << 12
 #: bounds of the integers that are positions
 _HIGHS = (10, 3, 2, 1)
 
 Feeds = dict[str, Any]
+#: sizes and a draw
+_Point: TypeAlias = "tuple[tuple[tuple[str, int], ...], Draw]"
 
 
 @dataclass
@@ -90,7 +95,8 @@ def check_window(
     check = _Check(window, member, large, False, brief, hasty, shown)
     outcome = check.run_and_close()
     if outcome.status == "blocked" and window.fed_constants():
-        again = _Check(window, member, large, True, brief, hasty, shown).run_and_close()
+        other = _Check(window, member, large, True, brief, hasty, shown, check.refused_at)
+        again = other.run_and_close()
         outcome = outcome if again.status == "blocked" else again
     return outcome
 
@@ -107,6 +113,7 @@ class _Check:
         brief: bool,
         hasty: bool,
         shown: Mapping[str, int],
+        refused_before: Mapping[_Point, str] = MappingProxyType({}),
     ):
         self.window, self.member, self.large, self.brief = window, member, large, brief
         self.hasty, self.shown = hasty, shown
@@ -121,6 +128,12 @@ class _Check:
         self.reasons: set[str] = set()
         self.refused: dict[int, set[str]] = {}
         self.hopeless: set[int] = set()
+        #: the messages of the points that do not run, those with the constants as inputs
+        self.refused_at: dict[_Point, str] = {}
+        self.refused_before = refused_before
+        #: kinds of messages that neither embedded constants nor smaller positions change
+        self.lasting: set[str] = set()
+        self.unbounded: set[str] = set()
 
     @cached_property
     def roles(self) -> dict[str, Role]:
@@ -233,7 +246,7 @@ class _Check:
                 continue
             yield from self._draws(sizes, rank)
             if self._has_free_rank:
-                self._give_up(rank)
+                self._give_up(rank, spare)
 
     def _sizes(self) -> Iterator[tuple[Sizes, int, bool]]:
         """Sizes to try, those of inputs without a shape included, the rank of inputs without one,
@@ -246,7 +259,9 @@ class _Check:
         symbols = symbols_of(self._relevant(), self.constraints)
         names = list(dict.fromkeys([*symbols, *max(used.values(), key=len)]))
         tried = set()
-        for sizes, spare in assignments(names, self.constraints, self.large, wide, self.shown):
+        read = self._constant_sizes() if max(used.values(), key=len) else ()
+        rows = assignments(names, self.constraints, self.large, wide, self.shown, read)
+        for sizes, spare in rows:
             for rank in ranks:
                 kept = {n: sizes[n] for n in (*symbols, *used[rank])}
                 key = rank, *kept.values()
@@ -254,9 +269,17 @@ class _Check:
                     tried.add(key)
                     yield kept, rank, spare
 
-    def _give_up(self, rank: int) -> None:
-        """Gives up a rank that two sizes in a row are refused with for the same reasons."""
+    def _constant_sizes(self) -> list[int]:
+        """The least sizes of the constants, which inputs without a shape may need."""
+        sizes = {d for value in self.window.constants.values() for d in value.shape}
+        return sorted(d for d in sizes if 1 < d <= _LARGEST)[:_FEW]
+
+    def _give_up(self, rank: int, spare: bool) -> None:
+        """Gives up a rank that two sizes in a row are refused with for the same reasons. Those that
+        only serve when none was accepted may be one size of a constant."""
         reasons, self.reasons = self.reasons, set()
+        if spare:
+            return
         if reasons and reasons == self.refused.get(rank):
             self.hopeless.add(rank)
         self.refused[rank] = reasons
@@ -320,15 +343,27 @@ class _Check:
         """The first bound of the positions with which the removed nodes run, None without any."""
         roles = {self.roles.get(n, Role.ANY) for n in self.facts}
         highs = _HIGHS if roles & {Role.INDEX, Role.DISTINCT, Role.LENGTH} else _HIGHS[:1]
+        kinds: list[str] = []
         for high in highs:
-            found = self._attempt(sizes, Draw(draw.kind, draw.seed, high, rank=draw.rank))
+            tried = Draw(draw.kind, draw.seed, high, rank=draw.rank)
+            found = self._attempt(sizes, tried)
             if found is not None:
                 return found
+            kinds.append(_kind(self.refused_at.get(_point(sizes, tried), "")))
+            if kinds[0] in self.unbounded:
+                return None
+        if kinds[0] and len(set(kinds)) == 1:
+            self.unbounded.add(kinds[0])
         return None
 
     def _attempt(self, sizes: Sizes, draw: Draw) -> tuple[Draw, Feeds, list[Any]] | None:
         """Runs the removed nodes. Returns None if they do not run, or break the facts."""
         feeds: Feeds = {}
+        point = _point(sizes, draw)
+        before = self.refused_before.get(point, "")
+        if _kind(before) in self.lasting:
+            self.reasons.add(before)
+            return None
         try:
             drawn = draw_window_inputs(self.facts, self.roles, sizes, self.constraints, draw)
             feeds = {**drawn, **self.constants}
@@ -336,6 +371,10 @@ class _Check:
         except CannotRunError as e:
             self.refusals[str(e)] = None
             self.reasons.add(str(e) if feeds else repr(sizes))
+            if feeds:
+                self.refused_at[point] = str(e)
+                if _kind(before) == _kind(str(e)):
+                    self.lasting.add(_kind(before))
             return None
         self.cost = max(self.cost, _elements([*feeds.values(), *expected]) * self.nodes)
         known = dict(sizes)
@@ -344,7 +383,7 @@ class _Check:
                 self.refusals["no size keeps the facts of its results"] = None
                 self.reasons.add(repr(sizes))
                 return None
-        if self.window.readers and not self.outcome.draws and _hides_differences(expected):
+        if self.window.around and not self.outcome.draws and _hides_differences(expected):
             self.refusals["its results are empty, or most of them NaN, which hides differences"] = (
                 None
             )
@@ -398,6 +437,15 @@ def _makes_a_cycle(nodes: Sequence[NodeProto]) -> bool:
             return True
         left.difference_update(node.output)
     return False
+
+
+def _point(sizes: Sizes, draw: Draw) -> _Point:
+    return tuple(sizes.items()), draw
+
+
+def _kind(message: str) -> str:
+    """The message of a refusal without its numbers."""
+    return re.sub(r"\d+", "", message)
 
 
 def _elements(values: Iterable[Any]) -> int:

@@ -74,6 +74,7 @@ def assignments(
     large: bool = False,
     wide: bool = False,
     shown: Mapping[str, int] = MappingProxyType({}),
+    read: Sequence[int] = (),
 ) -> Iterator[tuple[Sizes, bool]]:
     """Sizes to try, the most telling first, and whether they only serve when none was accepted.
 
@@ -82,6 +83,7 @@ def assignments(
     :param large: sizes of images are tried as well
     :param wide: a size of 32 is tried even when smaller ones were accepted
     :param shown: sizes that show a difference in a smaller window, by symbol
+    :param read: sizes that one of the symbols may need
     """
     n = len(names)
     distinct = [_DISTINCT[i % len(_DISTINCT)] for i in range(n)]
@@ -90,6 +92,8 @@ def assignments(
     if is_allowed and all(first):  # it is often enough: the others wait
         yield dict(zip(names, first, strict=True)), False
     rows: list[tuple[list[int], bool]] = [(distinct, False)]
+    for k, i in itertools.product(read, range(n)):
+        rows.append(([k if i == j else d for j, d in enumerate(distinct)], True))
     if n:
         rows += [([1] * n, False), ([0] * n, False), ([d + 1 for d in distinct], True)]
         rows += [([k] * n, not wide or k != _WIDE) for k in _EQUAL]

@@ -95,6 +95,11 @@ MODELS = {
 
 REFUSED = {
     "DequantizedConv": {
+        "an opset without kernel": (
+            f"{CONV} {{ i = ConvInteger(x, w) c = Cast<to = 1>(i) y = Mul(c, s) }}",
+            "no DequantizeLinear at this opset",
+            {"opset": 28},
+        ),
         "a product by a matrix": (
             "g (int8[a, 2] x, int8[2, b] w, float s) => (float[a, b] y)"
             " { i = MatMulInteger(x, w) c = Cast<to = 1>(i) y = Mul(c, s) }",

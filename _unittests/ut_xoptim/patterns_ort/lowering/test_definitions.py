@@ -41,6 +41,9 @@ OTHERS = {
         <double[2] s = {2, 3}, double[2] b = {0.5, -0.5}> {
         y = InstanceNormalization<epsilon = 0.01>(x, s, b) }""",
     "Mean": "g (double[a, 2, b, c] x) => (double[a, 2, b, c] y) { z = Neg(x) y = Mean(x, x, z) }",
+    "OneHot": """g (double[a, 2, b, c] x) => (double[a, d, 2, b, c] y)
+        <int64 d = {4}, double[2] v = {0.1, -1e300}> {
+        i = Cast<to = 7>(x) y = OneHot<axis = 1>(i, d, v) }""",
     "NonZero": "g (double[a, 2, b, c] x) => (int64[4, n] y) { y = NonZero(x) }",
 }  # fmt: skip
 
@@ -94,6 +97,18 @@ def test_as_the_reference(op_type: str, opset: int) -> None:
         )
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_one_hot_out_of_bounds() -> None:
+    """The positions out of bounds have the first value everywhere."""
+    text = "g (int64[n] i, int64 d, double[2] v) => (double[n, m] y) { y = OneHot(i, d, v) }"
+    found, _, _ = optimize_with(model_from_text(text), "default+onnxruntime")
+    values = np.array([0.1, -1e300])
+    feeds = {"i": np.array([0, 2, -1, 3, -4]), "d": np.array(3), "v": values}
+    (got,) = run_onnxruntime(found, feeds)
+    expected = np.full((5, 3), 0.1)
+    expected[[0, 1, 2], [0, 2, 2]] = -1e300
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_of_other_definitions() -> None:

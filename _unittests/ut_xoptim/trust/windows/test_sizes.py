@@ -24,6 +24,14 @@ def test_several_sizes() -> None:
     assert ({"a": 32}, False) in list(assignments(["a"], Constraints(), True, wide=True))
 
 
+def test_sizes_of_constants() -> None:
+    """One symbol at a time has one of them, when nothing else runs."""
+    found = list(assignments(["a", "b"], Constraints(), read=[9, 12]))
+    spare = [({"a": 9, "b": 3}, True), ({"a": 2, "b": 9}, True), ({"a": 12, "b": 3}, True)]
+    assert found[:4] == [({"a": 2, "b": 3}, False), *spare]
+    assert [s for s, is_spare in found if not is_spare] == tried("a", "b")
+
+
 def test_sizes_that_show_a_difference() -> None:
     """They come first, unless they are empty; the symbols they do not have keep theirs."""
     found = [s for s, _ in assignments(["a", "b"], Constraints(), shown={"b": 7, "c": 2})]

@@ -20,6 +20,7 @@ from xoptim.toolkit.features.provenance import CHECKS, Provenance
 from xoptim.trust.windows import checking, validation
 from xoptim.trust.windows.certificates import Certificate
 from xoptim.trust.windows.differences import Difference
+from xoptim.trust.windows.sessions import Sessions
 from xoptim.trust.windows.validation import Validation, WrongRewriteError, with_validation
 from xoptim.trust.windows.window import Window
 
@@ -360,6 +361,21 @@ def test_sizes_of_an_input_without_a_shape() -> None:
         validated(text, [size_of_something])
 
 
+def test_the_channels_of_an_input_without_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights tell how many."""
+    weights = ", ".join(str(i % 7 - 3) for i in range(80))
+    text = f"""g (float[] x) => (float t) <float[2, 40, 1] w = {{{weights}}}> {{
+        n = Neg(x) y = Conv(n, w) z = Relu(y) t = ReduceSum<keepdims = 0>(z) }}"""
+    runs: list[int] = []
+    run = Sessions.run
+    monkeypatch.setattr(
+        Sessions, "run", lambda self, n, inputs: (runs.append(n), run(self, n, inputs))[1]
+    )
+    found = sole(text, "FusedConv")
+    assert found.verdict == "right" and found.around == 0
+    assert 40 in found.sizes[0].values() and len(runs) < 100
+
+
 @rewrite(root="Div", precision="rounding")
 def large_deviation(g: RewriteContext, node: NodeProto) -> Any:
     """x / d -> x / Max(d, 1), which is the same for the deviation of usual values."""
@@ -375,3 +391,13 @@ def test_values_near_zero(shape: str) -> None:
         e = Add(r, eps) d = Sqrt(e) z = Div(s, d) }}"""
     with pytest.raises(WrongRewriteError, match="LargeDeviation is wrong"):
         validated(text, [large_deviation])
+
+
+def test_roots_of_negative_numbers_hide_differences() -> None:
+    """A free result is a sum of squares in the graph: with other values, all roots are NaN."""
+    text = """g (float[n, 64] x) => (float[n, 64] z) {
+        p = Mul(x, x) a = CumSum(p, one) s = Sqrt(a) t = ReduceSum<keepdims = 1>(s, axes)
+        f = Floor(t) z = Add(f, x) }"""
+    declared = "<int64 one = {1}, int64[1] axes = {1}>"
+    with pytest.raises(WrongRewriteError, match="Ceil is wrong"):
+        validated(text.replace("z) {", f"z) {declared} {{"), [CEIL])

@@ -176,6 +176,8 @@ def gather_of_no_axis(g: RewriteContext, node: NodeProto) -> Any:
     "g (float[n, n, n] x) => (float[n, n, n] z) { z = Transpose<perm = [2, 0, 1]>(x) }",
 )
 def inverse_transpose(g: RewriteContext, node: NodeProto) -> Any:
+    perm = g.get_attribute_with_default(node, "perm", ())
+    g.require(tuple(perm) != (1, 2, 0), "it is the same node")
     return g.op.Transpose(node.input[0], perm=[1, 2, 0])
 
 
