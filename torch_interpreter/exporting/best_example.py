@@ -181,15 +181,19 @@ def _wrong_sizes(program: TorchProgram, specs: Sequence[Any]) -> list[Mapping[st
     if trial is None or trial.is_random:
         return found
 
+    tried = False
 
     def fails_at(sizes: Mapping[str, int]) -> bool:
+        nonlocal tried
+        tried = True
         fails = trial.is_right() and trial.fails_at(sizes)
         found.extend([sizes] if fails else [])
         return fails
 
     namer = DimensionNamer()
     namer.name_inputs(named, specs)
-    assumptions(named, specs, program.module, namer, fails_at)
+    conditions = assumptions(named, specs, program.module, namer, fails_at)
+    program.is_general = not conditions and (not tried or trial.is_right())
     return found
 
 
