@@ -12,7 +12,11 @@ _SUM, _MEAN, _MAX = range(3)
 _ONE = int_vector([1])
 
 
-@aten("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")
+@aten(
+    "aten._embedding_bag.default",
+    "aten._embedding_bag_forward_only.default",
+    "aten.embedding_bag.default",
+)
 def embedding_bag(
     g: GraphWriter,
     weight: str,
@@ -55,6 +59,35 @@ def embedding_bag(
         else:
             found = g.op.Div(found, cast(g, g.op.Max(counts, const(1, INT64)), itype))
     return [found, None, None, None]
+
+
+@aten("aten.embedding_bag.padding_idx")
+def embedding_bag_with_padding(
+    g: GraphWriter,
+    weight: str,
+    indices: str,
+    offsets: str,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: str | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> list[str | None]:
+    """The same without the rows of an index, which is counted from the end if it is negative."""
+    index = -1 if padding_idx is None else padding_idx
+    if padding_idx is not None and padding_idx < 0:
+        rows = dim_of(g, weight, 0)
+        if not isinstance(rows, int):
+            raise ValueError("a negative padding_idx needs a table of known size")
+        index += rows
+    return embedding_bag(
+        *(g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights),
+        *(include_last_offset, index),
+        expected=expected,
+    )
 
 
 @aten("aten.embedding_renorm.default")

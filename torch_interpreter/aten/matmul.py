@@ -39,6 +39,7 @@ def linear(g: GraphWriter, x: str, weight: str, bias: str | None = None) -> str:
     "aten.bmm.default",
     "aten.mv.default",
     "aten.dot.default",
+    "aten.vdot.default",
 )
 def matmul(g: GraphWriter, x: str, y: str) -> str:
     """MatMul, which follows the rules of numpy as torch's matmul does."""

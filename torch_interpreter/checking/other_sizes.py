@@ -142,6 +142,28 @@ def at_sizes(
     return [_resized(i.fake, value, wanted) for i, value in zip(inputs, leaves, strict=True)]
 
 
+def allowed_sizes(
+    inputs: Sequence[ModelInput], leaves: Sequence[Any], tried: Sequence[int]
+) -> Iterator[dict[str, int]]:
+    """Sizes of one dimension, then of all those that have the same one, which meet what torch
+    assumed when it traced the model.
+
+    :param inputs: the leaves of the arguments
+    :param leaves: their values
+    :param tried: the sizes
+    """
+    symbols, env = _symbols(inputs, leaves)
+    checks = [check for _, check in _conditions(env, symbols)] if symbols else []
+    ranges = {symbol.name: found for symbol, found in env.var_to_range.items()} if symbols else {}
+    for (name, hint), size in itertools.product(symbols.items(), tried):
+        alike = [other for other, known in symbols.items() if known == hint]
+        for changed in {(name,): None, tuple(alike): None}:
+            sizes = dict.fromkeys(changed, size)
+            in_range = all(n not in ranges or size in ranges[n] for n in changed)
+            if in_range and all(check({**symbols, **sizes}) for check in checks):
+                yield sizes
+
+
 def evaluator(inputs: Sequence[ModelInput], leaves: Sequence[Any]) -> Callable[[Any, int], int]:
     """A function that computes a dimension, or gives its second argument if it is not known.
 

@@ -103,6 +103,8 @@ def _named_dimensions(program: TorchProgram, verbose: int) -> DimensionNamer:
     specs = program.specs or [None] * len(named)
     namer.name_inputs(named, specs)
     _tell_constants(program, named, verbose)
+    if program.is_general:
+        return namer
     fails_at = None if program.trial is None else program.trial.fails_at
     places = program.assumed.places
     found = assumptions(named, specs, program.module, namer, fails_at, places)

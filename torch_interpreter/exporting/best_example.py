@@ -10,7 +10,7 @@ import torch
 
 from xbuilder.support.user_warnings import warn_user
 
-from ..checking.other_sizes import at_sizes
+from ..checking.other_sizes import allowed_sizes, at_sizes
 from ..checking.trials import ExampleTrial
 from ..common.errors import ExportError, first_line
 from ..inputs.dimension_conditions import assumptions
@@ -24,6 +24,8 @@ from .torch_program import TorchProgram
 _FACTORS = (2, 3, 4, 8)
 #: how many sizes at which a graph is wrong are tried as those of the export
 _BRANCHES = 2
+#: sizes whose texts differ in length and in digits
+_LENGTHS = (3, 8, 12, 25, 77, 101, 1009)
 pytree = torch.utils._pytree
 Export = Callable[[tuple[Any, ...], dict[str, Any]], TorchProgram]
 
@@ -53,13 +55,11 @@ def export_example(
     values = (*pytree.tree_leaves((args, kwargs)), *weights)
     if all(s is None for s in specs) or any(map(has_no_data, values)):
         return export(args, kwargs)
+    model = _Model(export, mod, args, kwargs, verbose)
     with made_texts() as lines:
-        program = _Model(export, mod, args, kwargs, verbose).best(specs)
-    if lines and program.trial is not None and not program.trial.is_right():
-        warn_user(
-            f"The graph does not give the results of the model on the arguments: {lines[0]}, makes "
-            "a text from a dynamic dimension, which has no value during the export."
-        )
+        program = model.best(specs)
+    if lines and program.trial is not None:
+        model.check_texts(program, program.trial, specs, lines[0])
     return program
 
 
@@ -90,6 +90,37 @@ class _Model(NamedTuple):
         ):
             program, best = self.tried(larger) or program, larger
         return self.more_general(program, specs, best.leaves)
+
+    def check_texts(
+        self, program: TorchProgram, trial: ExampleTrial, specs: Sequence[Any], line: str
+    ) -> None:
+        """Refuses a graph if a text made from a dynamic dimension decides its results: it is wrong
+        at a size that no condition excludes, or right on the arguments with the text they make.
+
+        :param program: the graph
+        :param trial: compares it with the model
+        :param specs: specification of every leaf
+        :param line: the line that makes a text
+        :raises ExportError: the graph is wrong
+        """
+        text = f"{line}, makes a text from a dynamic dimension, which has no value during the "
+        if trial.is_right():
+            leaves = pytree.tree_leaves((self.args, self.kwargs))
+            is_wrong = any(map(trial.fails_at, allowed_sizes(program.inputs, leaves, _LENGTHS)))
+        else:
+            with made_texts(digits=True):
+                other = self.best(specs).trial
+            is_wrong = other is not None and other.is_right()
+            if not is_wrong:
+                warn_user(
+                    f"The graph does not give the results of the model on the arguments: {text}"
+                    "export."
+                )
+        if is_wrong:
+            raise ExportError(
+                f"The results depend on a text: {text}export. Compute the number from the "
+                "dimension, or do not make it dynamic."
+            )
 
     def more_general(
         self, program: TorchProgram, specs: Sequence[Any], leaves: Sequence[Any]
@@ -150,14 +181,19 @@ def _wrong_sizes(program: TorchProgram, specs: Sequence[Any]) -> list[Mapping[st
     if trial is None or trial.is_random:
         return found
 
+    tried = False
+
     def fails_at(sizes: Mapping[str, int]) -> bool:
+        nonlocal tried
+        tried = True
         fails = trial.is_right() and trial.fails_at(sizes)
         found.extend([sizes] if fails else [])
         return fails
 
     namer = DimensionNamer()
     namer.name_inputs(named, specs)
-    assumptions(named, specs, program.module, namer, fails_at)
+    conditions = assumptions(named, specs, program.module, namer, fails_at)
+    program.is_general = not conditions and (not tried or trial.is_right())
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
@@ -111,6 +113,12 @@ def python_text(expr: Any) -> str:
     return str(PythonPrinter().doprint(expr)).replace("OpaqueUnaryFn_", "math.")
 
 
+@functools.lru_cache(maxsize=1024)
+def _compiled(expr: Any) -> CodeType:
+    """A condition as code, which several searches evaluate."""
+    return compile(python_text(expr), "<condition>", "eval")
+
+
 def condition_check(expr: Any, hints: Mapping[str, int]) -> Check | None:
     """A condition as a function of the sizes.
 
@@ -121,7 +129,7 @@ def condition_check(expr: Any, hints: Mapping[str, int]) -> Check | None:
     if not {s.name for s in expr.free_symbols} <= set(hints):
         return None
     try:
-        code = compile(python_text(expr), "<condition>", "eval")
+        code = _compiled(expr)
         if not eval(code, {"math": math, "torch": torch}, dict(hints)):
             return None
     except Exception:  # sympy prints no Python for some functions

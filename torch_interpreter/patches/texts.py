@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -20,8 +20,10 @@ _LIBRARIES = ("torch", "sympy", "numpy")
 
 
 @contextlib.contextmanager
-def made_texts() -> Iterator[list[str]]:
+def made_texts(digits: bool = False) -> Iterator[list[str]]:
     """Lists the lines that make a text from a dynamic dimension in this context.
+
+    :param digits: these texts are the size in the arguments of the export
 
     >>> import torch
     >>> class Named(torch.nn.Module):
@@ -34,14 +36,16 @@ def made_texts() -> Iterator[list[str]]:
     ['in forward']
     """
     lines: list[str] = []
-    original = torch.SymInt.__str__
+    original: Callable[[Any], str] = torch.SymInt.__repr__
 
     def text(size: Any) -> str:
         frame = sys._getframe(1)
-        if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:
-            code = frame.f_code
-            lines.append(f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}")
-        return original(size)
+        if str(frame.f_globals.get("__name__")).split(".")[0] in _LIBRARIES:
+            return original(size)
+        code = frame.f_code
+        lines.append(f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}")
+        hint = size.node.hint if digits else None
+        return original(size) if hint is None else str(hint)
 
-    with patched(torch.SymInt, {"__str__": text}):
+    with patched(torch.SymInt, {"__repr__": text}):
         yield lines

@@ -24,6 +24,18 @@ def test_offsets(mode, padding):
     check_export(model, (TABLE, INDICES, OFFSETS), (None, {0: "n"}, {0: "b"}), others)
 
 
+def test_operators_are_not_decomposed(capsys):
+    """Whatever the form of the operator, and for an index counted from the end."""
+
+    def model(table, indices, offsets):
+        plain = torch.embedding_bag(table, indices, offsets)[0]
+        without = (False, 1, False, None, False, -2)
+        return plain, torch.embedding_bag(table, indices, offsets, *without)[0]
+
+    check_export(model, (TABLE, INDICES, OFFSETS), (None, {0: "n"}, {0: "b"}), verbose=1)
+    assert "decomposed" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_are_bags(mode):
     def model(table, indices):

@@ -210,6 +210,11 @@ def test_grouped_mm_of_two_matrices():
     )
 
 
+def test_vdot_of_real_vectors_is_not_decomposed(capsys):
+    check_export(torch.vdot, (V, V * 2), verbose=1)
+    assert "decomposed" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("shape", [(2, 0), (0, 3), (0,)], ids=str)
 def test_vecdot_of_nothing(shape):
     check_export(torch.linalg.vecdot, (torch.empty(shape), torch.empty(shape)))

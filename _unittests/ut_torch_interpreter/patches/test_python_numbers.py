@@ -14,7 +14,7 @@ from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, 
 from ut_torch_interpreter.size_arithmetic import NUMBERS as NUMBERS_OF_SIZES
 from ut_torch_interpreter.size_arithmetic import RESULTS
 
-from torch_interpreter import to_onnx
+from torch_interpreter import ExportError, to_onnx
 from xbuilder.errors import XoptimError
 
 X = torch.randn(3, 8)
@@ -167,16 +167,46 @@ def test_decimals():
     check_export(lambda x: x * round(x.shape[1], 2), (X,), DYNAMIC, OTHERS)
 
 
-def test_a_text():
-    assert outcome(lambda x: x * len(str(x.shape[1]))) == "told"
+#: 104 columns: the name of the symbol has as many characters
+@pytest.mark.parametrize("columns", [8, 104])
+@pytest.mark.parametrize("text", [str, repr, "{}".format])
+def test_a_result_of_a_text_is_refused(text, columns):
+    model = Fct1(lambda x: x * len(text(x.shape[1])))
+    with pytest.raises(ExportError, match=r"(?s)depend on a text: .*test_python_numbers.py:\d+"):
+        to_onnx(model, (torch.randn(2, columns),), dynamic_shapes=({0: "b", 1: "n"},))
 
+
+def test_a_text_of_a_shape_is_refused():
+    assert outcome(lambda x: x * len(f"{x.shape}")) == "refused"
+
+
+def test_a_text_that_decides_nothing():
     def printed(x):
-        assert f"{x.shape[1]}", "a message"
+        assert f"{x.shape} {x.shape[1]}", "a message"
         return x * 2
+
+    def doubled(x):
+        return printed(x) if x.shape[1] > 6 else x
 
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*makes a text")
         check_export(printed, (X,), DYNAMIC, OTHERS)
+    with pytest.warns(UserWarning, match="The model is right for 7 <= n"):
+        to_onnx(Fct1(doubled), (X,), dynamic_shapes=({0: "b", 1: "n"},))
+
+
+def test_the_text_of_a_model_with_a_state():
+    """Its results differ at each call, whatever the text."""
+
+    calls = []
+
+    def counted(x):
+        assert f"{x.shape[1]}", "a message"
+        calls.append(x)
+        return x * len(calls)
+
+    with pytest.warns(UserWarning, match="does not give the results of the model"):
+        to_onnx(Fct1(counted), (X,), dynamic_shapes=({0: "b", 1: "n"},))
 
 
 def test_both_sides_agree_where_the_decision_changes():
