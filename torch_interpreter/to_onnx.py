@@ -32,7 +32,7 @@ from .exporting.program import prepare
 from .exporting.torch_program import TorchProgram
 from .inputs.caches import register_caches
 from .inputs.dataclasses import flattened_dataclasses
-from .inputs.inputs import split_arguments
+from .inputs.inputs import split_arguments, without_wrapper
 
 MIN_OPSET = 9
 #: torch exports one model at a time because its state is global
@@ -105,7 +105,7 @@ def to_onnx(
     arguments, named = split_arguments(args, kwargs)
     return _convert(
         ExportRequest(
-            mod=mod,
+            mod=without_wrapper(mod),
             args=arguments,
             kwargs=named,
             input_names=input_names,
@@ -205,6 +205,7 @@ def export_with_torch(
     :param dispatcher: converters of the user
     :param verbose: verbosity
     """
+    mod = without_wrapper(mod)
     register_caches(args, kwargs, mod)
     options = _export_options(export_options)
     with _EXPORTS:

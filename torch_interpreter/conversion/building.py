@@ -87,8 +87,11 @@ def build(
         lazy[node] = _weight(interpreter, made, name, tensor)
     _reserve_outputs(interpreter, outputs, names)
     interpreter.run(program.module, values, outputs)
+    constants = {i.node for i in program.inputs if i.onnx_name is None}
     for name, output in zip(names, outputs, strict=True):
         value = values[output] if isinstance(output, torch.fx.Node) else output
+        if output in constants or not isinstance(output, torch.fx.Node):
+            _check_number(name, value)
         if value is None:
             raise ConversionError(_no_value(name, output))
         known = builder.get_shape(value) if builder.has_shape(value) else ()
@@ -187,6 +190,18 @@ def _output_names(program: TorchProgram, output_names: Sequence[str] | None) -> 
             f"output_names must be {count} different names, not {list(output_names)}."
         )
     return list(output_names)
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Refuses a constant output that is no number: a string would be the name of a result.
+
+    :raises ConversionError: it is something else
+    """
+    if not isinstance(value, bool | int | float):
+        raise ConversionError(
+            f"Output {name!r} is {value!r}, and ONNX only returns tensors and numbers: remove it "
+            "from what forward returns."
+        )
 
 
 def _no_value(name: str, output: torch.fx.Node) -> str:

@@ -214,6 +214,23 @@ def _filled(shape: Any, value: Any, **_: Any) -> Any:
     return np.broadcast_to(_array(value), tuple(shape))
 
 
+def _range(*bounds: Any, **_: Any) -> Any:
+    if not all(type(b) is int for b in bounds) or len(found := range(*bounds)) > _ELEMENTS:
+        raise _UnknownError
+    return _array(list(found))
+
+
+def _running(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(x: Any, dim: int, **_: Any) -> Any:
+        return np.frompyfunc(function, 2, 1).accumulate(_each(_number, x), axis=dim)
+
+    return call
+
+
+def _largest(x: Any) -> Any:
+    return _array(functools.reduce(_Fraction.larger, map(_number, x.ravel())))
+
+
 def _part(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
 
@@ -251,7 +268,16 @@ _RULES: dict[str, Callable[..., Any]] = {
     "prod": _reduced(operator.mul, 1),
     **dict.fromkeys(("scalar_tensor", "to", "_to_copy", "clone", "detach", "alias"), _same),
     "lift_fresh": _same,
+    "max": _largest,
+    "min": lambda x: _each(operator.neg, _largest(_on_numbers(operator.neg)(x))),
+    "cumsum": _running(operator.add),
+    "cumprod": _running(operator.mul),
+    "abs": _on_numbers(lambda v: v.larger(-v)),
     "full": _filled,
+    "zeros": lambda shape: _filled(shape, 0),
+    "ones": lambda shape: _filled(shape, 1),
+    "arange": _range,
+    "flip": np.flip,
     "select": lambda x, dim, index: _array(np.take(x, index, dim)),
     "slice": _part,
     "unbind": lambda x, dim=0: [_array(v) for v in np.moveaxis(x, dim, 0)],

@@ -43,6 +43,21 @@ def split_arguments(
     return tuple(args or ()), named
 
 
+def without_wrapper(mod: Any) -> Any:
+    """The module inside ``torch.compile`` or ``DataParallel``, whose arguments have names.
+
+    A wrapper with hooks stays, they change the results.
+
+    :param mod: anything :func:`to_onnx` accepts
+    """
+    from torch._dynamo import OptimizedModule
+
+    kinds = (OptimizedModule, torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+    while isinstance(mod, kinds) and not (mod._forward_hooks or mod._forward_pre_hooks):
+        mod = mod._orig_mod if isinstance(mod, OptimizedModule) else mod.module
+    return mod
+
+
 def distinct_tensors(values: Any) -> Any:
     """Copies tensors given several times, since torch.export would see only one input.
 

@@ -45,3 +45,22 @@ def test_output_without_value(fct, op, results, message):
     with pytest.raises(ConversionError, match=message) as error:
         to_onnx(Fct1(fct), (X,), dispatcher=Dispatcher({op: converter}), options=OPTIONS)
     assert "source: File" in str(error.value)
+
+
+CONSTANTS = {
+    "name of an input": (lambda x: (x + 1, "x"), (X,)),
+    "argument": (lambda x, mode: (x + 1, mode), (X, "x")),
+}
+
+
+@pytest.mark.parametrize("fct, args", CONSTANTS.values(), ids=list(CONSTANTS))
+def test_constant_output(fct, args):
+    """A string is no name of a result."""
+    model = torch.nn.Module()
+    model.forward = fct
+    with pytest.raises(ConversionError, match=r"'output_1' is .*ONNX only returns tensors"):
+        to_onnx(model, args)
+
+
+def test_number_output():
+    check_export(Fct1(lambda x: (x + 1, 2, 0.5, True)), (X,))

@@ -74,7 +74,14 @@ NUMBERS = {
     "product": lambda n: torch.stack([n, n + 1]).prod(),
     "sum": lambda n: torch.cat([n.view(1), torch.tensor([4])]).sum(),
     "element": lambda n: torch.tensor([4, 2]).add(n)[1],
+    "largest": lambda n: torch.stack([n, n * 2 - 7, 13 - n]).max(),
+    "smallest": lambda n: torch.stack([n, n * 2 - 7, 13 - n]).min(),
+    "sums": lambda n: torch.stack([n, n + 1, 3 * n]).cumsum(0)[1],
+    "products": lambda n: torch.stack([n, n + 1, n]).cumprod(0)[1],
+    "distance": lambda n: (n - 7).abs(),
     "full": lambda n: torch.full((), 5) + n,
+    "zeros and ones": lambda n: (torch.zeros(2, dtype=torch.int64) + torch.ones(()) * n)[1].long(),
+    "steps": lambda n: (torch.arange(8, 0, -2) * n).flip(0)[1],
     "part": lambda n: torch.stack([n, n + 1, n + 2])[1:].unbind()[1],
 }
 
@@ -89,6 +96,17 @@ def test_size_of_a_tensor(name):
     others = [(torch.randn(2, n),) for n in (4, 5, 6, 7, 10, 11)]
     onx = check_export(zeros, (torch.randn(2, 8),), DIMS, others)
     assert "u0" not in onx.graph.output[0].type.tensor_type.shape.dim[0].dim_param
+
+
+def test_axes_in_a_tensor():
+    """Asteroid writes so a list of axes that TorchScript reads."""
+
+    def normalized(x):
+        axes = torch.arange(1, len(x.shape)).tolist()
+        return x - x.mean(dim=axes, keepdim=True) + torch.arange(x.shape[1])
+
+    others = [(torch.randn(b, n),) for b, n in ((1, 31), (2, 1))]
+    check_export(normalized, (torch.randn(2, 8),), DIMS, others)
 
 
 class Padded(torch.nn.Module):

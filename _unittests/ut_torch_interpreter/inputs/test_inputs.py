@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from torch_interpreter import match_input_parameters
+from torch_interpreter import match_input_parameters, to_onnx
 from torch_interpreter.checking.validation import compare
-from torch_interpreter.inputs.inputs import distinct_tensors, split_arguments, to_numpy
+from torch_interpreter.inputs.inputs import (
+    distinct_tensors,
+    split_arguments,
+    to_numpy,
+    without_wrapper,
+)
 from xbuilder.errors import OptionError
 
 X = torch.randn(2, 3)
@@ -25,6 +30,25 @@ def test_split_arguments():
     assert split_arguments(X, None)[0][0] is X
     with pytest.raises(OptionError, match=r"a file is to_onnx\(..., filename='model.onnx'\)"):
         split_arguments((X,), "model.onnx")
+
+
+WRAPPERS = {
+    "compile": torch.compile,
+    "parallel": torch.nn.DataParallel,
+    "both": lambda mod: torch.compile(torch.nn.DataParallel(mod)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRAPPERS))
+def test_wrapped_module(name):
+    """The names of the arguments and of the weights are those of the module."""
+    mod = torch.nn.Linear(3, 2)
+    wrapped = WRAPPERS[name](mod)
+    onx = to_onnx(wrapped, (X,), dynamic_shapes={"input": {0: "batch"}})
+    assert [i.name for i in onx.graph.input] == ["input"]
+    assert {i.name for i in onx.graph.initializer} <= {"weight", "bias"}
+    wrapped.register_forward_hook(lambda mod, args, result: result + 1)
+    assert without_wrapper(wrapped) is wrapped
 
 
 def test_match_input_parameters():
