@@ -37,7 +37,7 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
     1. Both numbers of channels are multiples of 16, at most 128, the window has 5 elements or more,
        or 3 from 48 channels on. Or each of 16 channels or more is convolved on its own. The weight
-       is constant, in float, on CPU.
+       is a constant of the same graph, in float, on CPU.
     2. The convolutions of one dimension around it, whatever their weights, and the elementwise
        operators between them are written for images as well: there is one Unsqueeze before them
        all, one Squeeze after.
@@ -49,7 +49,7 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     g.require(g.type_or_none(node.input[0]) == TensorProto.FLOAT, "the type is not float")
     root = g.record(node)
-    g.require(_fits(g, root), "the weight is not constant, or not for rows")
+    g.require(_fits(g, root), "the weight is not a constant of this graph, or not for rows")
     require_fast(g, _runs_in_blocks(g, root), "the kernel for rows is as fast")
     data = partial(_data, g)
     around = ConnectedNodes(g, partial(_fits, g), data)
@@ -102,8 +102,10 @@ def _fits(g: RewriteContext, record: NodeRecord) -> bool:
         return False
     if _is_conv(record):
         weight = record.inputs[1]
-        known = g.is_constant(weight) and g.rank_or_none(weight) == 3
-        return known and not has_reference(g.store.proto(record))
+        # a weight of an outer graph would be reshaped at each run of a body
+        known = g.is_constant(weight) and weight in g.graph.constants.initializers
+        right = known and g.rank_or_none(weight) == 3
+        return right and not has_reference(g.store.proto(record))
     if has_reference(g.store.proto(record)):
         return False
     if _is_unary(record):

@@ -10,7 +10,7 @@ from onnx import ModelProto
 from onnx.numpy_helper import from_array
 
 from xoptim.testing import check_no_match, check_pattern, rewrite_tests
-from xoptim.testing.checks import reasons_of
+from xoptim.testing.checks import optimize_with, reasons_of
 from xoptim.testing.models import model_from_text
 
 NAME = "BlockConv"
@@ -166,7 +166,7 @@ REFUSED = {
     "images": (
         "u = Unsqueeze(x, s) y = Conv(u, w)",
         {"w": (16, 16, 1, 5)},
-        "the weight is not constant, or not for rows",
+        "the weight is not a constant of this graph, or not for rows",
     ),
 }
 
@@ -181,9 +181,20 @@ def test_refuses(case: str) -> None:
 def test_refuses_others() -> None:
     check_no_match(model("y = Conv(x, w)"), NAME, "it is for the processor CPU", processor="CUDA")
     proto = model("y = Conv(x, z)", ", float[16, 16, 5] z")
-    check_no_match(proto, NAME, "the weight is not constant")
+    check_no_match(proto, NAME, "the weight is not a constant of this graph")
     text = "g (double[a, 16, b] x, double[16, 16, 5] w) => (double[a, 16, c] y) { y = Conv(x, w) }"
     check_no_match(text, NAME, "the type is not float")
+
+
+def test_refuses_the_weight_of_an_outer_graph() -> None:
+    """It would be reshaped at each run of the branch, which onnxruntime does not hold in blocks."""
+    body = (
+        f"y = If(q) <then_branch = h () => (float[a, 16, b] z) {{ z = Conv<{WIDE}>(x, w) }},"
+        " else_branch = i () => (float[a, 16, b] t) { t = Abs(x) }>"
+    )
+    made, *_ = optimize_with(model(body, ", bool q"), NAME)
+    branch = next(a.g for a in made.graph.node[0].attribute if a.name == "then_branch")
+    assert [node.op_type for node in branch.node] == ["Conv"]
 
 
 def test_the_first_convolution_writes_all() -> None:
