@@ -164,7 +164,7 @@ class PatternOptimization(Member):
     after: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     reads_of: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    rank: ClassVar[int] = 0
+    rank: int = 0
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
     #: operators a graph must have: all those of one of these sets, if there are any
