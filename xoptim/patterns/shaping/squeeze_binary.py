@@ -46,6 +46,7 @@ def squeeze_add(g: RewriteContext, a: str, p: str, b: str | None, q: str | None)
     "default",
     root="Unsqueeze",
     after=ELEMENTWISE_BINARY,
+    beyond="Squeeze",
     priority="first",
     min_opset=7,
     sole_use=True,
