@@ -129,13 +129,13 @@ class PatternOptimization(Member):
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
     domain one of which must give the first input of the root, `reads` those one of which must give
-    any of its inputs, `read_by` those one of which must read one of its results, if they are not
-    empty: the other roots are refused at once, `match` is not called, nor for those whose first
-    result is known to have another rank than `rank`, if it is not 0; `reads_of` narrows `reads`,
-    root by root; `prepares` lists the
-    functions the rewrite makes for others, which do not run without these; `before` and `behind`
-    name the patterns of the same priority it has to run before, or after; `priority`, `min_opset`,
-    `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
+    any of its inputs, `beyond` those one of which must give an input of such a node, `read_by`
+    those one of which must read one of its results, if they are not empty: the other roots are
+    refused at once, `match` is not called, nor for those whose first result is known to have
+    another rank than `rank`, if it is not 0; `reads_of` narrows `reads`, root by root; `prepares`
+    lists the functions the rewrite makes for others, which do not run without these; `before` and
+    `behind` name the patterns of the same priority it has to run before, or after; `priority`,
+    `min_opset`, `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
     `register_pattern`. :func:`.run_order` tells the order of two patterns.
 
     A pattern holds no state about a graph: bindings of a match live in the MatchResult. Two
@@ -162,7 +162,8 @@ class PatternOptimization(Member):
     after: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     reads_of: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    rank: ClassVar[int] = 0
+    rank: int = 0
+    beyond: ClassVar[tuple[str, ...]] = ()
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
     #: operators a graph must have: all those of one of these sets, if there are any
@@ -171,7 +172,7 @@ class PatternOptimization(Member):
     usual: ClassVar[frozenset[int]] = frozenset()
     #: the engine passes nodes to it, which it must not modify
     receives_nodes: ClassVar[bool] = True
-    #: `roots`, `after`, `reads` and `read_by` are computed on first access, and need no check
+    #: `roots` and the operators around are computed on first access, and need no check
     has_lazy_declarations: ClassVar[bool] = False
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None

@@ -70,7 +70,8 @@ class Roots(ABC):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
         self._kinds: dict[Key, Kinds] = {}
-        # types, in the main domain, of the readers of a node
+        # types, in the main domain, of the producers of the inputs of a node, and of its readers
+        self._producers: dict[NodeRecord, set[str]] = {}
         self._readers: dict[NodeRecord, set[str]] = {}
 
     @abstractmethod
@@ -158,6 +159,31 @@ class Roots(ABC):
         if kinds is None:
             kinds = self._kinds[key] = kinds_of(self.store, self.bucket(key))
         return kinds
+
+    def beyond(
+        self, records: Iterable[NodeRecord], near: Iterable[str], far: Iterable[str]
+    ) -> list[NodeRecord]:
+        """The given nodes an input of which is produced by a node of one type among *near*, any if
+        it is empty, which reads a node of one type among *far*, all of the main domain. Cost:
+        O(inputs)."""
+        near, wanted = frozenset(near), frozenset(far)
+        producer_of, known = self.store.producers.get, self._producers
+        found = []
+        for record in records:
+            for before in map(producer_of, record.inputs):
+                if before is None or (near and (before.domain or before.op_type not in near)):
+                    continue
+                types = known.get(before)
+                if types is None:
+                    types = known[before] = self._types_of_producers(before)
+                if not wanted.isdisjoint(types):
+                    found.append(record)
+                    break
+        return found
+
+    def _types_of_producers(self, record: NodeRecord) -> set[str]:
+        producers = map(self.store.producers.get, record.inputs)
+        return {p.op_type for p in producers if p is not None and not p.domain}
 
     def read_by(self, records: Iterable[NodeRecord], types: Iterable[str]) -> list[NodeRecord]:
         """The given nodes that have a reader of one of these types of the main domain. Cost:

@@ -41,6 +41,7 @@ _REPEATED = (
     "aliases",
     "before",
     "behind",
+    "beyond",
     "has_lazy_declarations",
     "min_opset",
     "name",
@@ -75,6 +76,7 @@ class PatternCard:
     asks: bool
     before: tuple[str, ...]
     behind: tuple[str, ...]
+    beyond: tuple[str, ...]
     has_lazy_declarations: bool
     min_opset: int
     name: str

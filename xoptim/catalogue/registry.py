@@ -87,6 +87,7 @@ def register_pattern(
     tolerance: float = 0.0,
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
+    beyond: Iterable[str] = (),
     read_by: Iterable[str] = (),
     rank: int = 0,
     prepares: Iterable[str] = (),
@@ -103,6 +104,7 @@ def register_pattern(
     :param min_opset: lowest main opset
     :param after: likewise
     :param reads: likewise
+    :param beyond: likewise
     :param read_by: likewise
     :param rank: likewise
     :param prepares: likewise
@@ -120,7 +122,7 @@ def register_pattern(
         class TransposeTransposePattern(PatternOptimization):
             ...
     """
-    names = {"roots": roots, "after": after, "reads": reads, "read_by": read_by}
+    names = {"roots": roots, "after": after, "reads": reads, "beyond": beyond, "read_by": read_by}
 
     def register(cls: C) -> C:
         name, cls.aliases = _new_name(cls, tags, as_words(aliases)), as_words(aliases)
@@ -131,13 +133,18 @@ def register_pattern(
         cls.precision, cls.tolerance = precision, tolerance
         cls.priority, cls.min_opset, cls.rank = priority_of(priority), min_opset, rank or cls.rank
         cls.before, cls.behind = as_words(before), as_words(behind)
-        for attribute, words in (*names.items(), ("prepares", prepares)):
-            if words:
-                setattr(cls, attribute, tuple(words))
+        _declare(cls, prepares=prepares, **names)
         _add(name, cls)
         return cls
 
     return register
+
+
+def _declare(cls: PatternClass, **names: Iterable[str]) -> None:
+    """Sets the declarations of a class that are not empty."""
+    for attribute, words in names.items():
+        if words:
+            setattr(cls, attribute, tuple(words))
 
 
 def _add(name: str, cls: PatternClass) -> None:

@@ -10,10 +10,10 @@ from ..authoring.operator_names import check_operators
 from ..authoring.rewrite import Rewrite, RewriteFunction
 from .registry import register_pattern
 
+#: attributes of a pattern that are types of operators
+_OPERATORS = ("roots", "after", "reads", "beyond", "read_by")
 #: attributes of a pattern made of words, in the order of the parameters of :func:`rewrite`
-_WORDS = ("roots", "after", "reads", "read_by", "prepares", "before", "behind", "aliases")
-#: those that are types of operators
-_OPERATORS = ("roots", "after", "reads", "read_by")
+_WORDS = (*_OPERATORS, "prepares", "before", "behind", "aliases")
 
 
 def rewrite(
@@ -21,6 +21,7 @@ def rewrite(
     root: str | Iterable[str],
     after: str | Iterable[str] = (),
     reads: str | Iterable[str] | Mapping[str, Iterable[str]] = (),
+    beyond: str | Iterable[str] = (),
     read_by: str | Iterable[str] = (),
     rank: int = 0,
     prepares: str | Iterable[str] = (),
@@ -43,6 +44,7 @@ def rewrite(
     :param root: operator type(s) it starts from
     :param after: operator type(s) that give the first input; other roots are refused without a call
     :param reads: operator type(s) one of which produces any input of the root; or those by root
+    :param beyond: operator type(s) one of which produces an input of a node that does, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
     :param rank: rank of the first result of the root, likewise if it is known
     :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
@@ -64,10 +66,8 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    reads_of = _by_root(reads)
-    read = dict.fromkeys(chain.from_iterable(reads_of.values())) if reads_of else reads
-    words = (root, after, read, read_by, prepares, before, behind, aliases)
-    declared: dict[str, Any] = dict(zip(_WORDS, map(_names, words), strict=True))
+    reads_of, read = _by_root(reads)
+    declared = _declared(root, after, read, beyond, read_by, prepares, before, behind, aliases)
     declared |= {"min_opset": min_opset, "priority": priority, "precision": precision}
     declared |= {"tolerance": tolerance, "rank": rank}
 
@@ -93,8 +93,16 @@ def _names(names: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names) if isinstance(names, Set) else names)
 
 
+def _declared(*words: str | Iterable[str]) -> dict[str, Any]:
+    """The attributes of a pattern that are made of words."""
+    return dict(zip(_WORDS, map(_names, words), strict=True))
+
+
 def _by_root(
     reads: str | Iterable[str] | Mapping[str, Iterable[str]],
-) -> dict[str, tuple[str, ...]]:
-    """The operators that each root reads, empty if all roots read the same."""
-    return {root: _names(reads[root]) for root in reads} if isinstance(reads, Mapping) else {}
+) -> tuple[dict[str, tuple[str, ...]], str | Iterable[str]]:
+    """The operators that each root reads, empty if all roots read the same, then all of them."""
+    if not isinstance(reads, Mapping):
+        return {}, reads
+    reads_of = {root: _names(reads[root]) for root in reads}
+    return reads_of, dict.fromkeys(chain.from_iterable(reads_of.values()))

@@ -105,7 +105,7 @@ def _deferred(declared: Declared, verbose: int) -> Deferred[PatternOptimization]
 
 
 #: the declarations of a pattern that are tuples of names
-DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
+DECLARED = frozenset(("roots", "after", "reads", "beyond", "read_by", "prepares"))
 
 
 def check_declarations(members: Iterable[Member | PatternCard]) -> None:

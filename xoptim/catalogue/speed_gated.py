@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.runtimes.processors import processors_of
 
 from ..authoring.context import RewriteContext
+from ..authoring.patterns import MatchResult, matches_nothing
+from ..authoring.queries import GraphQueries
 from ..authoring.rewrite import Rewrite
 from .speed_gates import find_speed_gate
 
@@ -23,6 +27,8 @@ class SpeedGatedRewrite(Rewrite):
     """
 
     lift: ClassVar[str]
+    #: every case needs an open gate: no root is looked at when it is closed
+    needs_open_gate: ClassVar[bool] = False
     is_closed = False
 
     def __init__(self, lifted: bool = False, verbose: int = 0, even_slower: bool = False):
@@ -50,13 +56,28 @@ class SpeedGatedRewrite(Rewrite):
         made.is_closed = True
         return made
 
+    def matcher(
+        self, g: GraphQueries, matched: list[MatchResult]
+    ) -> Callable[[NodeRecord], MatchResult | None]:
+        """See :class:`.PatternOptimization`."""
+        if self.needs_open_gate and self.listener is None and self._why_closed(g.processor):
+            return matches_nothing
+        return super().matcher(g, matched)
+
     def require_open_gate(self, g: RewriteContext) -> None:
         """Refuses the case if the gate is closed."""
+        reason = self._why_closed(g.processor)
+        if reason:
+            g.refuse(reason)
+
+    def _why_closed(self, target: str) -> str:
+        """The reason why the gate is closed on a processor, empty if it is open."""
         if self.is_closed:
-            g.refuse("it is measured without it")
+            return "it is measured without it"
         if self.is_lifted:
-            return
-        for processor in processors_of(g.processor):
-            gate = find_speed_gate(self.gate_name, processor, g.processor)
+            return ""
+        for processor in processors_of(target):
+            gate = find_speed_gate(self.gate_name, processor, target)
             if gate is not None and not gate.kept:
-                g.refuse(f"it is slower on {processor}, {self.gate_name} applies it there too")
+                return f"it is slower on {processor}, {self.gate_name} applies it there too"
+        return ""

@@ -125,7 +125,7 @@ def _looking_at(query: RewriteDatabaseQuery, op: str) -> RewriteDatabaseQuery:
 def _operators(member: object) -> set[str]:
     """The operators that a pattern looks at: those it starts from, those around, those that its
     equation replaces."""
-    names = ("roots", "after", "reads", "read_by")
+    names = ("roots", "after", "reads", "beyond", "read_by")
     found = {o for name in names for o in getattr(member, name, ())}
     left, arrow, _ = (inspect.getdoc(member) or "").split("\n\n")[0].partition(" -> ")
     found.update(re.findall(r"[A-Z]\w*(?=\()", left))

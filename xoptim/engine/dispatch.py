@@ -28,7 +28,7 @@ _place_of = attrgetter("priority", "min_opset", "before", "behind")
 _own_of = attrgetter(
     "__module__", "name", "priority", "min_opset", "before", "behind", "roots", "prepares", "usual"
 )
-_around_of = attrgetter("after", "reads", "read_by")
+_around_of = attrgetter("after", "reads", "beyond", "read_by")
 
 
 class Dispatch:
@@ -93,7 +93,7 @@ class Dispatch:
         self._alternatives.append(() if asks else pattern.needs)
         # reading what a rule declares compiles it
         asks = asks or pattern.has_lazy_declarations
-        declared = [] if asks else [pattern.after, pattern.reads, pattern.read_by]
+        declared = [] if asks else _around_of(pattern)
         self._needs.append([set(types) for types in declared if types])
         needed = self._asks, self._usual, self._alternatives, self._needs
         self._is_conditional.append(any(rows[rank] for rows in needed))
@@ -243,6 +243,8 @@ def candidate_roots(
         rows = roots.reading(pattern.roots, pattern.reads)
     else:
         rows = pattern.candidate_roots(roots.store, roots.of(pattern.roots))
+    if pattern.beyond:
+        rows = roots.beyond(rows, pattern.after or pattern.reads, pattern.beyond)
     if pattern.read_by:
         rows = roots.read_by(rows, pattern.read_by)
     if pattern.rank and facts is not None:

@@ -24,7 +24,7 @@ def declared_rule(*equations):
     return checked
 
 
-@pytest.mark.parametrize("word", ["root", "after", "reads", "read_by"])
+@pytest.mark.parametrize("word", ["root", "after", "reads", "beyond", "read_by"])
 def test_a_typo_in_a_rewrite(word):
     with pytest.raises(
         OptionError, match="names operator 'Lgo' of the main domain, did you mean Log"

@@ -91,9 +91,9 @@ SOME = {"INT": "1", "FLOAT": "1.0", "STRING": '"LEFT"', "INTS": "[1]", "FLOATS":
 
 
 def test_after_says_what_matches() -> None:
-    """Nodes that `after`, `reads` and `read_by` refuse are refused by `match` as well, because no
+    """Nodes that `after`, `reads`, `beyond` and `read_by` refuse are refused by `match` as well, because no
     node of these types is around."""
-    declared = ("after", "reads", "read_by")
+    declared = ("after", "reads", "beyond", "read_by")
     patterns = [c() for c in all_patterns().values() if any(getattr(c, d) for d in declared)]
     assert any(p.reads for p in patterns) and any(p.read_by for p in patterns)
     assert len(patterns) > 20
@@ -213,6 +213,37 @@ def test_read_by_refuses_roots_at_once(
     seen.clear()
     match_pattern(g, pattern, Sweep(g.store), Claims(), [])
     assert seen == ["p", "q", "r", "s"], "somebody wants to know every reason"
+
+
+@pytest.mark.parametrize(
+    "after, reads, beyond, expected",
+    [
+        (("Abs",), (), ("Neg",), "r s"),
+        ((), ("Abs",), ("Neg",), "r s"),
+        ((), ("Abs", "Neg"), ("Neg",), "r s"),
+        ((), (), ("Neg",), "q r s"),  # any producer
+        (("Abs",), (), ("Exp",), ""),  # there is none
+        (("Abs",), (), ("Selu",), ""),  # of another domain
+    ],
+)
+def test_beyond_refuses_roots_at_once(
+    after: tuple[str, ...], reads: tuple[str, ...], beyond: tuple[str, ...], expected: str
+) -> None:
+    """The producer of an input reads the result of an operator."""
+    text = """agraph (float[4] x) => (float[4] y) {
+        n = Neg(x) a = Abs(n) b = Abs(x) c = custom.Selu(n) d = Abs(c)
+        p = Add(n, b) q = Add(c, x) r = Add(a, x) s = Add(b, a) t = Add(d, x)
+        y = Sum(p, q, r, s, t)
+    }"""
+    pattern = Silent()
+    declare(pattern, roots=("Add",), after=after, reads=reads, beyond=beyond)
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=False)
+    g = GraphBuilderPatternOptimization(builder, None)
+    for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
+        found = [r.outputs[0] for r in candidate_roots(roots, pattern)]
+        assert found == expected.split()
+    pattern.listener = print
+    assert len(candidate_roots(Sweep(g.store), pattern)) == 5, "somebody wants every reason"
 
 
 @pytest.mark.parametrize("few", [False, True])

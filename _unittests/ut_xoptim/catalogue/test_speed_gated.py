@@ -60,6 +60,22 @@ def test_measures_decide(monkeypatch, processor, ratio, is_written):
     assert (nodes(AbsNegPattern(), processor) == ["Abs"]) is is_written
     assert nodes(AbsNegPattern(anyway=True), processor) == ["Abs"]
     assert nodes(AbsNegPattern().lifted(), processor) == ["Abs"]
+    monkeypatch.setattr(AbsNegPattern, "needs_open_gate", True)
+    assert (nodes(AbsNegPattern(), processor) == ["Abs"]) is is_written
+
+
+@pytest.mark.parametrize("is_listened", [False, True])
+def test_closed_gates_need_no_look(monkeypatch, is_listened: bool) -> None:
+    """Unless a subscriber wants the reason."""
+    reasons: list[str] = []
+    monkeypatch.setattr(AbsNegPattern, "needs_open_gate", True)
+    pattern = AbsNegPattern().closed()
+    if is_listened:
+        pattern.listener = lambda reason: reasons.append(reason[3])
+    else:
+        monkeypatch.setattr(AbsNegPattern, "rewrite", pytest.fail)
+    assert nodes(pattern, "CPU") == ["Neg", "Abs"]
+    assert ("it is measured without it" in reasons) is is_listened
 
 
 def test_reason(monkeypatch):

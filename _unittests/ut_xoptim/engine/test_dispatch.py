@@ -40,6 +40,7 @@ def g() -> Any:
         ({"roots": ("*",), "after": ("Missing",)}, False),
         ({"roots": ("Neg",), "reads": ("Missing",)}, False),
         ({"roots": ("Neg",), "after": ("Abs",), "read_by": ("Missing",)}, False),
+        ({"roots": ("Neg",), "after": ("Abs",), "beyond": ("Missing",)}, False),
     ],
 )
 def test_sees_something(g: Any, declared: dict[str, Any], expected: bool, sweep: bool) -> None:

@@ -23,7 +23,13 @@ _FOLLOWED = ("MatMul", "Softmax", "Transpose", *_TERMS, *_FACTORS)
 _MOST = 12
 
 
-@rewrite("default", root="Reshape", after=("MatMul", "Softmax", *_TERMS, *_FACTORS), min_opset=15)
+@rewrite(
+    "default",
+    root="Reshape",
+    after=("MatMul", "Softmax", *_TERMS, *_FACTORS),
+    rank=4,
+    min_opset=15,
+)
 def heads_of_batch(g: RewriteContext, last: NodeProto) -> dict[str, str | NewNode]:
     """Reshape(f(Reshape(A), Reshape(B))) -> f(A, B), f being an attention or its scores.
 

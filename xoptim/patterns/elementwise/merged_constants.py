@@ -43,7 +43,7 @@ class _Term(NamedTuple):
 @rewrite(
     "default",
     root=ARITHMETIC,
-    reads={root: ops for ops in (_SUMS, _PRODUCTS) for root in ops},
+    reads={"Add": "Sub", "Sub": _SUMS, "Mul": "Div", "Div": _PRODUCTS},
     min_opset=7,
     precision="rounding",
 )

@@ -21,6 +21,7 @@ _MOVES = ("Reshape", "Slice", "Transpose")
     "canonicalize",
     root="Reshape",
     after=("Slice", "Transpose"),
+    beyond=(*_MOVES, "Concat"),
     min_opset=10,
 )
 def moved_pieces(g: RewriteContext, node: NodeProto) -> NewNode:

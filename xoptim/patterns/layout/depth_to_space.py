@@ -35,6 +35,8 @@ _RUN = 4
     "default",
     root="Reshape",
     after="Transpose",
+    beyond="Reshape",
+    rank=4,
     min_opset=11,
     sole_use=True,
     aliases="ReshapeSpaceToDepth",
@@ -72,7 +74,7 @@ def reshape_depth_to_space(g: RewriteContext, node: NodeProto) -> NewNode:
     return reordered_channels(g, new, order.ravel(), 1)
 
 
-@rewrite("default", root="Reshape", after="Transpose", min_opset=5, sole_use=True)
+@rewrite("default", root="Reshape", after="Transpose", beyond="Reshape", min_opset=5, sole_use=True)
 def channel_shuffle(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (n, k, c, h, w)), (0, 2, 1, 3, 4)), (n, c * k, h, w)) ->
     Gather(x, (0, c, 1, c + 1, ...), axis=1), as ShuffleNet mixes groups.

@@ -114,8 +114,8 @@ def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups | None) -> tuple[b
     return False, compose(inverse(axes), q)
 
 
-@rewrite("default", root="Transpose", after="Reshape", priority="first", min_opset=5, sole_use=True,
-         before=("Identity", "TransposeTranspose"))  # fmt: skip
+@rewrite("default", root="Transpose", after="Reshape", beyond="Transpose", priority="first",
+         min_opset=5, sole_use=True, before=("Identity", "TransposeTranspose"))  # fmt: skip
 def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode | Refusal:
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 

@@ -19,7 +19,14 @@ from .weighted_product import GATHERS_ROWS, PRODUCTS, product_of
 _ROWS = (*GATHERS_ROWS, "Squeeze")
 
 
-@rewrite("default", root=AFFINE, reads=PRODUCTS, priority="late", min_opset=7, precision="rounding")
+@rewrite(
+    "default",
+    root=AFFINE,
+    reads={root: ("Gemm",) if root == "Add" else PRODUCTS for root in AFFINE},
+    priority="late",
+    min_opset=7,
+    precision="rounding",
+)
 def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gemm(A, W, B) * s + t -> Gemm(A, W * s, B * s + t), MatMul(A, W) * s -> MatMul(A, W * s).
 

@@ -84,7 +84,15 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {node.output[0]: g.like(scale, g.like(node, x, *node.input[1:]), s)}
 
 
-@rewrite("default", root="Add", reads="MatMul", priority="late", min_opset=7, precision="rounding")
+@rewrite(
+    "default",
+    root="Add",
+    reads="MatMul",
+    beyond="Add",
+    priority="late",
+    min_opset=7,
+    precision="rounding",
+)
 def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(X + s, W) + b -> MatMul(X, W) + (s @ W + b), X has any rank.
 

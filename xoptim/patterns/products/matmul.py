@@ -46,7 +46,14 @@ def new_gemm(
     return g.op.Gemm(*inputs, **written)
 
 
-@rewrite("default", root=("MatMul", "Gemm"), reads="Transpose", min_opset=7, precision="rounding")
+@rewrite(
+    "default",
+    root=("MatMul", "Gemm"),
+    reads="Transpose",
+    rank=2,
+    min_opset=7,
+    precision="rounding",
+)
 def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Transpose(A), B) -> Gemm(A, B, transA=1), and the same for B.
 
@@ -78,6 +85,7 @@ def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     "default",
     roots=("MatMul", "Gemm"),
     read_by=("Add",),
+    rank=2,
     priority="later",
     min_opset=7,
     precision="rounding",
@@ -106,6 +114,8 @@ class MatMulAddPattern(Rewrite):
     ):
         super().__init__(verbose, priority, min_opset)
         self.allow_reshape = allow_reshape
+        if allow_reshape:
+            self.rank = 0
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
         """See :class:`Rewrite`."""

@@ -50,7 +50,14 @@ def _matrix(g: RewriteContext, product: NodeProto) -> str:
     return weight
 
 
-@rewrite("default", root="Transpose", after="Reshape", priority="late", precision="rounding")
+@rewrite(
+    "default",
+    root="Transpose",
+    after="Reshape",
+    beyond=("Add", "MatMul"),
+    priority="late",
+    precision="rounding",
+)
 def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     """Transpose(Reshape(x @ w + b)) -> Reshape(x @ w' + b'), the columns of w' are those of w in
     another order.
@@ -81,7 +88,14 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     return g.op.Reshape(new, [*[0] * (len(g.shape_of(row)) - 1), *dims])
 
 
-@rewrite("default", root="MatMul", after="Reshape", priority="late", precision="rounding")
+@rewrite(
+    "default",
+    root="MatMul",
+    after="Reshape",
+    beyond="Transpose",
+    priority="late",
+    precision="rounding",
+)
 def rows_transpose(g: RewriteContext, product: NodeProto) -> NewNode:
     """Reshape(Transpose(x)) @ w -> Reshape(x) @ w', the rows of w' are those of w in another order.
 

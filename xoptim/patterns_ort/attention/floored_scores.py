@@ -32,6 +32,7 @@ class FlooredRewrite(SpeedGatedRewrite):
     """
 
     lift = "measured"
+    needs_open_gate = True
     #: reason to refuse a mask
     refusal: ClassVar[str] = _NO_TINY_WEIGHT
 

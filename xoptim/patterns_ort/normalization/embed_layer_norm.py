@@ -55,6 +55,7 @@ class EmbedLayerNormalizationPattern(SpeedGatedRewrite):
     """
 
     lift = "on_cpu"
+    needs_open_gate = True
 
     def __init__(self, on_cpu: bool = False, verbose: int = 0):
         super().__init__(on_cpu, verbose)

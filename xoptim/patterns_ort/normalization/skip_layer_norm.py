@@ -129,6 +129,7 @@ class SkipNormalization(SpeedGatedRewrite):
     """
 
     lift = "on_cpu"
+    needs_open_gate = True
     written: ClassVar[str]
     #: number of inputs of the operator before a bias
     slots: ClassVar[int]
