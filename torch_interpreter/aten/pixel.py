@@ -30,9 +30,10 @@ def _divided(g: GraphWriter, size: Size, factor: int) -> Size:
 def pixel_shuffle(
     g: GraphWriter, x: str, upscale_factor: int, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> str:
-    """DepthToSpace for images of floats, which have a kernel; a transposition otherwise."""
+    """DepthToSpace for images of floats, which have a kernel, from opset 11 on, which has the order
+    of torch; a transposition otherwise."""
     r, rank = upscale_factor, g.get_rank(x)
-    if rank == 4 and g.get_type(x) in _DEPTH_TO_SPACE:
+    if rank == 4 and g.main_opset >= 11 and g.get_type(x) in _DEPTH_TO_SPACE:
         return g.op.DepthToSpace(x, blocksize=r, mode="CRD")
     *batch, c, h, w = dims_of(g, x)
     n, channels = len(batch), _divided(g, c, r * r)

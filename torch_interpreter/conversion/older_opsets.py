@@ -121,7 +121,16 @@ def _resize(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
 
 def _or_equal(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
     strict = op_named(g, op_type.removesuffix("OrEqual"))
-    return g.op.Or(strict(*inputs), g.op.Equal(*inputs), **attributes)
+    return g.op.Or(strict(*inputs), call_of(g, "Equal")(*inputs), **attributes)
+
+
+def _equal(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
+    """Floats are equal if none is the lowest and none is NaN: their sum is NaN then, or they are
+    opposite infinities."""
+    if not _is_float(g, inputs):
+        return g.op.Equal(*inputs, **attributes)
+    other = g.op.Or(g.op.Less(*inputs), g.op.Greater(*inputs))
+    return g.op.Not(g.op.Or(other, g.op.IsNaN(g.op.Add(*inputs))), **attributes)
 
 
 def _extremum(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
@@ -216,11 +225,38 @@ def _type_of(g: GraphBuilder, value: Tensor) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype))
 
 
+def _top_k(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
+    """The largest elements, sorted, of floats; the smallest ones are those of the opposites."""
+    x, count = inputs
+    names = attributes.pop("outputs", 2)
+    smallest = not attributes.pop("largest", 1)
+    attributes.pop("sorted", 1)
+    if not _is_float(g, inputs[:1]):
+        raise OptionError(f"TopK reads floats only in opset {g.main_opset}, 11 has other types.")
+    if g.main_opset < 10:
+        attributes["k"] = int(_constant(g, op_type, "The number of elements", count).item())
+    kept = () if g.main_opset < 10 else (count,)
+    if not smallest:
+        return g.op.TopK(x, *kept, outputs=names, **attributes)
+    found, places = g.op.TopK(g.op.Neg(x), *kept, outputs=2, **attributes)
+    if isinstance(names, int):
+        return g.op.Neg(found), places
+    return g.op.Neg(found, outputs=names[:1]), g.op.Identity(places, outputs=names[1:])
+
+
+def _scatter(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
+    if attributes.pop("reduction", "none") != "none":
+        raise OptionError(f"Scatter replaces only in opset {g.main_opset}, 16 has reductions.")
+    return g.op.Scatter(*inputs, **attributes)
+
+
 def _mod(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
     """The remainder of integers, which has the sign of the divisor."""
     x, y = inputs
     if attributes.pop("fmod", 0) or _is_float(g, inputs):
-        raise OptionError(f"The remainder is that of integers in opset {g.main_opset}.")
+        raise OptionError(
+            f"The remainder is that of integers in opset {g.main_opset}, 10 has that of floats."
+        )
     left = g.op.Sub(x, g.op.Mul(g.op.Div(x, y), y))
     zero = np.zeros((), dtype=to_numpy_type(_type_of(g, x)))
     other = g.op.Xor(g.op.Less(left, zero), g.op.Less(y, zero))
@@ -247,6 +283,7 @@ _OLDER: dict[str, tuple[int, _Older]] = {
     "AveragePool": (10, _pool),
     "CastLike": (15, _cast_like),
     "Clip": (12, _clip),
+    "Equal": (11, _equal),
     "GreaterOrEqual": (12, _or_equal),
     "HardSwish": (14, _hard_swish),
     "LessOrEqual": (12, _or_equal),
@@ -260,11 +297,13 @@ _OLDER: dict[str, tuple[int, _Older]] = {
     "Range": (11, _range),
     "Reshape": (14, _reshape),
     "Resize": (13, _resize),
+    "ScatterElements": (11, _scatter),
     "Shape": (15, _shape),
     "Slice": (10, _slice),
     "Softmax": (13, _softmax),
     "Split": (13, _split),
     "Squeeze": (13, _with_axes),
+    "TopK": (11, _top_k),
     "Trilu": (14, _trilu),
     "Unsqueeze": (13, _with_axes),
 }

@@ -93,7 +93,7 @@ class ReduceArgTopKPattern(Rewrite):
         first = int_attribute(node, "select_last_index", 0) == 0
         g.require(first, "the last of equal values is taken")
         g.require(positive(g, shape[axis]), "the dimension may be null")
-        g.require(g.type_of(x) in self.types, "the type is not int32 nor int64")
+        g.require(g.type_of(x) in self.types, "the type is not int32 nor int64, see floats=True")
         g.look_at(reductions[0])
         found = g.op.TopK(x, [1], axis=axis, largest=largest, outputs=2)
         value, index = (r if keeps else g.op.Squeeze(r, axes=[axis]) for r in found)

@@ -8,6 +8,7 @@ from onnx import NodeProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.rotary import ROTARIES, Rotary, rotary_of
+from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -48,15 +49,15 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
 def _positions(g: RewriteContext, found: Rotary) -> list[Operand]:
     """The place of each element of the sequences in concatenated tables, and these tables.
 
-    Zeros come after them, because onnxruntime requires as many rows as elements even without any
-    sequence.
+    A sequence of zeros comes after them, unless there is a sequence: onnxruntime requires as many
+    rows as elements of one.
     """
     g.require(g.main_opset >= 15, "Shape gives no single dimension before opset 15")
-    tables = found.tables(g)
-    shape = g.op.Shape(tables[0], start=0, end=2)
-    steps = g.op.Shape(tables[0], start=1, end=2)
-    count = g.op.ReduceProd(shape, keepdims=0)
-    positions = g.op.Range(np.array(0), count, np.array(1))
-    pads = g.op.Concat([0, 0], steps, [0], axis=0)
-    rows = [g.op.Pad(g.op.Flatten(table, axis=2), pads) for table in tables]
+    sized = found.cos if found.axis == 2 else g.op.Squeeze(found.cos, axes=[1])
+    shape = g.op.Shape(sized, start=0, end=2)
+    positions = g.op.Range(np.array(0), g.op.ReduceProd(shape, keepdims=0), np.array(1))
+    tables: list[Operand] = [found.cos, found.sin]
+    if not positive(g, found.batch):
+        tables = [g.op.Pad(table, [*[0] * 4, 1, 0, 0, 0]) for table in tables]
+    rows = [g.op.Flatten(table, axis=3) for table in tables]
     return [g.op.Reshape(positions, shape, allowzero=1), *rows]

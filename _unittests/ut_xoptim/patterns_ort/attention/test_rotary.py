@@ -128,6 +128,17 @@ def test_positions_of_each_sequence(later: bool, size: tuple[int, int]) -> None:
     assert not {"Neg", "Add"} & {n.op_type for n in found.graph.node}
 
 
+@pytest.mark.parametrize("length", [0, 3])
+def test_positions_of_two_sequences(length: int) -> None:
+    """There is a sequence, nothing comes after the tables."""
+    text = rotary(x="2, 2, q, 4", p="2, q, 1")
+    found = check_pattern(
+        text, None, PREPARED + "ContribRotaryEmbedding", sizes={"q": length}, atol=1e-4
+    )
+    names = {n.op_type for n in found.graph.node}
+    assert "RotaryEmbedding" in names and "Pad" not in names
+
+
 def test_positions_of_each_sequence_opset() -> None:
     model = model_from_text(rotary(p="b, q, 1"), 14)
     builder = GraphBuilder(model, infer_shapes_options=True)

@@ -315,6 +315,11 @@ REFUSED = {
             + ", ".join(["1"] * 257) + "}> { m = MatMul(X, W) Y = Add(m, B) }",
             "the rows are long",
         ),
+        "a long result": (
+            "agraph (float[a, 20, 1] X, float[257] B) => (float[a, 20, 257] Y) <float[1, 257] W = {"
+            + ", ".join(["1"] * 257) + "}> { m = MatMul(X, W) Y = Add(m, B) }",
+            "the rows of the result are long",
+        ),
         "two products": (
             model("m = MatMul(X, W) n = MatMul(X, W) Y = Add(m, n)", "a, 20, 4", "a, 20, 3"),
             "no product is added to a bias",
