@@ -13,7 +13,11 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 from torch._guards import TracingContext, detect_fake_mode, tracing
+from torch._library.custom_ops import OPDEFS
+from torch._library.simple_registry import singleton
+from torch._library.triton import get_triton_kernels_for_op
 from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..common.errors import ExportError, first_line
@@ -300,3 +304,15 @@ def _decompositions_of(
             yield op, table[op]
         elif op.has_kernel_for_dispatch_key(composite):
             yield op, op.decompose
+        elif (traced := _made_of_operators(op)) is not None:
+            yield op, traced
+
+
+def _made_of_operators(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
+    """The function of an operator that `torch.library.triton_op` makes, where it calls no kernel:
+    torch.export keeps the operator, torch.compile traces the function."""
+    name = op._schema.name
+    rules = singleton.find(name).torch_dispatch_rules
+    is_traced = rules.find(FunctionalTensorMode) is not None and not get_triton_kernels_for_op(name)
+    definition = OPDEFS.get(name) if is_traced else None
+    return None if definition is None else definition._init_fn

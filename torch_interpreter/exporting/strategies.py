@@ -21,7 +21,7 @@ from ..patches.box_categories import separate_categories
 from ..patches.content_checks import skip_content_checks
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
-from ..patches.graph_checks import accept_symbolic_functions
+from ..patches.graph_checks import accept_caught_errors, accept_symbolic_functions
 from ..patches.kept_operators import (
     any_number_of_queries,
     keep_associative_scans,
@@ -163,6 +163,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(skip_content_checks())
             stack.enter_context(assign_at_expressions())
             stack.enter_context(known_numbers())
+            stack.enter_context(accept_caught_errors())
         stack.enter_context(in_python(mod))
         stack.enter_context(skip_distribution_checks())
         stack.enter_context(separate_categories())

@@ -9,7 +9,6 @@ condition goes through a float.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -22,7 +21,6 @@ from .counterexamples import (
     DynamicSize,
     condition_check,
     find_counterexamples,
-    python_text,
 )
 from .dynamic_shapes import (
     DimensionNamer,
@@ -31,6 +29,7 @@ from .dynamic_shapes import (
     removed_dimensions,
     spec_items,
 )
+from .readable_conditions import readable_condition
 
 _ASSERTION = "aten._assert_scalar.default"
 #: what an exported program calls where the model changes a shape, with the new shape
@@ -109,7 +108,8 @@ def assumptions(
         broken = list(_broken(group, list(remainders), sizes, fails_at))
         for example in broken:
             name = namer.names.get(example.symbol, example.symbol)
-            text = f"{_readable(example.condition, namer)} (not {name}={example.size})"
+            told = readable_condition(example.condition, namer.names)
+            text = f"{told} (not {name}={example.size})"
             names = {symbol.name for symbol in example.condition.free_symbols}
             is_refused = _has_float(example.condition) and not names & automatic
             failing.append(Assumption(text, None, places.get(example.condition, ""), is_refused))
@@ -303,14 +303,6 @@ def _has_float(condition: Any) -> bool:
     """Whether a condition computes a float from a size."""
     is_float = type(condition).__name__.startswith(_FLOATS)
     return is_float or any(map(_has_float, condition.args))
-
-
-def _readable(condition: Any, namer: DimensionNamer) -> str:
-    """A condition with the names of the user."""
-    text = python_text(condition).replace("torch.sym_float", "float").replace("torch._sym_", "")
-    for symbol in condition.free_symbols:
-        text = re.sub(rf"\b{symbol.name}\b", namer.names.get(symbol.name, symbol.name), text)
-    return re.sub(r"\d+\.\d+", lambda number: f"{float(number.group()):.6g}", text)
 
 
 def _squeezes(

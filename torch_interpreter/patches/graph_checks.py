@@ -4,17 +4,21 @@
 * it solves the equalities it assumed of one dimension, and fails on those sympy does not solve; it
   calls sympy, for milliseconds, on ``s >= 2``, which is its own solution,
 * it writes the conditions it assumed as nodes, and fails on those its printer does not know; no
-  node is needed, :mod:`torch_interpreter.inputs.dimension_conditions` reads them where they are.
+  node is needed, :mod:`torch_interpreter.inputs.dimension_conditions` reads them where they are,
+* it checks that a module leaves the stack of the modules that are called as it found it, and fails
+  once an error stopped a call, even an error the model catches.
 """
 
 from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch._export.verifier import Verifier
+from torch.fx import Tracer
 from torch.fx.experimental import symbolic_shapes
 from torch.utils._sympy import functions
 
@@ -85,4 +89,29 @@ def accept_symbolic_functions() -> Iterator[None]:
         patched(_INEQUALITIES, {_REDUCE: _solved_once(_INEQUALITIES.reduce_inequalities)}),
         patched(constraints, {"solve": _without_unsolved(constraints.solve)}),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def accept_caught_errors() -> Iterator[None]:
+    """Accepts that a model catches the error of a module it calls in this context: it tries a call
+    with one argument more, for example."""
+    before = Tracer.call_module
+
+    def call_module(
+        self: Tracer,
+        m: torch.nn.Module,
+        forward: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        depth = len(self.module_stack)
+        try:
+            return before(self, m, forward, args, kwargs)
+        except BaseException:
+            while len(self.module_stack) > depth:
+                self.module_stack.popitem()
+            raise
+
+    with patched(Tracer, {"call_module": call_module}):
         yield

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export
 
+from torch_interpreter.common.errors import FunctionNotFoundError
+
 
 def test_a_batch_of_one_and_an_operator_in_place():
     def model(x):
@@ -57,3 +59,33 @@ def test_all_decompositions(function):
     x, others = torch.randn(2, 3, 6, 6), [(torch.randn(1, 2, 6, 6),)]
     shapes = ({0: "batch", 1: "channels"},)
     check_export(function, (x,), shapes, others, export_options="decall")
+
+
+@torch.library.triton_op("ut_decompositions::scaled", mutates_args=())
+def scaled(x: torch.Tensor, factor: float) -> torch.Tensor:
+    """An operator that torch.compile traces, without a kernel in it."""
+    return torch.relu(x) * factor + x.sum(-1, keepdim=True)
+
+
+@torch.library.custom_op("ut_decompositions::opaque", mutates_args=())
+def opaque(x: torch.Tensor) -> torch.Tensor:
+    """An operator that torch.compile does not trace."""
+    return torch.relu(x)
+
+
+@opaque.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_an_operator_that_is_traced():
+    """torch.export keeps it."""
+    onx = check_export(
+        lambda x: scaled(x, 3.0) + 1, (torch.randn(2, 3),), ({0: "b"},), [(torch.randn(5, 3),)]
+    )
+    assert [n.op_type for n in onx.graph.node] == ["Relu", "Mul", "ReduceSum", "Add", "Add"]
+
+
+def test_an_operator_that_is_not_traced():
+    with pytest.raises(FunctionNotFoundError, match="ut_decompositions.opaque"):
+        check_export(opaque, (torch.randn(2, 3),))

@@ -8,8 +8,8 @@ import torch
 from sympy.solvers import inequalities
 from ut_torch_interpreter.export_checks import check_export
 
-from torch_interpreter.common.errors import ConversionError
-from torch_interpreter.patches.graph_checks import accept_symbolic_functions
+from torch_interpreter.common.errors import ConversionError, ExportError
+from torch_interpreter.patches.graph_checks import accept_caught_errors, accept_symbolic_functions
 
 X = torch.randn(3, 8)
 DYNAMIC = ({0: "b", 1: "n"},)
@@ -69,3 +69,55 @@ def test_a_bound_is_its_own_solution(monkeypatch):
     assert found == expected
     assert asked == [others]
     assert inequalities.reduce_inequalities is counted
+
+
+class _Layer(torch.nn.Module):
+    """A layer that refuses an argument, or the error of the layer inside it goes through it."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.fc = torch.nn.Linear(8, 8)
+
+    def forward(self, x, deep=None):
+        x = self.fc(x)
+        return x if self.inner is None else self.inner(x, lengths=deep) if deep else self.inner(x)
+
+
+class _Tries(torch.nn.Module):
+    """It calls its layers with an argument they may not have."""
+
+    def __init__(self, name, *layers):
+        super().__init__()
+        self.name = name
+        self.layers = torch.nn.ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            try:
+                x = layer(x, **{self.name: 2})
+            except TypeError:
+                x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("name", ["lengths", "deep"])
+def test_a_model_that_catches_the_error_of_a_layer(name):
+    """torch leaves the layer, and those it calls, among the modules that are running."""
+    model = _Tries(
+        name, _Layer(None), torch.nn.Tanh(), _Layer(torch.nn.ReLU()), _Layer(_Layer(None))
+    )
+    assert check_export(model, (X,), ({0: "b"},), [(torch.randn(2, 8),)])
+
+
+def test_an_error_that_no_model_catches():
+    with pytest.raises(ExportError, match="unexpected keyword argument 'lengths'"):
+        check_export(lambda x: torch.nn.Tanh()(x, lengths=2), (X,))
+
+
+def test_the_tracer_is_restored():
+    before = torch.fx.Tracer.call_module
+    with pytest.raises(KeyError), accept_caught_errors():
+        assert torch.fx.Tracer.call_module is not before
+        raise KeyError
+    assert torch.fx.Tracer.call_module is before
