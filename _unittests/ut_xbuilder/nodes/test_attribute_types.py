@@ -81,12 +81,12 @@ def test_refused(op_type: str, values: dict) -> None:
         optimize(model_of(oh.make_node(op_type, ["x"], ["y"], **values)))
 
 
-def test_constant_which_says_another_type() -> None:
-    """A Constant whose attribute says INT but carries a tensor."""
-    node = oh.make_node("Constant", [], ["s"], value=from_array(np.array([1, -1], np.int64)))
-    node.attribute[0].type, node.attribute[0].i = INT, 3
-    with pytest.raises(InvalidModelError, match="is of type INT, TENSOR expected"):
-        optimize(model_of(node, oh.make_node("Reshape", ["x", "s"], ["y"])))
+def test_attribute_with_two_values() -> None:
+    """Which of them the author meant is not known; a Constant is read by the declared type."""
+    node = oh.make_node("Softmax", ["x"], ["y"], axis=1)
+    node.attribute[0].type, node.attribute[0].f = AttributeProto.FLOAT, 1.0
+    with pytest.raises(InvalidModelError, match="'axis' is of type FLOAT, INT expected"):
+        optimize(model_of(node))
 
 
 def test_scan_with_a_list() -> None:
