@@ -130,10 +130,10 @@ class PatternOptimization(Member):
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
     domain one of which must give the first input of the root, `reads` those one of which must give
     any of its inputs, `beyond` those one of which must give an input of such a node, `read_by`
-    those one of which must read one of its results, if they are not empty: the other roots are
-    refused at once, `match` is not called, nor for those whose first result is known to have
-    another rank than `rank`, if it is not 0; `reads_of` narrows `reads`, root by root; `prepares`
-    lists the functions the rewrite makes for others, which do not run without these; `before` and
+    those, of any domain, one of which must read one of its results, if they are not empty: the
+    other roots are refused at once, `match` is not called, nor for those whose first result is
+    known to have another rank than `rank`, if it is not 0; `reads_of` narrows `reads`, root by
+    root; `prepares` lists the functions the rewrite makes for others, which do not run without these; `before` and
     `behind` name the patterns of the same priority it has to run before, or after; `priority`,
     `min_opset`, `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
     `register_pattern`. :func:`.run_order` tells the order of two patterns.

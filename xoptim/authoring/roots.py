@@ -70,7 +70,8 @@ class Roots(ABC):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
         self._kinds: dict[Key, Kinds] = {}
-        # types, in the main domain, of the producers of the inputs of a node, and of its readers
+        # types, in the main domain, of the producers of the inputs of a node, and of its readers,
+        # with their domain
         self._producers: dict[NodeRecord, set[str]] = {}
         self._readers: dict[NodeRecord, set[str]] = {}
 
@@ -186,7 +187,7 @@ class Roots(ABC):
         return {p.op_type for p in producers if p is not None and not p.domain}
 
     def read_by(self, records: Iterable[NodeRecord], types: Iterable[str]) -> list[NodeRecord]:
-        """The given nodes that have a reader of one of these types of the main domain. Cost:
+        """The given nodes that have a reader of one of these types, written as roots are. Cost:
         O(nodes), O(readers) the first time."""
         wanted, known = frozenset(types), self._readers
         found = []
@@ -201,7 +202,7 @@ class Roots(ABC):
     def _types_of_readers(self, record: NodeRecord) -> set[str]:
         consumers = self.store.consumers
         readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
-        return {r.op_type for r in readers if not r.domain}
+        return {f"{r.domain}::{r.op_type}" if r.domain else r.op_type for r in readers}
 
 
 class Sweep(Roots):

@@ -31,6 +31,11 @@ _own_of = attrgetter(
 _around_of = attrgetter("after", "reads", "beyond", "read_by")
 
 
+def _in_main_domain(types: Sequence[str]) -> bool:
+    """Whether operators are declared, and all of them are of the main domain."""
+    return bool(types) and "::" not in " ".join(types)
+
+
 class Dispatch:
     """The order of the rewrites of a selection, and an index of the patterns that may run, by the
     operators of their roots.
@@ -94,7 +99,7 @@ class Dispatch:
         # reading what a rule declares compiles it
         asks = asks or pattern.has_lazy_declarations
         declared = [] if asks else _around_of(pattern)
-        self._needs.append([set(types) for types in declared if types])
+        self._needs.append([set(types) for types in declared if _in_main_domain(types)])
         needed = self._asks, self._usual, self._alternatives, self._needs
         self._is_conditional.append(any(rows[rank] for rows in needed))
         roots = tuple(pattern.roots)
@@ -233,7 +238,8 @@ def candidate_roots(
     """
     if pattern.listener is not None:
         return roots.of(pattern.roots)
-    if pattern.read_by and roots.store.main_types().isdisjoint(pattern.read_by):
+    wanted = pattern.read_by
+    if wanted and roots.store.main_types().isdisjoint(wanted) and _in_main_domain(wanted):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)

@@ -181,6 +181,7 @@ def test_roots_of_another_rank_are_refused_at_once() -> None:
         (("Abs", "Split"), ("Neg",), "q"),
         (("Exp",), (), ""),  # there is none
         (("Selu",), (), ""),  # of another domain
+        (("custom::Selu",), (), "r"),
         (("If",), (), "s"),  # in a subgraph: the node owning it is the reader
     ],
 )
