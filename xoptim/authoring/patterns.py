@@ -133,10 +133,10 @@ class PatternOptimization(Member):
     those, of any domain, one of which must read one of its results, if they are not empty: the
     other roots are refused at once, `match` is not called, nor for those whose first result is
     known to have another rank than `rank`, if it is not 0; `reads_of` narrows `reads`, root by
-    root; `prepares` lists the functions the rewrite makes for others, which do not run without these; `before` and
-    `behind` name the patterns of the same priority it has to run before, or after; `priority`,
-    `min_opset`, `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
-    `register_pattern`. :func:`.run_order` tells the order of two patterns.
+    root; `prepares` lists the functions the rewrite makes for others, which do not run without
+    these; `before` and `behind` name the patterns of the same priority it has to run before, or
+    after; `priority`, `min_opset`, `precision` (`exact`, `rounding` or `approximate`), `phase` and
+    `tags` are set by `register_pattern`. :func:`.run_order` tells the order of two patterns.
 
     A pattern holds no state about a graph: bindings of a match live in the MatchResult. Two
     instances of one class are equal.
