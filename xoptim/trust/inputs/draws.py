@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import Dim
-from xbuilder.errors import OptionError
+from xbuilder.errors import OptionError, XoptimError
 
 from ..sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 from .coverage import Body, Coverage, bodies_of
@@ -309,7 +309,7 @@ def demanded_sizes(model: ModelProto) -> dict[str, int]:
     """The sizes that the operators of a model demand, such as the width of a weight.
 
     :param model: any model
-    :return: sizes by name of dimension
+    :return: sizes by name of dimension, none if the model is not valid
 
     Example::
 
@@ -318,7 +318,10 @@ def demanded_sizes(model: ModelProto) -> dict[str, int]:
         >>> demanded_sizes(model_from_text(text))
         {'b': 3}
     """
-    known = GraphBuilder(model, infer_shapes_options=True).constraints
+    try:
+        known = GraphBuilder(model, infer_shapes_options=True).constraints
+    except XoptimError:
+        return {}
     sizes = {name: known.canonical(name) for name in open_dimensions(model)}
     return {name: size for name, size in sizes.items() if isinstance(size, int)}
 

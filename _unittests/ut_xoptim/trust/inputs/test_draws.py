@@ -9,7 +9,7 @@ import onnx.parser
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim.trust.inputs.draws import draw_inputs, sizes_of
+from xoptim.trust.inputs.draws import demanded_sizes, draw_inputs, sizes_of
 from xoptim.trust.sessions.runtime import Opener, VerificationError
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]> '
@@ -174,6 +174,12 @@ def test_a_dimension_that_is_a_sum(sizes: dict[str, int]) -> None:
     (only,) = draw(CACHE, sizes=sizes).sets
     assert only.sizes["total"] == only.sizes["past"] + only.sizes["new"]
     assert only.sizes.items() >= sizes.items()
+
+
+def test_a_model_that_is_not_valid_demands_no_size() -> None:
+    """The message of the runtime is the one that the user sees."""
+    text = HEAD + "g (float[n] x) => (float[n] y) { y = Add(x, nobody) }"
+    assert demanded_sizes(onnx.parser.parse_model(text)) == {}
 
 
 def test_the_width_of_a_weight_is_the_size() -> None:
