@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from onnx import NodeProto
@@ -104,16 +104,16 @@ class _Region:
             n for n in names if self.g.rank_or_none(n) == self.rank and not self.g.is_constant(n)
         ]
 
-    def only_before(self, first: NodeRecord, reader: NodeRecord) -> list[NodeRecord]:
+    def only_before(self, first: NodeRecord, reader: NodeRecord) -> ConnectedNodes:
         """The operators that only lead to one reader."""
 
         def only(record: NodeRecord) -> bool:
-            return self.fits(record) and not region.is_read_outside(record.outputs[0], reader)
+            return self.fits(record) and not nodes.is_read_outside(record.outputs[0], reader)
 
-        region = ConnectedNodes(self.g, only, self.data)
-        return sorted(region.grow([first]), key=order_of)
+        nodes = ConnectedNodes(self.g, only, self.data)
+        return _grown(nodes, [first])
 
-    def around(self, first: NodeRecord) -> list[NodeRecord]:
+    def around(self, first: NodeRecord) -> ConnectedNodes:
         """The operators between a node that removes the dimensions and one that adds them."""
         g = self.g
         region = ConnectedNodes(g, self.fits, self.data)
@@ -129,63 +129,55 @@ class _Region:
             if record.outputs[0] in before or any(self.added(record.outputs[0])):
                 before.update(self.data(record))
                 before.add(record.outputs[0])
-        return [r for r in nodes if r.outputs[0] in after and r.outputs[0] in before]
+        kept = [r for r in nodes if r.outputs[0] in after and r.outputs[0] in before]
+        return _grown(ConnectedNodes(g, set(kept).__contains__, self.data), kept)
 
-    def saves(self, nodes: list[NodeRecord]) -> bool:
+    def saves(self, nodes: ConnectedNodes) -> bool:
         """Whether there are fewer Squeeze and Unsqueeze when these operators are written."""
-        inside, saved = set(nodes), 0
-        for name in self._entries(nodes):
+        saved, broadcast = 0, self._broadcast(nodes)
+        for name in nodes.entries():
             squeezed = self.g.before_or_none(name, "Squeeze") is not None
             if not self.lifted(name):
-                saved -= not self._broadcasts(name, nodes)
-            elif squeezed and not self._is_read(name, inside):
+                saved -= name not in broadcast
+            elif squeezed and not nodes.is_read_outside(name):
                 saved += 1
-        for record in nodes:
+        for record in nodes.nodes:
             readers = list(self.added(record.outputs[0]))
             saved += len(readers)
-            read = self._is_read(record.outputs[0], inside.union(map(self.g.record, readers)))
+            read = nodes.is_read_outside(record.outputs[0], *map(self.g.record, readers))
             if read and not self.rank:
                 return False
             saved -= read
         return saved > 0
 
-    def _entries(self, nodes: list[NodeRecord]) -> list[str]:
-        """The operands that none of the operators computes."""
-        given = {record.outputs[0] for record in nodes}
-        return [
-            n for n in dict.fromkeys(chain.from_iterable(map(self.data, nodes))) if n not in given
-        ]
+    def _broadcast(self, nodes: ConnectedNodes) -> set[str]:
+        """The operands that are always beside one that has the dimensions, if they come first."""
+        if not self._stays(self.rank):
+            return set()
+        bare = {name for name in nodes.entries() if not self.lifted(name)}
+        alone = set[str]()
+        for operands in map(self.data, nodes.nodes):
+            if bare.issuperset(operands):
+                alone.update(operands)
+        return bare - alone
 
-    def _broadcasts(self, name: str, nodes: list[NodeRecord]) -> bool:
-        """Whether an operand is always beside one that has the dimensions, and they come first."""
-        given = {record.outputs[0] for record in nodes}
-        readers = [others for others in map(self.data, nodes) if name in others]
-        return self._stays(self.rank) and all(
-            any(n != name and (n in given or self.lifted(n)) for n in others) for others in readers
-        )
-
-    def _is_read(self, name: str, inside: set[NodeRecord]) -> bool:
-        """Whether a result is an output, or a subgraph or a node out of a set reads it."""
-        store = self.g.store
-        elsewhere = name in store.outputs or name in store.captures
-        return elsewhere or any(r not in inside for r in store.readers(name))
-
-    def written(self, nodes: list[NodeRecord]) -> dict[str, NewNode]:
+    def written(self, nodes: ConnectedNodes) -> dict[str, NewNode]:
         """The results of the operators, by what reads them."""
         g, axes = self.g, self.axes
         new: dict[str, Operand] = {}
-        for name in self._entries(nodes):
-            same = name if self._broadcasts(name, nodes) else g.op.Unsqueeze(name, axes=axes)
+        broadcast = self._broadcast(nodes)
+        for name in nodes.entries():
+            same = name if name in broadcast else g.op.Unsqueeze(name, axes=axes)
             new[name] = self.lifted(name) or same
-        inside, results = set(nodes), dict[str, NewNode]()
-        g.look_at(*map(g.store.proto, nodes))
-        for record in nodes:
+        results: dict[str, NewNode] = {}
+        g.look_at(*map(g.store.proto, nodes.nodes))
+        for record in sorted(nodes.nodes, key=order_of):
             (result,) = record.outputs
             made = new[result] = self._again(record, new)
             readers = list(self.added(result))
             g.look_at(*readers)
             results.update((reader.output[0], made) for reader in readers)
-            if self._is_read(result, inside.union(map(g.record, readers))):
+            if nodes.is_read_outside(result, *map(g.record, readers)):
                 results[result] = g.op.Squeeze(made, axes=axes)
         return results
 
@@ -193,8 +185,8 @@ class _Region:
         """An operator, on operands with more dimensions."""
         g, node = self.g, self.g.store.proto(record)
         if record.op_type != "Pad":
-            fixed = {n: self._beside(n) for n in record.inputs if n and n not in new}
-            return g.rewired(node, {**fixed, **new})
+            names = filter(None, record.inputs)
+            return g.rewired(node, {n: new[n] if n in new else self._beside(n) for n in names})
         pads = pads_of(g, node, self.rank)
         for axis in self.axes:
             pads = np.insert(pads, axis, 0, axis=1)
@@ -229,3 +221,9 @@ class _Region:
             unsqueezes = reader.op_type == "Unsqueeze" and not reader.domain
             if unsqueezes and reader.input[0] == name and moved_axes(self.g, reader) == self.axes:
                 yield reader
+
+
+def _grown(nodes: ConnectedNodes, first: Iterable[NodeRecord]) -> ConnectedNodes:
+    """Connected nodes, with all of those that may be some of them."""
+    deque(nodes.grow(first), maxlen=0)
+    return nodes
