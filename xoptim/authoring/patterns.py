@@ -127,16 +127,16 @@ class PatternOptimization(Member):
     :param even_slower: applies it also where it was measured slower, see :func:`.require_fast`
 
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
-    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
-    domain one of which must give the first input of the root, `reads` those one of which must give
-    any of its inputs, `beyond` those one of which must give an input of such a node, `read_by`
-    those, of any domain, one of which must read one of its results, if they are not empty: the
-    other roots are refused at once, `match` is not called, nor for those whose first result is
-    known to have another rank than `rank`, if it is not 0; `reads_of` narrows `reads`, root by
-    root; `prepares` lists the functions the rewrite makes for others, which do not run without
-    these; `before` and `behind` name the patterns of the same priority it has to run before, or
-    after; `priority`, `min_opset`, `precision` (`exact`, `rounding` or `approximate`), `phase` and
-    `tags` are set by `register_pattern`. :func:`.run_order` tells the order of two patterns.
+    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types one of which
+    must give the first input of the root, `reads` those one of which must give any of its inputs,
+    `beyond` those one of which must give an input of such a node, `read_by` those one of which must
+    read one of its results, if they are not empty: the other roots are refused at once, `match` is
+    not called, nor for those whose first result is known to have another rank than `rank`, if it
+    is not 0; `reads_of` narrows `reads`, root by root; `prepares` lists the functions the rewrite
+    makes for others, which do not run without these; `before` and `behind` name the patterns of the
+    same priority it has to run before, or after; `priority`, `min_opset`, `precision` (`exact`,
+    `rounding` or `approximate`), `phase` and `tags` are set by `register_pattern`.
+    :func:`.run_order` tells the order of two patterns.
 
     A pattern holds no state about a graph: bindings of a match live in the MatchResult. Two
     instances of one class are equal.

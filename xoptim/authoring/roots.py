@@ -14,7 +14,7 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import NO_READERS
 
-#: nodes of one type, by the types, in the main domain, of the nodes producing their inputs
+#: nodes of one type, by the types, as roots are written, of the nodes producing their inputs
 Kinds: TypeAlias = Mapping[str, list[NodeRecord]]
 #: with more roots, those of the graph are chosen first
 _MANY = 16
@@ -29,6 +29,25 @@ def parse_root(root: str) -> Key:
 
 
 @lru_cache(maxsize=4096)
+def as_root(key: Key) -> str:
+    """A key of the store as :func:`parse_root` reads it.
+
+    >>> as_root(("", "Transpose")), as_root(("com.microsoft", "FusedMatMul"))
+    ('Transpose', 'com.microsoft::FusedMatMul')
+    """
+    domain, op_type = key
+    return f"{domain}::{op_type}" if domain else op_type
+
+
+def in_main_domain(types: Iterable[str]) -> bool:
+    """Whether operators, written as roots are, are all of the main domain.
+
+    :param types: the operators
+    """
+    return "::" not in " ".join(types)
+
+
+@lru_cache(maxsize=4096)
 def root_keys(roots: tuple[str, ...]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     """Keys of the roots, then domains and beginnings of names of those that end with `*`."""
     keys = dict.fromkeys(parse_root(root) for root in roots)
@@ -37,7 +56,7 @@ def root_keys(roots: tuple[str, ...]) -> tuple[tuple[Key, ...], tuple[Key, ...]]
 
 
 def kinds_of(store: GraphStore, records: Iterable[NodeRecord]) -> Kinds:
-    """Nodes, indexed by the types, in the main domain, of the nodes producing their inputs. Cost:
+    """Nodes, indexed by the types, written as roots are, of the nodes producing their inputs. Cost:
     O(inputs).
 
     :param store: the graph
@@ -47,8 +66,8 @@ def kinds_of(store: GraphStore, records: Iterable[NodeRecord]) -> Kinds:
     kinds: defaultdict[str, dict[NodeRecord, None]] = defaultdict(dict)
     for record in records:
         for producer in map(producer_of, record.inputs):
-            if producer is not None and not producer.domain:
-                kinds[producer.op_type][record] = None
+            if producer is not None:
+                kinds[as_root(producer.key)][record] = None
     return {op_type: list(rows) for op_type, rows in kinds.items()}
 
 
@@ -70,8 +89,7 @@ class Roots(ABC):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
         self._kinds: dict[Key, Kinds] = {}
-        # types, in the main domain, of the producers of the inputs of a node, and of its readers,
-        # with their domain
+        # types, as roots are written, of the producers of the inputs of a node, and of its readers
         self._producers: dict[NodeRecord, set[str]] = {}
         self._readers: dict[NodeRecord, set[str]] = {}
 
@@ -111,9 +129,8 @@ class Roots(ABC):
         return _merge([self.bucket(key) for key in keys])
 
     def after(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
-        """Roots whose first input is produced by a node of one of these types of the main domain.
-
-        Cost: as :meth:`reading`.
+        """Roots whose first input is produced by a node of one of these types, written as roots
+        are. Cost: as :meth:`reading`.
         """
         producers, types = self.store.producers, tuple(types)
         # a node produces one of their inputs; the first one may be missing, or have no producer
@@ -121,17 +138,15 @@ class Roots(ABC):
             record
             for record in self.reading(roots, types)
             if (before := producers.get(record.inputs[0])) is not None
-            and before.op_type in types
-            and not before.domain
+            and as_root(before.key) in types
         ]
 
     def reading(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
-        """Roots one of whose inputs is produced by a node of one of these types of the main domain.
-
-        Cost: O(nodes returned), O(edges) the first time.
+        """Roots one of whose inputs is produced by a node of one of these types, written as roots
+        are. Cost: O(nodes returned), O(edges) the first time.
         """
         names, types = tuple(roots), tuple(types)
-        if self.store.main_types().isdisjoint(types):
+        if self.store.main_types().isdisjoint(types) and in_main_domain(types):
             return []
         keys, starts = root_keys(names)
         if starts:
@@ -165,14 +180,14 @@ class Roots(ABC):
         self, records: Iterable[NodeRecord], near: Iterable[str], far: Iterable[str]
     ) -> list[NodeRecord]:
         """The given nodes an input of which is produced by a node of one type among *near*, any if
-        it is empty, which reads a node of one type among *far*, all of the main domain. Cost:
+        it is empty, which reads a node of one type among *far*, all written as roots are. Cost:
         O(inputs)."""
         near, wanted = frozenset(near), frozenset(far)
         producer_of, known = self.store.producers.get, self._producers
         found = []
         for record in records:
             for before in map(producer_of, record.inputs):
-                if before is None or (near and (before.domain or before.op_type not in near)):
+                if before is None or (near and as_root(before.key) not in near):
                     continue
                 types = known.get(before)
                 if types is None:
@@ -184,7 +199,7 @@ class Roots(ABC):
 
     def _types_of_producers(self, record: NodeRecord) -> set[str]:
         producers = map(self.store.producers.get, record.inputs)
-        return {p.op_type for p in producers if p is not None and not p.domain}
+        return {as_root(p.key) for p in producers if p is not None}
 
     def read_by(self, records: Iterable[NodeRecord], types: Iterable[str]) -> list[NodeRecord]:
         """The given nodes that have a reader of one of these types, written as roots are. Cost:
@@ -202,7 +217,7 @@ class Roots(ABC):
     def _types_of_readers(self, record: NodeRecord) -> set[str]:
         consumers = self.store.consumers
         readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
-        return {f"{r.domain}::{r.op_type}" if r.domain else r.op_type for r in readers}
+        return {as_root(r.key) for r in readers}
 
 
 class Sweep(Roots):

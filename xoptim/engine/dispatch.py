@@ -14,7 +14,7 @@ from xbuilder.support.deferred_list import DeferredList, known, made, peek
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.rewriters import Member
-from ..authoring.roots import Roots, Sweep, root_keys
+from ..authoring.roots import Roots, Sweep, in_main_domain, root_keys
 from ..catalogue.cards import PatternCard
 from ..catalogue.order import run_order
 from ..catalogue.registry import is_shipped
@@ -29,11 +29,6 @@ _own_of = attrgetter(
     "__module__", "name", "priority", "min_opset", "before", "behind", "roots", "prepares", "usual"
 )
 _around_of = attrgetter("after", "reads", "beyond", "read_by")
-
-
-def _in_main_domain(types: Sequence[str]) -> bool:
-    """Whether operators are declared, and all of them are of the main domain."""
-    return bool(types) and "::" not in " ".join(types)
 
 
 class Dispatch:
@@ -99,7 +94,7 @@ class Dispatch:
         # reading what a rule declares compiles it
         asks = asks or pattern.has_lazy_declarations
         declared = [] if asks else _around_of(pattern)
-        self._needs.append([set(types) for types in declared if _in_main_domain(types)])
+        self._needs.append([set(types) for types in declared if types and in_main_domain(types)])
         needed = self._asks, self._usual, self._alternatives, self._needs
         self._is_conditional.append(any(rows[rank] for rows in needed))
         roots = tuple(pattern.roots)
@@ -111,7 +106,7 @@ class Dispatch:
         for key in keys:
             narrow = pattern.reads_of and around and not key[0]
             before = pattern.reads_of.get(key[1], around) if narrow else around
-            if not before:
+            if not before or not in_main_domain(before):
                 self._by_key[key] = self._by_key.get(key, 0) | 1 << rank
                 continue
             every, by_type = self._by_reading.get(key, (0, {}))
@@ -239,7 +234,7 @@ def candidate_roots(
     if pattern.listener is not None:
         return roots.of(pattern.roots)
     wanted = pattern.read_by
-    if wanted and roots.store.main_types().isdisjoint(wanted) and _in_main_domain(wanted):
+    if wanted and roots.store.main_types().isdisjoint(wanted) and in_main_domain(wanted):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)

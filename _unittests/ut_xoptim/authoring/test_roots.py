@@ -189,7 +189,7 @@ def test_read_by_refuses_roots_at_once(
     read_by: tuple[str, ...], after: tuple[str, ...], expected: str
 ) -> None:
     """Any reader of any result counts."""
-    text = """agraph (float[4] x, bool c) => (float[4] y, float[4] z, float[4] u, float[4] v) {
+    text = """agraph (float[4] x, bool c) => (float[4] y, float[4] z, float[2] u, float[4] v) {
         p = Neg(x) q = Neg(p) r = Neg(x) s = Neg(x)
         y = Abs(p) t = Abs(q) u, v0 = Split<num_outputs = 2>(q)
         v = custom.Selu(r)
@@ -225,6 +225,9 @@ def test_read_by_refuses_roots_at_once(
         ((), (), ("Neg",), "q r s"),  # any producer
         (("Abs",), (), ("Exp",), ""),  # there is none
         (("Abs",), (), ("Selu",), ""),  # of another domain
+        (("Abs",), (), ("custom::Selu",), "t"),
+        (("custom::Selu",), (), ("Neg",), "q"),
+        ((), ("Abs", "custom::Selu"), ("Neg",), "q r s"),
     ],
 )
 def test_beyond_refuses_roots_at_once(
@@ -263,8 +266,10 @@ def test_kinds_of_nodes(few: bool) -> None:
 
     assert reading(("Add",), "Abs") == ["m", "p"]
     assert reading(("Add",), "Exp", "Abs") == ["m", "n", "p"]
+    assert reading(("Add",), "toy::Abs") == reading(("Add", "Mul"), "toy::Abs", "Neg") == ["o"]
     assert reading(("Mul", "Add"), "Abs") == ["m", "p", "q"]
     assert reading(("A*",), "Exp") == ["m", "n"] and reading(("Sum",), "Mul", "Abs") == ["Y"]
     assert reading(("Add",), "Neg") == []
     assert [r.outputs[0] for r in roots.after(("Add", "Mul"), ("Exp",))] == ["n", "q"]
+    assert [r.outputs[0] for r in roots.after(("Add", "Mul"), ("toy::Abs",))] == ["o"]
     assert [r.outputs[0] for r in roots.kinds(("", "Add"))["Abs"]] == ["m", "p"]

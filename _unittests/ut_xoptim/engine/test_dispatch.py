@@ -11,7 +11,7 @@ from ut_xoptim.toy_patterns import NegNeg, Silent, toy_optimizer
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
-from xoptim import get_pattern_list
+from xoptim import RewriteContext, get_pattern_list, rewrite
 from xoptim.authoring.roots import Candidates, Roots, Sweep
 from xoptim.engine.dispatch import Dispatch, dispatch_of, ranks_in
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
@@ -276,3 +276,33 @@ def test_bodies_share_a_plan(plans: list[str]) -> None:
     assert len(plans) == 2, "it may declare something else"
     run_patterns(builder.graph)
     assert len(plans) == 3, "another run on the model"
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"after": "toy::Keep"},
+        {"reads": ("Exp", "toy::Keep")},
+        {"reads": {"Neg": ("toy::Keep",)}},
+        {"after": "toy::Keep", "beyond": "toy::Make"},
+        {"read_by": "toy::Use"},
+    ],
+    ids=str,
+)
+def test_neighbours_of_another_domain(declared: dict[str, Any]) -> None:
+    """A rewrite may declare an operator of another domain before, beyond and after its root."""
+    model = model_from_text(
+        "agraph (float[a] X) => (float[a] Y) { m = Make(X) k = Keep(m) n = Neg(k) Y = Use(n) }"
+    )
+    for i in (0, 1, 3):
+        model.graph.node[i].domain = "toy"
+    model.opset_import.add(domain="toy", version=1)
+
+    @rewrite(root="Neg", name="WithoutNeg", **declared)
+    def without_neg(_g: RewriteContext, root: NodeProto) -> str:
+        return str(root.input[0])
+
+    options = OptimizationOptions(patterns=[without_neg])
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    optimized = builder.to_onnx(optimize=True)
+    assert [n.op_type for n in optimized.graph.node] == ["Make", "Keep", "Use"]
