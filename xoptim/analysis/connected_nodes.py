@@ -25,7 +25,7 @@ class ConnectedNodes:
         accepts: Callable[[NodeRecord], bool],
         data: Callable[[NodeRecord], Iterable[str]],
     ):
-        self._store, self._accepts, self._data = g.store, accepts, data
+        self._g, self._accepts, self._data = g, accepts, data
         self.nodes: list[NodeRecord] = []
         self._inside: set[NodeRecord] = set()
         self._read: dict[str, None] = {}
@@ -36,7 +36,7 @@ class ConnectedNodes:
         :param first: nodes to start from
         :param most: most nodes to add, 0 for all of them
         """
-        store, waiting, met = self._store, deque(first), set[NodeRecord]()
+        store, waiting, met = self._g.store, deque(first), set[NodeRecord]()
         while waiting and not 0 < most <= len(self.nodes):
             record = waiting.popleft()
             if record in met:
@@ -53,6 +53,28 @@ class ConnectedNodes:
             waiting.extend(sorted(after, key=order_of))
             yield record
 
+    def between(
+        self, starts: Callable[[NodeRecord], bool], ends: Callable[[NodeRecord], bool]
+    ) -> ConnectedNodes:
+        """Those of these nodes that are a start, or after one, and an end, or before one. Cost:
+        O(edges).
+
+        :param starts: whether a node is a start
+        :param ends: whether a node is an end
+        :return: connected nodes that accept these only, to grow
+        """
+        nodes = sorted(self.nodes, key=order_of)
+        after, before, kept = set[str](), set[str](), set[NodeRecord]()
+        for record in nodes:
+            if not after.isdisjoint(self._data(record)) or starts(record):
+                after.update(record.outputs)
+        for record in reversed(nodes):
+            if not before.isdisjoint(record.outputs) or ends(record):
+                before.update(self._data(record))
+                if not after.isdisjoint(record.outputs):
+                    kept.add(record)
+        return ConnectedNodes(self._g, kept.__contains__, self._data)
+
     def entries(self) -> list[str]:
         """The results that connect the nodes and that none of them produces."""
         given = {name for record in self.nodes for name in record.outputs}
@@ -64,7 +86,7 @@ class ConnectedNodes:
         :param name: the result
         :param others: nodes that do not count either
         """
-        store = self._store
+        store = self._g.store
         if name in store.outputs or name in store.captures:
             return True
         return any(r not in self._inside and r not in others for r in store.readers(name))

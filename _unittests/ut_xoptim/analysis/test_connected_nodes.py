@@ -38,3 +38,18 @@ def test_what_goes_in_and_out() -> None:
     assert not found.is_read_outside("a", g.store.producers["s"])
     whole, _ = region("Neg", "Abs", "Mul", "Add", "Sub")
     assert whole.is_read_outside("Y") and not whole.is_read_outside("s")
+
+
+def test_between() -> None:
+    """Starts and ends are kept, what is only before a start or after an end is not."""
+    whole, _ = region("Neg", "Abs", "Mul", "Add", "Exp", "Sub")
+
+    def kept(starts: set[str], ends: set[str]) -> set[str]:
+        found = whole.between(lambda r: r.op_type in starts, lambda r: r.op_type in ends)
+        return {r.op_type for r in found.grow(whole.nodes)}
+
+    assert kept({"Abs"}, {"Add"}) == {"Abs", "Add"}
+    assert kept({"Neg"}, {"Add"}) == {"Neg", "Abs", "Mul", "Add"}
+    assert kept({"Neg", "Exp"}, {"Sub"}) == {r.op_type for r in whole.nodes}
+    assert kept({"Add"}, {"Add"}) == {"Add"}
+    assert kept({"Sub"}, {"Neg"}) == set()

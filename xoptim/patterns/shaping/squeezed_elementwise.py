@@ -118,19 +118,15 @@ class _Region:
         g = self.g
         region = ConnectedNodes(g, self.fits, self.data)
         for record in region.grow([first]):
-            earlier = record.order < first.order and any(self.added(record.outputs[0]))
+            earlier = record.order < first.order and self._is_unsqueezed(record)
             g.require(not earlier, "it is written with an Unsqueeze before it")
-        nodes = sorted(region.nodes, key=order_of)
-        after, before = set[str](), set[str]()
-        for record in nodes:
-            if any(n in after or self.lifted(n) for n in self.data(record)):
-                after.update(record.outputs)
-        for record in reversed(nodes):
-            if record.outputs[0] in before or any(self.added(record.outputs[0])):
-                before.update(self.data(record))
-                before.add(record.outputs[0])
-        kept = [r for r in nodes if r.outputs[0] in after and r.outputs[0] in before]
-        return _grown(ConnectedNodes(g, set(kept).__contains__, self.data), kept)
+        return _grown(region.between(self._reads_squeezed, self._is_unsqueezed), region.nodes)
+
+    def _reads_squeezed(self, record: NodeRecord) -> bool:
+        return any(self.lifted(name) for name in self.data(record))
+
+    def _is_unsqueezed(self, record: NodeRecord) -> bool:
+        return any(self.added(record.outputs[0]))
 
     def saves(self, nodes: ConnectedNodes) -> bool:
         """Whether there are fewer Squeeze and Unsqueeze when these operators are written."""

@@ -51,12 +51,11 @@ def block_conv(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     root = g.record(node)
     g.require(_fits(g, root), "the weight is not a constant of this graph, or not for rows")
     require_fast(g, _runs_in_blocks(g, root), "the kernel for rows is as fast")
-    data = partial(_data, g)
-    around = ConnectedNodes(g, partial(_fits, g), data)
+    around = ConnectedNodes(g, partial(_fits, g), partial(_data, g))
     for record in around.grow([root]):
         earlier = record.order < root.order and _is_conv(record) and _runs_in_blocks(g, record)
         g.require(not earlier, "it is written with the convolutions before it")
-    region = ConnectedNodes(g, _between(sorted(around.nodes, key=order_of)).__contains__, data)
+    region = around.between(_is_conv, _is_conv)
     nodes = sorted(region.grow([root]), key=order_of)
     g.look_at(*map(g.store.proto, nodes))
     lifted = {name: g.op.Unsqueeze(name, axes=[2]) for name in region.entries()}
@@ -73,23 +72,6 @@ def _runs_in_blocks(g: RewriteContext, conv: NodeRecord) -> bool:
     shape = g.static_shape(conv.inputs[1], NOT_STATIC)
     group = g.get_attribute_with_default(g.store.proto(conv), "group", 1)
     return is_faster_as_image(shape, group)
-
-
-def _between(region: list[NodeRecord]) -> set[NodeRecord]:
-    """The convolutions of a region, and the nodes that are after one and before another."""
-    after: set[str] = set()
-    for record in region:
-        if _is_conv(record) or not after.isdisjoint(record.inputs):
-            after.update(record.outputs)
-    before: set[str] = set()
-    for record in reversed(region):
-        if _is_conv(record) or not before.isdisjoint(record.outputs):
-            before.update(record.inputs)
-    return {
-        r
-        for r in region
-        if _is_conv(r) or not (after.isdisjoint(r.inputs) or before.isdisjoint(r.outputs))
-    }
 
 
 def _is_conv(record: NodeRecord) -> bool:
