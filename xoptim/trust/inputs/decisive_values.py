@@ -38,11 +38,13 @@ class Decisive:
     :param values: by input: what it is compared with, and the numbers around it
     :param sizes: the same by open dimension
     :param bounds: by input that is an index: the number of positions
+    :param poles: by input that divides: the values for which the divisor is 0
     """
 
     values: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
     sizes: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     bounds: dict[str, int] = field(default_factory=dict)
+    poles: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
 
 
 class _Origin(NamedTuple):
@@ -107,6 +109,7 @@ class _Search:
             self._indices(node)
             self._steps(node)
             self._compare(node)
+            self._divisor(node)
             self._pass_on(node)
 
     def _constant(self, node: NodeProto) -> None:
@@ -161,6 +164,12 @@ class _Search:
                 values = self.constants[other].astype(np.float64).ravel().tolist()
                 around = () if node.op_type == "Equal" else (-1, 1)
                 self._try(one, [v + d for v in values for d in (0, *around)])
+
+    def _divisor(self, node: NodeProto) -> None:
+        """An input that divides: onnxruntime stops at an integer divided by 0."""
+        for origin in self.origins.get(node.input[1], ()) if node.op_type in ("Div", "Mod") else ():
+            if not origin.is_size:
+                self.found.poles[origin.name].add(origin.source_of(0))
 
     def _try(self, name: str, values: Iterable[float]) -> None:
         for origin in self.origins.get(name, ()):

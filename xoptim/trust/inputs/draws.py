@@ -220,19 +220,24 @@ class _Drawer:
             yield from candidate_sizes(self.model, {**demanded, **sizes})
 
     def _pools(self, high: int) -> dict[str, Sequence[float]]:
-        """The values of the elements of the inputs that are indices or compared with constants."""
-        pools: dict[str, Sequence[float]] = {}
+        """The values of the elements of the integers that are indices, divide, or are compared with
+        constants."""
+        decisive, pools = self.decisive, dict[str, Sequence[float]]()
         for value in required_inputs(self.model):
             name = value.name
-            bound = self.decisive.bounds.get(name)
-            if name in self.scalars or elem_type_of(value) not in _INTEGERS:
+            if elem_type_of(value) not in _INTEGERS:
                 continue
-            known = self.decisive.values.get(name, ())
+            bound, known = decisive.bounds.get(name), decisive.values.get(name, ())
             wanted = {v for v in known if v == int(v) and (bound is None or 0 <= v < bound)}
-            if bound is not None and bound > 0 and high == 10:
-                pools[name] = range(bound)
-            elif wanted and high == 10:
-                pools[name] = sorted({*range(high), *wanted})
+            if name not in self.scalars and high == 10:
+                if bound is not None and bound > 0:
+                    pools[name] = range(bound)
+                elif wanted:
+                    pools[name] = sorted({*range(high), *wanted})
+            poles = decisive.poles.get(name)
+            if poles:
+                pool = pools.get(name, range(max(high, 2)))
+                pools[name] = [v for v in pool if v not in poles]
         return pools
 
     def more(self, fixed: Mapping[str, Any], coverage: Coverage | None) -> Iterator[InputSet]:

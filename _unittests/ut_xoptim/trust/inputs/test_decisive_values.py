@@ -49,6 +49,13 @@ def test_bounds_of_indices() -> None:
     assert shifted.bounds == {"k": 5}
 
 
+def test_divisors() -> None:
+    """The values for which the divisor is 0."""
+    assert found("y = Div(two, k)").poles == {"k": {0}}
+    assert found("a = Sub(k, two) y = Mod(two, a)").poles == {"k": {2}}
+    assert found("y = Div(k, two)").poles == {}
+
+
 def test_sizes_of_dimensions() -> None:
     body = "s = Shape(x) i = Constant<value_int: int = 1>() d = Gather(s, i) y = Less(d, two)"
     sizes = found(body, inputs="float[batch, seq] x").sizes

@@ -159,6 +159,25 @@ def test_indices_take_every_position_and_special_ones() -> None:
     assert 49 in draw(text).sets[0].feeds["x"]
 
 
+@pytest.mark.parametrize(
+    "body, never",
+    [
+        ("y = Div(x, k)", 0),
+        ("y = Mod(x, k)", 0),
+        ("d = Sub(k, three) y = Div(x, d)", 3),
+        ("d = Unsqueeze(k, axis) y = Div(x, d)", 0),
+    ],
+)
+@pytest.mark.parametrize("shape", ["[60]", "[]", "[n]"])
+def test_divisors_are_not_zero(body: str, never: int, shape: str) -> None:
+    """onnxruntime stops at a division of integers by 0."""
+    constants = "<int64 three = {3}, int64[1] axis = {0}>"
+    output = "[a, b]" if "Uns" in body and shape != "[]" else "[a]"
+    text = f"{HEAD} g (int64[1] x, int64{shape} k) => (int64{output} y) {constants} {{ {body} }}"
+    taken = draw(text, sizes={"n": 60} if shape == "[n]" else {}).sets[0].feeds["k"]
+    assert never not in taken and (taken.size == 1 or {1, 2, 4} <= set(taken.tolist()))
+
+
 #: the mask of a decoder, as it is exported with a cache
 CACHE = (
     HEAD
