@@ -19,7 +19,8 @@ from ...catalogue import rewrite
 from ...patterns.products.matmul_reshape import swap_last_two
 from ..kernels import require_kernel
 
-_ROOTS = ("MatMul", "com.microsoft::FusedMatMul")
+#: products of matrices
+PRODUCTS = ("MatMul", "com.microsoft::FusedMatMul")
 _ALPHA = "alpha is a float and cannot hold the factor"
 
 
@@ -48,12 +49,12 @@ class Matmul(NamedTuple):
     alpha: float
     elem_type: int
 
-    def node(self, g: RewriteContext) -> NewNode:
+    def node(self, g: RewriteContext, **others: int) -> NewNode:
         """The operator; an attribute equal to its default value is not written."""
         (a, trans_a), (b, trans_b) = self.left, self.right
         flags = {"transA": int(trans_a) or None, "transB": int(trans_b) or None}
         alpha = None if self.alpha == 1 else self.alpha
-        return g.op.FusedMatMul(a, b, domain=MICROSOFT, alpha=alpha, **flags)
+        return g.op.FusedMatMul(a, b, domain=MICROSOFT, alpha=alpha, **flags, **others)
 
     def scaled(self, factor: float) -> Matmul | None:
         """Multiplies alpha, which is a float; None if it does not represent the product as the type
@@ -124,7 +125,7 @@ def scaled_before(g: RewriteContext, name: str) -> Scaled | None:
 
 @rewrite(
     "onnxruntime",
-    root=_ROOTS,
+    root=PRODUCTS,
     reads="Transpose",
     behind=("AttentionSinks", "FunctionAttention"),
     priority="late",
@@ -154,7 +155,7 @@ def fused_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 @rewrite(
     "onnxruntime",
-    root=_ROOTS,
+    root=PRODUCTS,
     read_by=("Mul", "Div"),
     behind=("AttentionSinks", "FunctionAttention", "MatMulAffine"),
     priority="late",
@@ -169,7 +170,7 @@ def fused_mat_mul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 @rewrite(
     "onnxruntime",
-    root=_ROOTS,
+    root=PRODUCTS,
     reads=("Mul", "Div"),
     behind="MatMulAdd",
     priority="later",
@@ -201,10 +202,10 @@ def _only_products(g: RewriteContext, name: str) -> bool:
     """Whether only products of matrices read a result."""
     readers = g.next_nodes(name)
     keys = {f"{n.domain}::{n.op_type}".lstrip(":") for n in readers}
-    return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
+    return keys <= set(PRODUCTS) and g.is_used_only_by(name, *readers)
 
 
-@rewrite("onnxruntime", root=_ROOTS, read_by="Transpose", priority="later", precision="rounding")
+@rewrite("onnxruntime", root=PRODUCTS, read_by="Transpose", priority="later", precision="rounding")
 def fused_mat_mul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Transpose(MatMul(a, b)) -> FusedMatMul(b, a, transA=1, transB=1), last two dimensions.
 
@@ -222,7 +223,7 @@ def fused_mat_mul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, New
     return {swap.output[0]: turned.node(g)}
 
 
-@rewrite("onnxruntime", root=_ROOTS, reads="Transpose", priority="later", precision="rounding")
+@rewrite("onnxruntime", root=PRODUCTS, reads="Transpose", priority="later", precision="rounding")
 def transpose_fused_mat_mul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
 
