@@ -220,7 +220,7 @@ class Reference:
         """The largest difference of each output, over the sets of inputs."""
         rows: list[OutputDifference] = []
         for i, one in enumerate(self.draws.sets):
-            found = self._rows(i, session.run(one.feeds, self.names))
+            found = self._rows(i, session.run(one.feeds, self.names, self.draws.longest))
             rows = [max(pair, key=_rank) for pair in zip(rows or found, found, strict=True)]
         return rows
 

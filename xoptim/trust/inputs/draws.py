@@ -16,7 +16,15 @@ from xbuilder import GraphBuilder
 from xbuilder.dims import Dim
 from xbuilder.errors import OptionError, XoptimError
 
-from ..sessions.runtime import Model, Opener, Session, VerificationError, structure_of
+from ...reports.model_summary import iterate_nodes
+from ..sessions.runtime import (
+    Model,
+    Opener,
+    Session,
+    StillRunningError,
+    VerificationError,
+    structure_of,
+)
 from .coverage import Body, Coverage, bodies_of
 from .decisive_values import Decisive, decisive_values
 from .random_inputs import (
@@ -35,6 +43,8 @@ _FIRST, _RANDOM = 12, 8
 _WITHOUT_BRANCH = 6
 #: no more sets are tried after this time
 _SECONDS = 30.0
+#: a loop that runs longer than this on random inputs may never end; then others have less
+_LONGEST, _LESS = 60.0, 5.0
 #: factors of the floats of the random sets
 _SCALES = (1.0, 100.0, 0.01, 0.0)
 _INTEGERS = {
@@ -64,12 +74,14 @@ class Draws:
     :param never_ran: the bodies that none of them runs
     :param is_random: whether some of the inputs were drawn
     :param ran: the bodies that ran
+    :param longest: another model that runs longer on these inputs may never end, 0 for no limit
     """
 
     sets: list[InputSet]
     never_ran: list[Body] = field(default_factory=list)
     is_random: bool = True
     ran: list[Body] = field(default_factory=list)
+    longest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,8 @@ def draw_inputs(
     if coverage is None:
         return Draws(kept, is_random=is_random)
     ran = [body for body in coverage.bodies if body.number in coverage.ran]
-    return Draws(kept, coverage.never_ran(), is_random, ran)
+    longest = 2 * _LONGEST if is_random and drawer.longest else 0.0
+    return Draws(kept, coverage.never_ran(), is_random, ran, longest)
 
 
 def accepted_inputs(
@@ -169,6 +182,9 @@ class _Drawer:
             if math.prod(d if isinstance(d, int) else 0 for d in dimensions_of(v)) == 1
         }
         self.end = time.perf_counter() + _SECONDS
+        loops = any(node.op_type == "Loop" for node in iterate_nodes(model))
+        #: a run is stopped after this time, 0 for never
+        self.longest = _LONGEST if loops else 0.0
 
     def is_complete(self, fixed: Mapping[str, Any]) -> bool:
         """Whether nothing is left to draw."""
@@ -204,12 +220,15 @@ class _Drawer:
                     self.model, chosen, self.seed, high, pools, plan.scale, plan.empty
                 )
                 feeds = {**made, **fixed}
-                return InputSet(feeds, self.session.run(feeds), chosen)
+                return InputSet(feeds, self.session.run(feeds, seconds=self.longest), chosen)
             except VerificationError as e:
                 error = error or e
+                if isinstance(e, StillRunningError):
+                    self.longest = _LESS
+        dims = open_dimensions(self.model)
+        sizes = f"sizes to the dimensions {dims} (--dim NAME=SIZE on the command line) or "
         return VerificationError(
-            f"{error}; give sizes to the dimensions {open_dimensions(self.model)} (--dim NAME=SIZE "
-            "on the command line) or real inputs (--input NAME=VALUE)"
+            f"{error}; give {sizes if dims else ''}real inputs (--input NAME=VALUE)"
         )
 
     def _candidates(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], int]]:

@@ -66,7 +66,7 @@ def foreign_array(value: Any, kind: str) -> np.ndarray:
 
 
 def prepared_run(
-    session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any]
+    session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any], options: Any = None
 ) -> Callable[[], list[Any]]:
     """A run whose inputs are converted once. If numpy lacks the type of a result, all of them are
     values of onnxruntime, otherwise they are arrays.
@@ -74,6 +74,7 @@ def prepared_run(
     :param session: a session of onnxruntime
     :param names: outputs to return, None for all of them
     :param feeds: inputs by name
+    :param options: those of the run
     """
     kinds = {v.name: v.type for v in session.get_outputs()}
     wanted = list(names or kinds)
@@ -85,22 +86,25 @@ def prepared_run(
     }
     fed = {**feeds, **foreign}
     if not any(is_foreign(kinds[name]) for name in wanted):
-        return lambda: session.run(wanted, fed)
+        return lambda: session.run(wanted, fed, options)
     from onnxruntime import OrtValue
 
     values = {n: v if n in foreign else OrtValue.ortvalue_from_numpy(v) for n, v in fed.items()}
-    return lambda: session.run_with_ort_values(wanted, values)
+    return lambda: session.run_with_ort_values(wanted, values, options)
 
 
-def run_foreign(session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+def run_foreign(
+    session: Any, names: Sequence[str] | None, feeds: Mapping[str, Any], options: Any = None
+) -> list[Any]:
     """Runs a session on arrays and returns arrays, those of ml_dtypes included.
 
     :param session: a session of onnxruntime
     :param names: outputs to return, None for all of them
     :param feeds: inputs by name
+    :param options: those of the run
     """
     kinds = {v.name: v.type for v in session.get_outputs()}
-    found = prepared_run(session, names, feeds)()
+    found = prepared_run(session, names, feeds, options)()
     if not any(is_foreign(kinds[name]) for name in names or kinds):
         return found
     return [

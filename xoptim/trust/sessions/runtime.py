@@ -43,6 +43,10 @@ class VerificationError(XoptimError):
     """
 
 
+class StillRunningError(VerificationError):
+    """A model was stopped, because a loop of it may never end."""
+
+
 def structure_of(model: Model) -> onnx.ModelProto:
     """The graph of a model in any form, its weights may be in other files.
 
@@ -87,17 +91,27 @@ class Session:
     which: str
     runtime: str = "onnxruntime"
 
-    def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Any]:
+    def run(
+        self, feeds: Mapping[str, Any], names: Sequence[str] | None = None, seconds: float = 0.0
+    ) -> list[Any]:
         """Runs the model.
 
         :param feeds: inputs by name
         :param names: outputs to return, None for all of them
+        :param seconds: onnxruntime is stopped after this time, 0 for never
+        :raises StillRunningError: it was stopped
         :raises VerificationError: onnxruntime refuses the inputs
         """
+        limit = [seconds] if seconds and self.runtime == "onnxruntime" else []
         try:
-            results: list[Any] = self.session.run(names, dict(feeds))
+            results: list[Any] = self.session.run(names, dict(feeds), *limit)
             return results
         except Exception as e:
+            if limit and "terminate flag" in str(e):
+                raise StillRunningError(
+                    f"a loop of the {self.which} model still runs after {seconds:g} s, it may "
+                    "never end"
+                ) from e
             raise VerificationError(
                 f"{self.runtime} does not run the {self.which} model: {short_message(e)}"
             ) from e

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 #: argument of the program that serves :class:`ManySessions`
@@ -37,22 +38,46 @@ class ArraySession:
         kinds = [v.type for group in values for v in group if v.type.startswith("tensor(")]
         self._is_plain = _KNOWN.issuperset(kind[len("tensor(") : -1] for kind in kinds)
 
-    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+    def run(
+        self, names: Sequence[str] | None, feeds: Mapping[str, Any], seconds: float = 0.0
+    ) -> list[Any]:
         """Runs the model.
 
         :param names: outputs to return, None for all of them
         :param feeds: inputs by name
+        :param seconds: the run fails after this time, 0 for never
         """
-        if self._is_plain:
-            found: list[Any] = self._session.run(names, dict(feeds))
-            return found
-        from xoptim.trust.sessions.foreign_values import run_foreign  # slow to import
+        with _stopped_after(seconds) as options:
+            if self._is_plain:
+                found: list[Any] = self._session.run(names, dict(feeds), options)
+                return found
+            from xoptim.trust.sessions.foreign_values import run_foreign  # slow to import
 
-        return run_foreign(self._session, names, feeds)
+            return run_foreign(self._session, names, feeds, options)
 
     def end_profiling(self) -> str:
         """Ends the profile and returns the path of its file."""
         return str(self._session.end_profiling())
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[Any]:
+    """The options of a run that onnxruntime stops after a time, between two nodes."""
+    if not seconds:
+        yield None
+        return
+    import threading
+
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4
+    timer = threading.Timer(seconds, setattr, (options, "terminate", True))
+    timer.start()
+    try:
+        yield options
+    finally:
+        timer.cancel()
 
 
 def open_session(
@@ -96,14 +121,14 @@ class OneSession:
     def __init__(self) -> None:
         self._session: Any = None
 
-    def __call__(self, first: Any, second: Any) -> Any:
+    def __call__(self, first: Any, second: Any, seconds: float = 0.0) -> Any:
         if isinstance(second, tuple):
             self._session = None
             self._session = ArraySession(open_session(first, *second)) if second else None
             return self._session.names if second else None
         if second is None:
             return self._session.end_profiling()
-        return self._session.run(first, second)
+        return self._session.run(first, second, seconds)
 
 
 class ManySessions:

@@ -72,15 +72,18 @@ class SessionProcess:
             raise
         return process
 
-    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+    def run(
+        self, names: Sequence[str] | None, feeds: Mapping[str, Any], seconds: float = 0.0
+    ) -> list[Any]:
         """Runs the model.
 
         :param names: outputs to return, None for all of them
         :param feeds: inputs by name
-        :raises SessionError: if onnxruntime refuses them, or dies
+        :param seconds: the run fails after this time, 0 for never
+        :raises SessionError: if onnxruntime refuses them, takes longer, or dies
         """
         process = self._process or self._start()
-        results: list[Any] = self._ask(process, (names, dict(feeds)))
+        results: list[Any] = self._ask(process, (names, dict(feeds), seconds))
         return results
 
     def end_profiling(self) -> str:

@@ -9,6 +9,7 @@ import onnx.parser
 import pytest
 
 from xbuilder.errors import OptionError
+from xoptim.trust.inputs import draws
 from xoptim.trust.inputs.draws import demanded_sizes, draw_inputs, sizes_of
 from xoptim.trust.sessions.runtime import Opener, VerificationError
 
@@ -208,3 +209,30 @@ def test_the_width_of_a_weight_is_the_size() -> None:
     )
     draws = draw(text % ", ".join(["1"] * 138))
     assert [one.sizes["m"] for one in draws.sets] == [138] * len(draws.sets) and draws.sets
+
+
+#: a loop that ends if the step is positive
+STEPS = (
+    HEAD
+    + """
+g (int64[1] step, int64[1] start) => (int64[1] y) <bool yes = {1}, int64 steps = {9223372036854775807}, int64[1] most = {1000}> {
+    y = Loop(steps, yes, start) <body = b (int64 i, bool c, int64[1] x) => (bool d, int64[1] z) {
+        z = Add(x, step) less = Less(z, most) d = Squeeze(less)
+    }>
+}"""
+)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_loop_that_does_not_end_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, isolated: bool
+) -> None:
+    monkeypatch.setattr(draws, "_LONGEST", 0.5)
+    monkeypatch.setattr(draws, "_LESS", 0.1)
+    model = onnx.parser.parse_model(STEPS)
+    reason = "a loop of the first model still runs after 0.5 s, it may never end; give real inputs"
+    with ExitStack() as files, pytest.raises(VerificationError, match=reason):
+        opener = Opener(files, isolated=isolated)
+        session = opener.open(model, "first")
+        draw_inputs(opener, session, model, given=[{"step": np.array([0])}])
+    draw(STEPS, given=[{"step": np.array([1])}])
