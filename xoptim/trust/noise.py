@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -18,7 +18,9 @@ from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.opsets import opsets_of
 from xbuilder.runtimes.kernel_table import shipped_kernels
+from xbuilder.tensors.closeness import Criterion
 
+from .outputs import OutputDifference, compare_outputs
 from .sessions.node_runner import NodeRunner, reads
 from .sessions.ort_values import OrtResult, to_python, to_result, type_name
 from .sessions.runtime import Model, Opener, VerificationError, container_of
@@ -64,6 +66,45 @@ class Roundings:
             return {}
 
 
+def with_noise(
+    rows: Sequence[OutputDifference],
+    values: Mapping[str, tuple[Any, Any]],
+    criterion: Criterion,
+    roundings: Iterable[Mapping[str, Any]],
+) -> list[OutputDifference]:
+    """Compares again the outputs that are refused, with the noise of the first model.
+
+    :param rows: the differences
+    :param values: both values of each output
+    :param criterion: the accepted difference
+    :param roundings: outputs of the first model with other roundings, computed when asked for
+    """
+    found = {row.output: row for row in rows}
+    noisy: dict[str, list[Any]] = {row.output: [] for row in rows if row.is_rounding}
+    for others in roundings if noisy else ():
+        for name in noisy:
+            if name in others:
+                noisy[name].append(others[name])
+                found[name] = compare_outputs(name, *values[name], criterion, noisy=noisy[name])
+        if all(found[name].ok for name in noisy):
+            break
+    return [found[row.output] for row in rows]
+
+
+def with_outputs(container: ModelContainer, names: Iterable[str]) -> ModelContainer:
+    """The same model and weights, with more outputs.
+
+    :param container: the model
+    :param names: results of its main graph
+    """
+    other = copy.copy(container)
+    other.proto = ModelProto()
+    other.proto.CopyFrom(container.proto)
+    known = {output.name for output in other.proto.graph.output}
+    other.proto.graph.output.extend(ValueInfoProto(name=n) for n in names if n not in known)
+    return other
+
+
 def optimized_results(container: ModelContainer, feeds: Mapping[str, Any], name: str) -> list[Any]:
     """One result of a model as onnxruntime optimizes it, none if it does not run.
 
@@ -71,11 +112,7 @@ def optimized_results(container: ModelContainer, feeds: Mapping[str, Any], name:
     :param feeds: its inputs
     :param name: a result of its main graph, which becomes an output
     """
-    other = copy.copy(container)  # the same weights
-    other.proto = ModelProto()
-    other.proto.CopyFrom(container.proto)
-    if all(output.name != name for output in other.proto.graph.output):
-        other.proto.graph.output.append(ValueInfoProto(name=name))
+    other = with_outputs(container, [name])
     with ExitStack() as files:
         try:
             session = Opener(files).open(other, "first", optimized=True)

@@ -14,10 +14,10 @@ from xbuilder.errors import XoptimError
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from .inputs.draws import accepted_inputs
-from .noise import double_results
+from .noise import double_results, with_noise
 from .sessions.runtime import container_of
 from .sessions.session_child import ArraySession
-from .verification import VerificationReport, compare_outputs, with_noise
+from .verification import VerificationReport, compare_outputs
 
 #: what onnxruntime logs when one of its optimizers changed something
 _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")

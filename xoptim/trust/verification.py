@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,10 +11,11 @@ from xbuilder.operators.op_traits import is_random
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from ..reports.model_summary import iterate_nodes
+from .choices import same_around_choices
 from .inputs.coverage import Body
 from .inputs.draws import InputSet, draw_inputs
 from .inputs.random_inputs import sizes_fixed_by
-from .noise import Roundings
+from .noise import Roundings, with_noise
 from .outputs import OutputDifference, compare_outputs
 from .sessions.reference_session import reference_session
 from .sessions.runtime import Model, Opener, Session, VerificationError, structure_of
@@ -202,7 +203,7 @@ class Reference:
         """
         session = self.opener.open(model, "second")
         _check_signatures(self.names, self.draws.sets[0].feeds, session)
-        rows = self._largest(session)
+        rows = self._largest(session, model)
         session.close()
         return VerificationReport(
             self._in_one_runtime(model, rows) if self.not_loaded else rows,
@@ -216,13 +217,28 @@ class Reference:
             self.draws.ran,
         )
 
-    def _largest(self, session: Session) -> list[OutputDifference]:
+    def _largest(self, session: Session, model: Model) -> list[OutputDifference]:
         """The largest difference of each output, over the sets of inputs."""
         rows: list[OutputDifference] = []
         for i, one in enumerate(self.draws.sets):
             found = self._rows(i, session.run(one.feeds, self.names, self.draws.longest))
+            found = self._without_choices(model, one.feeds, found)
             rows = [max(pair, key=_rank) for pair in zip(rows or found, found, strict=True)]
         return rows
+
+    def _without_choices(
+        self, model: Model, feeds: Mapping[str, Any], rows: list[OutputDifference]
+    ) -> list[OutputDifference]:
+        """The differences, but those of choices among nearly equal numbers."""
+        wrong = [row.output for row in rows if not row.ok]
+        if not wrong or self.not_loaded:
+            return rows
+        models = (self.model, model)
+        found = same_around_choices(self.opener, models, feeds, wrong, self.criterion)
+        remark = (
+            f"{', '.join(sorted(found))} chooses among nearly equal numbers, the rest is the same"
+        )
+        return [replace(r, ok=True, reason=remark) if found and not r.ok else r for r in rows]
 
     def _in_one_runtime(
         self, model: Model, rows: Sequence[OutputDifference]
@@ -232,7 +248,9 @@ class Reference:
         again = rows
         if not all(row.ok for row in rows):
             with suppress(VerificationError):  # it does not know the operators of onnxruntime
-                again = self._largest(reference_session(model, "second", VerificationError()))
+                again = self._largest(
+                    reference_session(model, "second", VerificationError()), model
+                )
         return [
             replace(b, reason=f"in onnxruntime, {a.reason or 'other values'}")
             if b.ok and not a.ok
@@ -256,31 +274,6 @@ class Reference:
 def _rank(row: OutputDifference) -> tuple[bool, float]:
     """Sorts differences: the refused ones are last, then the largest one."""
     return not row.ok, row.max_rel
-
-
-def with_noise(
-    rows: Sequence[OutputDifference],
-    values: Mapping[str, tuple[Any, Any]],
-    criterion: Criterion,
-    roundings: Iterable[Mapping[str, Any]],
-) -> list[OutputDifference]:
-    """Compares again the outputs that are refused, with the noise of the first model.
-
-    :param rows: the differences
-    :param values: both values of each output
-    :param criterion: the accepted difference
-    :param roundings: outputs of the first model with other roundings, computed when asked for
-    """
-    found = {row.output: row for row in rows}
-    noisy: dict[str, list[Any]] = {row.output: [] for row in rows if row.is_rounding}
-    for others in roundings if noisy else ():
-        for name in noisy:
-            if name in others:
-                noisy[name].append(others[name])
-                found[name] = compare_outputs(name, *values[name], criterion, noisy=noisy[name])
-        if all(found[name].ok for name in noisy):
-            break
-    return [found[row.output] for row in rows]
 
 
 def _largest(values: Iterator[float]) -> float:
