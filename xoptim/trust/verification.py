@@ -7,6 +7,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onnx import GraphProto
+
+from xbuilder.nodes.subgraphs import subgraphs_of
 from xbuilder.operators.op_traits import is_random
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
@@ -17,6 +20,7 @@ from .inputs.draws import InputSet, draw_inputs
 from .inputs.random_inputs import sizes_fixed_by
 from .noise import Roundings, with_noise
 from .outputs import OutputDifference, compare_outputs
+from .sessions.node_runner import reads
 from .sessions.reference_session import reference_session
 from .sessions.runtime import Model, Opener, Session, VerificationError, structure_of
 
@@ -190,8 +194,13 @@ class Reference:
         self._noise = [Roundings(opener, model, s.feeds, self.names) for s in self.draws.sets]
 
     def _random_outputs(self, session: Session, one: InputSet) -> list[bool]:
-        if not is_random(iterate_nodes(structure_of(self.model))):
+        """Whether each output changes from one run to the next, or from a runtime to another."""
+        model = structure_of(self.model)
+        if not is_random(iterate_nodes(model)):
             return [False] * len(self.names)
+        if self.not_loaded:
+            drawn = _random_results(model.graph)
+            return [name in drawn for name in self.names]
         pairs = zip(one.expected, session.run(one.feeds), strict=True)
         return [not _identical(a, b) for a, b in pairs]
 
@@ -274,6 +283,16 @@ class Reference:
 def _rank(row: OutputDifference) -> tuple[bool, float]:
     """Sorts differences: the refused ones are last, then the largest one."""
     return not row.ok, row.max_rel
+
+
+def _random_results(graph: GraphProto) -> set[str]:
+    """The results that depend on a random operator."""
+    found: set[str] = set()
+    for node in graph.node:
+        inside = (n for _, body in subgraphs_of(node) for n in iterate_nodes(body))
+        if is_random([node, *inside]) or not found.isdisjoint(reads(node)):
+            found.update(node.output)
+    return found
 
 
 def _largest(values: Iterator[float]) -> float:

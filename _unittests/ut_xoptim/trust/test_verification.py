@@ -184,6 +184,21 @@ def test_the_reference_evaluator_runs_what_onnxruntime_does_not_load(body, ok):
         verify_models(onnx.parser.parse_model(old), before)
 
 
+@pytest.mark.parametrize(("body", "ok"), [("Neg", True), ("Exp", False)])
+def test_each_runtime_draws_its_own_numbers(body, ok):
+    """The seed is the same, the generator is not; an output without random numbers is compared."""
+    text = """<ir_version: 13, opset_import: ["" : 28]> g (int8[N] i) => (float[N] y, float[2] z)
+        <float s = {0.5}> {
+            q = DequantizeLinear(i, s) y = Neg(q)
+            r = RandomNormal<seed = 1.0, shape = [2]>() z = Abs(r)
+        }"""
+    before = onnx.parser.parse_model(text)
+    after = onnx.parser.parse_model(text.replace('"" : 28', '"" : 21').replace("Neg", body))
+    report = verify_models(before, after, sizes={"N": 5})
+    assert report.not_loaded and [row.ok for row in report.rows] == [ok, True]
+    assert report.rows[1].reason
+
+
 @pytest.mark.parametrize(("body", "ok"), [("Neg", True), ("Abs", False)])
 def test_both_models_run_in_one_runtime(body, ok):
     """The reference evaluator gives a scan of scalars two dimensions, onnxruntime gives it one."""
