@@ -18,6 +18,8 @@ from xbuilder.tensors.bits import element_type
 DEFAULT_SIZES = (2, 3, 5, 4)
 #: sizes of the open dimensions and bounds of the integers, tried until the model accepts one
 _ATTEMPTS = ((None, 10), (None, 2), (None, 1), (4, 2), (16, 2), (32, 2), (64, 2), (224, 2))
+#: larger sizes are first tried with a small batch
+_SIDE, _BATCH = 4, 2
 #: number of dimensions above which no sum of two of them is tried
 _MOST_SUMMED = 6
 #: lengths of a signal that models of sounds accept
@@ -108,6 +110,27 @@ def lengths(model: ModelProto) -> list[str]:
     return list(names)
 
 
+def batches(model: ModelProto) -> list[str]:
+    """The open dimensions that may be a batch of images: the first one of inputs of three
+    dimensions or more, and of no input another one.
+
+    :param model: any model
+    :return: names, each of them once
+
+    Example::
+
+        >>> from xoptim.testing import model_from_text
+        >>> text = "agraph (float[n, 3, side, side] x) => (float[1] y) { y = ReduceSum(x) }"
+        >>> batches(model_from_text(text))
+        ['n']
+    """
+    first, others = dict[str, None](), dict[str, None]()
+    for dims in map(list, map(dimensions_of, required_inputs(model))):
+        (first if len(dims) > 2 else others).update(_open_names(dims[:1]))
+        others.update(_open_names(dims[1:]))
+    return [name for name in first if name not in others]
+
+
 def complete_sizes(
     model: ModelProto, sizes: Mapping[str, int] | None = None, default: int | None = None
 ) -> dict[str, int]:
@@ -147,7 +170,10 @@ def candidate_sizes(
     :return: sizes of the open dimensions, upper bound of the integers
     """
     settled = set(open_dimensions(model)) <= set(sizes or {})
+    few = {**dict.fromkeys(batches(model), _BATCH), **(sizes or {})}
     for default, high in _ATTEMPTS:
+        if default is not None and default > _SIDE and not settled and len(few) > len(sizes or {}):
+            yield complete_sizes(model, few, default), high
         if default is None or not settled:
             yield complete_sizes(model, sizes, default), high
     yield from ((chosen, 2) for chosen in _sums(model, sizes or {}))

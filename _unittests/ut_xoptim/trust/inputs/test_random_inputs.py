@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto
 
 from xbuilder.errors import OptionError, XoptimError
+from xoptim.testing import model_from_text
 from xoptim.trust.inputs.random_inputs import (
     candidate_sizes,
     complete_sizes,
@@ -159,6 +160,18 @@ def test_dimensions_without_a_name_may_be_equal():
     sizes = [chosen for chosen, _ in candidate_sizes(model, {"x[0]": 3})]
     assert {"x[0]": 3, "state[1]": 3} in sizes and {"x[0]": 3, "state[1]": 1} in sizes
     assert all(chosen["x[0]"] == 3 for chosen in sizes)
+
+
+@pytest.mark.parametrize(
+    "others, batch", [("", 2), (", float[b] m", 224), (", float[b, k] m", 224)]
+)
+def test_large_images_come_in_a_small_batch(others, batch):
+    """Unless the dimension is one of something else too."""
+    text = f"agraph (float[b, 3, h, w] x{others}) => (float[1] y) {{ y = ReduceSum(x) }}"
+    found = [chosen for chosen, _ in candidate_sizes(model_from_text(text), None)]
+    first = next(chosen for chosen in found if chosen["h"] == 224)
+    assert first["w"] == 224 and first["b"] == batch
+    assert any(chosen["b"] == chosen["h"] == 224 for chosen in found), "nothing else may fit"
 
 
 def test_no_sum_of_too_many_dimensions():
