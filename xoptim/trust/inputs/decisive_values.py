@@ -212,9 +212,7 @@ class _Search:
         if node.op_type in _SAME and node.input:
             origins = self.origins.get(node.input[0], [])
             if node.op_type in ("Identity", "Cast"):
-                for known in (self.shapes, self.constants):
-                    if node.input[0] in known:
-                        known[node.output[0]] = known[node.input[0]]
+                self._rename(node.input[0], node.output[0])
         elif node.op_type == "Where" or node.op_type in _LOGICAL:
             read = node.input[node.op_type == "Where" :]
             origins = [o for n in read for o in self.origins.get(n, ())]
@@ -222,6 +220,13 @@ class _Search:
             origins = self._affine(node)
         for name in node.output if origins else ():
             self.origins[name] = origins
+
+    def _rename(self, name: str, result: str) -> None:
+        """A result has the shape and the content of another one."""
+        if name in self.shapes:
+            self.shapes[result] = self.shapes[name]
+        if name in self.constants:
+            self.constants[result] = self.constants[name]
 
     def _affine(self, node: NodeProto) -> list[_Origin]:
         first, second = node.input
