@@ -9,6 +9,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import NO_READERS
 
+from .operator_names import close_operator
 from .right_side import Replacement, read_names
 from .roots import order_of
 
@@ -24,7 +25,10 @@ class Refusal(Exception):
     def reason(self) -> str:
         """The reason why the rewrite does not apply."""
         text, *op_types = self.args
-        return str(text).format(" nor ".join(op_types[0]) or "node") if op_types else str(text)
+        if not op_types:
+            return str(text)
+        hints = map(close_operator, op_types[0])
+        return str(text).format(" nor ".join(op_types[0]) or "node") + next(filter(None, hints), "")
 
 
 #: removed nodes, in graph order; a kept node between what is read and what is replaced, because

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import onnx
 
 from xbuilder.errors import OptionError
+from xbuilder.operators.domains import MICROSOFT
+from xbuilder.runtimes.kernel_table import shipped_kernels
 from xbuilder.support.close_names import closest_names
+from xbuilder.support.user_warnings import warn_user
 
 #: operators onnxruntime has in the main domain, and onnx does not
 _RUNTIME = frozenset({"SimplifiedLayerNormalization"})
+#: declarations of a pattern that are types of operators, and those that take no domain
+DECLARATIONS = ("roots", "after", "reads", "beyond", "read_by")
+_MAIN_DOMAIN = ("after", "reads", "beyond")
 
 
 @lru_cache(maxsize=1 << 10)
@@ -19,24 +25,73 @@ def _is_known(op_type: str) -> bool:
     return op_type in _RUNTIME or onnx.defs.has(op_type)  # its schema would be made to be dropped
 
 
-def check_operators(owner: str, names: Iterable[str]) -> None:
-    """Checks that the operators of the main domain exist. Those of another domain,
-    `"domain::Operator"`, are not checked, nor those that end with `*`.
+def check_operators(owner: str, names: Iterable[str], form: str = "domain::Operator") -> None:
+    """Checks that the operators of onnx exist. Those of another domain, `"domain::Operator"`, may
+    be anything, nor is a name checked that ends with `*`. An operator of `com.microsoft` without a
+    kernel is only warned of, when its name is close to another one.
 
     :param owner: what names them, for the message
     :param names: the names
+    :param form: the way the owner writes an operator of another domain
     :raises OptionError: one does not exist
     """
     for name in names:
-        if "::" in name or name.endswith("*") or _is_known(name):
+        domain, _, op_type = name.rpartition("::")
+        if name.endswith("*") or (not domain and _is_known(op_type)):
             continue
-        known = {s.name for s in onnx.defs.get_all_schemas_with_history() if not s.domain}
-        close = closest_names(name, known)
-        hint = f"did you mean {' or '.join(close)}?" if close else "that onnx does not know."
-        raise OptionError(
-            f"{owner} names operator {name!r} of the main domain, {hint} One of another domain is "
-            "written 'domain::Operator'."
-        )
+        if domain == MICROSOFT:
+            hint = close_operator(name)
+            if hint:
+                warn_user(f"{owner} names operator {name!r}, which onnxruntime does not have{hint}")
+        elif (hint := close_operator(name)) is not None:
+            place = f"of domain {domain!r}" if domain else "of the main domain"
+            advice = "" if domain else f" One of another domain is written {form!r}."
+            hint = hint or ", that onnx does not know."
+            raise OptionError(f"{owner} names operator {op_type!r} {place}{hint}{advice}")
+
+
+def check_declared_operators(owner: str, declared: Mapping[str, object]) -> None:
+    """Checks the operators that a pattern declares. The engine looks for the producers of another
+    domain nowhere.
+
+    :param owner: the pattern, for the message
+    :param declared: the declarations, by name; those that are not tuples are not checked
+    :raises OptionError: an operator does not exist, or is not of the main domain where it has to be
+    """
+    for word in DECLARATIONS:
+        names = declared.get(word)
+        if not isinstance(names, tuple):
+            continue
+        check_operators(owner, names)
+        other = next((n for n in names if "::" in n), "")
+        if other and word in _MAIN_DOMAIN:
+            raise OptionError(
+                f"{owner} declares {word}={other!r}, which takes operators of the main domain only:"
+                " look for this one in the rewrite."
+            )
+
+
+@lru_cache(maxsize=1 << 8)
+def close_operator(name: str) -> str | None:
+    """The end of the message about an operator that does not exist: `", did you mean Log?"`, empty
+    without a close name.
+
+    :param name: the operator, written as roots are
+    :return: None if it exists, or if nothing tells
+    """
+    domain, _, op_type = name.rpartition("::")
+    if op_type in _RUNTIME and not domain:
+        return None
+    if domain == MICROSOFT:
+        tables = (shipped_kernels(processor).operators for processor in ("CPU", "CUDA"))
+        known = {key.rpartition("::")[2] for t in tables for key in t if key.startswith(domain)}
+    else:
+        schemas = onnx.defs.get_all_schemas_with_history()
+        known = {s.name for s in schemas if s.domain == domain}
+    if not known or op_type in known:
+        return None
+    close = closest_names(op_type, known)
+    return f", did you mean {' or '.join(close)}?" if close else ""
 
 
 def check_call(owner: str, name: str, operands: int, attributes: Iterable[str]) -> None:

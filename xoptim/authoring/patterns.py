@@ -16,6 +16,7 @@ from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
 
 from .levels import priority_of
+from .operator_names import check_declared_operators
 from .queries import GraphQueries
 from .rewriters import Member
 from .roots import Sweep
@@ -192,6 +193,14 @@ class PatternOptimization(Member):
             self.priority = priority_of(priority)
         if min_opset is not None:
             self.min_opset = min_opset
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Checks the operators that the class declares.
+
+        :raises OptionError: one does not exist
+        """
+        super().__init_subclass__(**options)
+        check_declared_operators(f"Pattern {cls.__name__!r}", vars(cls))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'even_slower=True' if self.even_slower else ''})"

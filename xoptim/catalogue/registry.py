@@ -14,6 +14,7 @@ from xbuilder.support.gc_pause import without_gc
 from xbuilder.support.walking import import_all
 
 from ..authoring.levels import priority_of
+from ..authoring.operator_names import check_declared_operators
 from ..authoring.rewriters import short_name
 from .cards import (
     PatternCard,
@@ -126,7 +127,7 @@ def register_pattern(
 
     def register(cls: C) -> C:
         name, cls.aliases = _new_name(cls, tags, as_words(aliases)), as_words(aliases)
-        _check_precision(name, precision, tags)
+        check_precision(name, precision, tags)
         cls.phase = phase_of(name, cls.__module__, tags)
         sets = tuple(t for t in tags if t not in PHASES)
         cls.tags = (*sets, precision) if precision not in sets else sets
@@ -142,9 +143,10 @@ def register_pattern(
 
 def _declare(cls: PatternClass, **names: Iterable[str]) -> None:
     """Sets the declarations of a class that are not empty."""
-    for attribute, words in names.items():
-        if words:
-            setattr(cls, attribute, tuple(words))
+    declared = {attribute: tuple(words) for attribute, words in names.items() if words}
+    check_declared_operators(f"Pattern {short_name(cls)!r}", declared)
+    for attribute, words in declared.items():
+        setattr(cls, attribute, words)
 
 
 def _add(name: str, cls: PatternClass) -> None:
@@ -157,7 +159,14 @@ def _add(name: str, cls: PatternClass) -> None:
     copyreg.pickle(cls, _pickled)
 
 
-def _check_precision(name: str, precision: str, tags: Sequence[str]) -> None:
+def check_precision(name: str, precision: str, tags: Sequence[str] = ()) -> None:
+    """Checks what a pattern declares of its precision.
+
+    :param name: the pattern, for the message
+    :param precision: what it declares
+    :param tags: the sets it belongs to
+    :raises OptionError: there is no such precision, or the sets do not accept it
+    """
     if precision not in _PRECISIONS:
         raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")
     if precision == "approximate" and {"default", "onnxruntime"} & set(tags):

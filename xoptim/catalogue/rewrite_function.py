@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from itertools import chain
 from typing import Any
 
-from ..authoring.operator_names import check_operators
+from ..authoring.operator_names import DECLARATIONS, check_declared_operators
 from ..authoring.rewrite import Rewrite, RewriteFunction
-from .registry import register_pattern
+from .registry import check_precision, register_pattern
 
-#: attributes of a pattern that are types of operators
-_OPERATORS = ("roots", "after", "reads", "beyond", "read_by")
 #: attributes of a pattern made of words, in the order of the parameters of :func:`rewrite`
-_WORDS = (*_OPERATORS, "prepares", "before", "behind", "aliases")
+_WORDS = (*DECLARATIONS, "prepares", "before", "behind", "aliases")
 
 
 def rewrite(
@@ -79,8 +77,8 @@ def rewrite(
 
 
 def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) -> type[Rewrite]:
-    operators = [n for word in _OPERATORS for n in declared[word]]
-    check_operators(f"Rewrite {name or function.__name__!r}", operators)
+    check_precision(name or function.__name__, declared["precision"])
+    check_declared_operators(f"Rewrite {name or function.__name__!r}", declared)
     short = name or "".join(p.title() for p in function.__name__.split("_"))
     members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
     return type(f"{short}Pattern", (Rewrite,), {**members, "rewrite": staticmethod(function)})

@@ -10,6 +10,7 @@ import click
 
 from ..linting.findings import CODES
 from .options.optimize_options import data_root_option
+from .options.saving import check_replaced, force_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
 from .terminal.progress import progress
@@ -38,6 +39,7 @@ _COLUMNS = ("code", "where", "found", "what to do")
     help="Writes the model without the findings a rewrite or the cleaning mends.",
 )
 @click.option("--strict", is_flag=True, help="Exits with 1 for a warning as well.")
+@force_option
 @data_root_option
 @common_options
 def check(
@@ -45,6 +47,7 @@ def check(
     processor: str,
     mended: Path | None,
     strict: bool,
+    force: bool,
     data_roots: Sequence[Path],
     as_json: bool,
     verbose: int,
@@ -58,6 +61,8 @@ def check(
     from ..linting.model_check import check_model
     from ..reports.tables import print_line
 
+    if mended is not None and not force:
+        check_replaced(mended, model, data_roots)
     with progress() as on_step:
         on_step("checks the model", None)
         report = check_model(str(model), processor, data_roots)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from .options.optimize_options import data_root_option
+from .options.saving import check_replaced, force_option
 from .options.signature_options import parse_list
 from .terminal.output import common_options, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
@@ -31,6 +32,7 @@ from .terminal.paths import InputModel, OutputFile, check_different, target_of
     metavar="C,D",
     help="The results it begins with; the inputs of MODEL it needs are added.",
 )
+@force_option
 @data_root_option
 @common_options
 def extract(
@@ -38,6 +40,7 @@ def extract(
     output: Path,
     outputs: Sequence[str],
     inputs: Sequence[str],
+    force: bool,
     data_roots: Sequence[Path],
     as_json: bool,
     verbose: int,
@@ -51,6 +54,8 @@ def extract(
 
     check_different([output], model)
     part = extract_model(model, outputs, inputs, data_roots)
+    if not force:
+        check_replaced(output, model, part=part)
     save_model(part, target_of(output))
     nodes = sum(count_ops(part).values())
     names = [v.name for v in part.graph.input]

@@ -70,7 +70,8 @@ def describe_kernels(table: KernelTable, op_type: str | None = None) -> list[dic
     if op_type is not None and onnx.defs.has(op_type):
         rows.extend(_without_kernel(table, op_type))
     if not rows:
-        close = closest_names(str(op_type), {o.rpartition("::")[2] for o in table.operators})
+        word = str(op_type).rpartition("::")[2]
+        close = closest_names(word, {o.rpartition("::")[2] for o in table.operators})
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
         raise OptionError(
             f"{table.runtime} has no kernel for {op_type!r} on {table.provider}.{hint}"

@@ -27,6 +27,7 @@ from .options.optimize_options import (
 from .options.saving import (
     StorageOptions,
     check_replaced,
+    force_option,
     refuse_on_command_line,
     saving_options,
 )
@@ -67,9 +68,7 @@ def level(verbose: int) -> int:
     help="A folder, made if there is none: every argument is a model, the optimized ones are "
     "written there.",
 )
-@click.option(
-    "--force", is_flag=True, help="OUTPUT may replace a model that has other inputs or outputs."
-)
+@force_option
 @click.option(
     "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
 )
@@ -319,7 +318,8 @@ def _optimize_and_save(request: Request, late_checks: bool) -> OptimizedModel:
     """
     task = request.fresh(late_checks=late_checks)
     if request.output is not None and not request.force:
-        check_replaced(request.output, request.model, task.data_roots)
+        advice = "; --output-dir optimizes several models"
+        check_replaced(request.output, request.model, task.data_roots, advice=advice)
     checks = request.checks
     with prints_on_stderr(request.as_json), progress() as on_step:
         task = replace(task, on_step=None if on_step is silent else on_step)

@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from xbuilder.errors import OptionError
+from xbuilder.runtimes.kernel_table import key_of
 
 from ..authoring.operator_names import check_call, check_operators
 from ..catalogue.database_query import as_words
@@ -161,7 +162,9 @@ def make_rule(
     def outline() -> None:
         outlines = [outline_of(text, root) for text in equations]
         for o in outlines:
-            check_operators(f"Rule {name!r}", [*o.roots, *(n for d, n in o.needs if not d)])
+            check_operators(
+                f"Rule {name!r}", [*o.roots, *(key_of(n, d) for d, n in o.needs)], _FORM
+            )
         cls.needs = tuple(o.needs for o in outlines)
         cls.roots = tuple(dict.fromkeys(r for o in outlines for r in o.roots))
 
@@ -196,6 +199,8 @@ def _returns_something(function: Condition) -> bool:
     ) or any(row.opname == "RETURN_CONST" and row.argval is not None for row in rows)
 
 
+#: the way an equation writes an operator of another domain
+_FORM = "domain.Operator(x)"
 #: attributes read from the outline, and attributes read once the equations are compiled
 _OUTLINED = ("needs", "roots")
 _READ = ("sides", "after", "reads", "arguments")
@@ -225,7 +230,7 @@ def _read(
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
     title = f"Rule {name!r}"
     for side in sides:
-        check_operators(title, [n for d, n in side.left.keys if not d])
+        check_operators(title, [key_of(n, d) for d, n in side.left.keys], _FORM)
         for call in side.left.graph.operations():
             if not call.domain:
                 check_call(title, call.op_type, len(call.operands), call.attributes or ())

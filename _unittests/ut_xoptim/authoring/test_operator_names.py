@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim import rewrite, rule
+from xoptim import PatternOptimization, explain, rewrite, rule
 from xoptim.authoring.operator_names import check_operators
+from xoptim.catalogue.registry import register_pattern
+from xoptim.testing import model_from_text
 
 
 def declared_rewrite(**names):
@@ -49,8 +53,61 @@ def test_a_typo_in_the_operators_of_a_root():
     "text", ["Lgo(Exp(x)) -> x", "Log(Exqp(x)) -> x", "Log(Lgo(x) | Exp(x)) -> x"]
 )
 def test_a_typo_in_a_rule(text):
-    with pytest.raises(OptionError, match="did you mean (Log|Exp)"):
+    with pytest.raises(OptionError, match=r"did you mean (Log|Exp).* 'domain.Operator\(x\)'"):
         declared_rule(text)
+    with pytest.warns(UserWarning, match="com.microsoft::Gellu', .* did you mean Gelu"):
+        declared_rule("com.microsoft.Gellu(Exp(x)) -> x")
+
+
+@pytest.mark.parametrize("word", ["after", "reads", "beyond"])
+def test_producers_of_another_domain(word):
+    """The engine would look for them nowhere."""
+    with pytest.raises(OptionError, match=f"declares {word}='com.microsoft::Gelu', which takes"):
+        declared_rewrite(**{"root": "Exp", word: "com.microsoft::Gelu"})
+
+
+def test_typos_in_another_domain():
+    """onnx knows all the operators of its own domains, onnxruntime may know more than its tables."""
+    with pytest.raises(OptionError, match="'ai.onnx.ml', did you mean LabelEncoder"):
+        declared_rewrite(root="ai.onnx.ml::Lablencoder")
+    with pytest.warns(
+        UserWarning, match="Gellu', which onnxruntime does not have, did you mean Gelu"
+    ):
+        declared_rewrite(root="com.microsoft::Gellu", read_by="com.microsoft::FusedMatMul")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        declared_rewrite(root="com.microsoft::OfAnotherProcessor", read_by="com.microsft::Gelu")
+
+
+def test_a_typo_in_a_class():
+    """Registered or not."""
+    with pytest.raises(OptionError, match="Pattern 'Own' names operator 'Ngg'.* did you mean Neg"):
+
+        class Own(PatternOptimization):
+            roots = ("Ngg",)
+
+    class Other(PatternOptimization):
+        """Nothing."""
+
+    with pytest.raises(OptionError, match="Pattern 'Other' names operator 'Ngg'"):
+        register_pattern("default", roots=("Ngg",))(Other)
+
+
+def test_a_typo_in_the_body_of_a_rewrite():
+    """The reason of the refusal names the operator that exists."""
+
+    @rewrite(root="Neg")
+    def typo(g, node):
+        return g.before(node, "Sigmoid", "Ngg").input[0]
+
+    model = model_from_text("g (float[n] x) => (float[n] y) { z = Neg(x) y = Neg(z) }")
+    answers = {row["answer"].partition(" (")[0] for row in explain(model, typo())}
+    assert answers == {"no Sigmoid nor Ngg before, did you mean Neg?"}
+
+
+def test_an_unknown_precision():
+    with pytest.raises(OptionError, match="Precision of '<lambda>' must be one of"):
+        declared_rewrite(root="Exp", precision="exct")
 
 
 def test_no_right_hand_side():

@@ -86,12 +86,20 @@ def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reaso
             raise click.UsageError(f"{option} {reason}")
 
 
-def check_replaced(output: Path, source: Path, data_roots: Sequence[Path] = ()) -> None:
+def check_replaced(
+    output: Path,
+    source: Path,
+    data_roots: Sequence[Path] = (),
+    part: ModelProto | None = None,
+    advice: str = "",
+) -> None:
     """Checks that the file to write is not another model, which would be lost.
 
     :param output: the file to write
     :param source: the file of the model
     :param data_roots: folders its weights may be in
+    :param part: what is written, when it has other inputs or outputs than the model
+    :param advice: what else the user may do
     :raises OptionError: the file is a model that has other inputs or outputs
     """
     from xbuilder.files.model_files import load_model
@@ -102,14 +110,22 @@ def check_replaced(output: Path, source: Path, data_roots: Sequence[Path] = ()) 
         other = load_model(output).proto
     except XoptimError:  # no model
         return
-    model = load_model(source, data_roots).proto
+    model = load_model(source, data_roots).proto if part is None else part
     found, expected = (_signature(proto) for proto in (other, model))
     if found != expected:
+        name = repr(str(source)) if part is None else f"the part of {str(source)!r}"
         raise OptionError(
-            f"{str(output)!r} exists and is another model, {_shown(other)}, than {str(source)!r}, "
-            f"{_shown(model)}. Choose another output, --force to replace it, or --output-dir to "
-            "optimize several models."
+            f"{str(output)!r} exists and is another model, {_shown(other)}, than {name}, "
+            f"{_shown(model)}. Choose another output, or --force to replace it{advice}."
         )
+
+
+#: adds ``--force`` to a command that writes a model
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    help="The output may replace a model that has other inputs or outputs.",
+)
 
 
 def _signature(model: ModelProto) -> tuple[list[bytes], list[str]]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import to_array
 
 from xbuilder.nodes.attributes import find_attribute
@@ -20,28 +20,32 @@ from .random_inputs import dimensions_of, required_inputs
 
 #: operators whose result has the values of their first input, or a choice of them
 _SAME = {
-    "Abs", "Cast", "Clip", "Expand", "Flatten", "Gather", "Identity", "Max", "Min", "Not",
+    "Abs", "Cast", "Clip", "Expand", "Flatten", "Gather", "Identity", "Max", "Min", "Mod", "Not",
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze",
     "Tile", "Transpose", "Unsqueeze",
 }  # fmt: skip
 _COMPARED = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod"}
+#: operators of conditions: both operands may decide
+_LOGICAL = {"And", "Or", "Xor"}
 #: constants with more values are tables, not bounds
 _MOST_VALUES = 16
 #: numbers of steps of a loop worth a try
 _STEPS = (0, 1, 2, 3)
+#: calls of local functions that are followed
+_MOST_CALLS = 100
 
 
 @dataclass
 class Decisive:
     """The values worth a try.
 
-    :param values: by input: what it is compared with, and the numbers around it
+    :param values: by input: what it is compared with, words or numbers, and the numbers around them
     :param sizes: the same by open dimension
     :param bounds: by input that is an index: the number of positions
     :param poles: by input that divides: the values for which the divisor is 0
     """
 
-    values: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
+    values: dict[str, set[Any]] = field(default_factory=lambda: defaultdict(set))
     sizes: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     bounds: dict[str, int] = field(default_factory=dict)
     poles: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
@@ -63,19 +67,21 @@ class _Origin(NamedTuple):
 def decisive_values(model: ModelProto) -> Decisive:
     """Follows the inputs, and their sizes, to what they are compared with.
 
-    :param model: any model; its local functions are not followed
+    :param model: any model
     """
-    search = _Search(Decisive())
+    functions = {(f.domain, f.name): f for f in model.functions}
+    search = _Search(Decisive(), functions)
     for value in required_inputs(model):
         search.origins[value.name] = [_Origin(value.name)]
         search.shapes[value.name] = list(dimensions_of(value))
-    search.follow(model.graph)
+    search.follow_graph(model.graph)
     return search.found
 
 
 class _Search:
-    def __init__(self, found: Decisive):
-        self.found = found
+    def __init__(self, found: Decisive, functions: Mapping[tuple[str, str], FunctionProto]):
+        self.found, self.functions = found, functions
+        self.calls = 0
         self.origins: dict[str, list[_Origin]] = {}
         #: dimensions of the results that are inputs, and of those that are shapes of them
         self.shapes: dict[str, list[int | str]] = {}
@@ -83,15 +89,41 @@ class _Search:
         self.constants: dict[str, np.ndarray] = {}
         self.dims: dict[str, list[int]] = {}
 
-    def follow(self, graph: GraphProto) -> None:
+    def follow_graph(self, graph: GraphProto) -> None:
         """Follows the nodes of a graph, then of its subgraphs."""
         for tensor in graph.initializer:
             self.dims[tensor.name] = list(tensor.dims)
             self._add_constant(tensor.name, tensor)
-        for node in graph.node:
+        self._follow(graph.node)
+
+    def _follow(self, nodes: Iterable[NodeProto]) -> None:
+        for node in nodes:
+            function = self.functions.get((node.domain, node.op_type))
+            if function is not None:
+                self._call(node, function)
+                continue
             self._step(node)
             for _, body in subgraphs_of(node):
-                self.follow(body)
+                self.follow_graph(body)
+
+    def _call(self, node: NodeProto, function: FunctionProto) -> None:
+        """Follows the operands of a call into the function, and its results out of it."""
+        self.calls += 1
+        if self.calls > _MOST_CALLS:
+            return
+        inner = _Search(self.found, self.functions)
+        inner.calls = self.calls
+        known = ("origins", "shapes", "vectors", "constants", "dims")
+        for name in known:
+            mine, theirs = getattr(self, name), getattr(inner, name)
+            pairs = zip(function.input, node.input, strict=False)
+            theirs.update((formal, mine[actual]) for formal, actual in pairs if actual in mine)
+        inner._follow(function.node)
+        self.calls = inner.calls
+        for name in known:
+            mine, theirs = getattr(self, name), getattr(inner, name)
+            pairs = zip(function.output, node.output, strict=False)
+            mine.update((actual, theirs[formal]) for formal, actual in pairs if formal in theirs)
 
     def _add_constant(self, name: str, tensor: TensorProto) -> None:
         small = np.prod(tensor.dims, dtype=np.float64) <= _MOST_VALUES
@@ -160,10 +192,14 @@ class _Search:
         if node.op_type not in _COMPARED or len(node.input) != 2:
             return
         for one, other in (tuple(node.input), tuple(reversed(node.input))):
-            if other in self.constants and self.constants[other].dtype.kind in "iufb":
-                values = self.constants[other].astype(np.float64).ravel().tolist()
+            constant = self.constants.get(other)
+            if constant is not None and constant.dtype.kind in "iufb":
+                values = constant.astype(np.float64).ravel().tolist()
                 around = () if node.op_type == "Equal" else (-1, 1)
                 self._try(one, [v + d for v in values for d in (0, *around)])
+            elif constant is not None and constant.dtype.kind == "O":
+                for origin in self.origins.get(one, ()):
+                    self.found.values[origin.name].update(_words(constant))
 
     def _divisor(self, node: NodeProto) -> None:
         """An input that divides: onnxruntime stops at an integer divided by 0."""
@@ -184,14 +220,22 @@ class _Search:
         origins: list[_Origin] = []
         if node.op_type in _SAME and node.input:
             origins = self.origins.get(node.input[0], [])
-            if node.op_type in ("Identity", "Cast") and node.input[0] in self.shapes:
-                self.shapes[node.output[0]] = self.shapes[node.input[0]]
-        elif node.op_type == "Where":
-            origins = [o for n in node.input[1:] for o in self.origins.get(n, ())]
+            if node.op_type in ("Identity", "Cast"):
+                self._rename(node.input[0], node.output[0])
+        elif node.op_type == "Where" or node.op_type in _LOGICAL:
+            read = node.input[node.op_type == "Where" :]
+            origins = [o for n in read for o in self.origins.get(n, ())]
         elif node.op_type in ARITHMETIC and len(node.input) == 2:
             origins = self._affine(node)
         for name in node.output if origins else ():
             self.origins[name] = origins
+
+    def _rename(self, name: str, result: str) -> None:
+        """A result has the shape and the content of another one."""
+        if name in self.shapes:
+            self.shapes[result] = self.shapes[name]
+        if name in self.constants:
+            self.constants[result] = self.constants[name]
 
     def _affine(self, node: NodeProto) -> list[_Origin]:
         first, second = node.input
@@ -215,3 +259,9 @@ class _Search:
             for o in known
             if scale
         ]
+
+
+def _words(constant: np.ndarray) -> list[str]:
+    """The words of a tensor of strings."""
+    items = constant.ravel().tolist()
+    return [w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in items]

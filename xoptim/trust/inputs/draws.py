@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +39,9 @@ from .random_inputs import (
 )
 
 #: number of sets tried for the values the model decides upon, then at random
-_FIRST, _RANDOM = 12, 8
+_FIRST, _RANDOM = 12, 16
+#: tables with more rows are not read row by row
+_ROWS = 16
 #: number of sets kept for a model without branches
 _WITHOUT_BRANCH = 6
 #: no more sets are tried after this time
@@ -89,7 +92,7 @@ class _Plan:
     """A set to try: values of some inputs, sizes of some dimensions, factor of the floats, optional
     inputs that hold nothing."""
 
-    pools: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    pools: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     scale: float = 1.0
     empty: frozenset[str] = frozenset()
@@ -176,9 +179,11 @@ class _Drawer:
         self.sizes = dict(sizes or {})
         self.decisive: Decisive = decisive_values(model)
         self.open = set(open_dimensions(model))
+        inputs = required_inputs(model)
+        self.types = {v.name: elem_type_of(v) for v in inputs}
         self.scalars = {
-            v.name: elem_type_of(v)
-            for v in required_inputs(model)
+            v.name
+            for v in inputs
             if math.prod(d if isinstance(d, int) else 0 for d in dimensions_of(v)) == 1
         }
         self.end = time.perf_counter() + _SECONDS
@@ -238,10 +243,10 @@ class _Drawer:
         if demanded:
             yield from candidate_sizes(self.model, {**demanded, **sizes})
 
-    def _pools(self, high: int) -> dict[str, Sequence[float]]:
+    def _pools(self, high: int) -> dict[str, Sequence[Any]]:
         """The values of the elements of the integers that are indices, divide, or are compared with
         constants."""
-        decisive, pools = self.decisive, dict[str, Sequence[float]]()
+        decisive, pools = self.decisive, dict[str, Sequence[Any]]()
         for value in required_inputs(self.model):
             name = value.name
             if elem_type_of(value) not in _INTEGERS:
@@ -285,18 +290,23 @@ class _Drawer:
             if isinstance(found, InputSet):
                 yield found
 
-    def _choices(self, fixed: Mapping[str, Any]) -> dict[str, list[float]]:
-        """The values worth a try of the inputs of one element."""
+    def _choices(self, fixed: Mapping[str, Any], names: Iterable[str]) -> dict[str, list[Any]]:
+        """The values worth a try of all the elements of some inputs."""
         choices = {}
-        for name, elem_type in self.scalars.items():
-            values = self.decisive.values.get(name, set())
-            if name not in fixed and values:
-                choices[name] = sorted(v for v in values if _has_value(elem_type, v))
-        return {name: values for name, values in choices.items() if values}
+        for name in names:
+            bound = self.decisive.bounds.get(name)
+            values = set(self.decisive.values.get(name, ()))
+            if bound is not None:
+                rows = range(bound if bound <= _ROWS else 0)
+                values = {v for v in values if 0 <= v < bound} | set(rows)
+            kept = sorted(v for v in values if _has_value(self.types[name], v))
+            if name not in fixed and kept:
+                choices[name] = kept
+        return choices
 
     def _plans(self, fixed: Mapping[str, Any]) -> Iterator[_Plan]:
         """Each value worth a try is in one of the plans; the last one leaves optionals empty."""
-        choices = self._choices(fixed)
+        choices = self._choices(fixed, self.scalars)
         sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
         counts = [*map(len, choices.values()), *map(len, sizes.values())]
         for i in range(max(counts, default=0)):
@@ -309,24 +319,36 @@ class _Drawer:
             yield _Plan(empty=empty)
 
     def _random_plans(self, fixed: Mapping[str, Any]) -> Iterator[_Plan]:
+        """Choices that do not depend on each other, every combination if there are few. An input
+        may be drawn instead, which is a choice too."""
         rng = np.random.default_rng(self.seed)
-        choices = self._choices(fixed)
+        choices: dict[str, list[Any]] = dict(self._choices(fixed, self.types))
+        for name, values in choices.items():
+            if self.types[name] != TensorProto.BOOL:
+                values.append(None)
         sizes = {n: sorted(v) for n, v in self.decisive.sizes.items() if n in self.open}
+        several = math.prod(map(len, choices.values()))
+        rows: list[Sequence[Any]] = []
+        if several <= _RANDOM:
+            rows += itertools.product(*choices.values())
         for i in range(_RANDOM):
+            row = (
+                rows[i % len(rows)] if rows else [v[rng.integers(len(v))] for v in choices.values()]
+            )
             yield _Plan(
-                {name: [float(rng.choice(values))] for name, values in choices.items()},
+                {n: [value] for n, value in zip(choices, row, strict=True) if value is not None},
                 {name: int(rng.choice(values)) for name, values in sizes.items()},
                 _SCALES[i % len(_SCALES)],
             )
 
 
-def _has_value(elem_type: int, value: float) -> bool:
-    """Whether a type has a number."""
+def _has_value(elem_type: int, value: Any) -> bool:
+    """Whether a type has a value."""
     if elem_type == TensorProto.BOOL:
-        return value in (0, 1)
+        return bool(value in (0, 1))
     if elem_type in (TensorProto.UINT32, TensorProto.UINT64):
-        return value >= 0 and value == int(value)
-    return elem_type not in _INTEGERS or value == int(value)
+        return bool(value >= 0 and value == int(value))
+    return elem_type not in _INTEGERS or bool(value == int(value))
 
 
 def demanded_sizes(model: ModelProto) -> dict[str, int]:

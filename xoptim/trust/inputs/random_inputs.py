@@ -200,7 +200,7 @@ def random_inputs(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
     integer_high: int = 10,
-    pools: Mapping[str, Sequence[float]] | None = None,
+    pools: Mapping[str, Sequence[Any]] | None = None,
     scale: float = 1.0,
     empty: Container[str] = (),
 ) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def optional_inputs(model: ModelProto) -> list[str]:
     return [v.name for v in required_inputs(model) if v.type.HasField("optional_type")]
 
 
-def _value(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None) -> Any:
+def _value(name: str, kind: TypeProto, law: _Law, pool: Sequence[Any] | None) -> Any:
     if kind.HasField("optional_type"):
         return _value(name, kind.optional_type.elem_type, law, pool)
     if kind.HasField("sequence_type"):
@@ -312,7 +312,7 @@ class _Law(NamedTuple):
     scale: float
 
 
-def _tensor(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None = None) -> Any:
+def _tensor(name: str, kind: TypeProto, law: _Law, pool: Sequence[Any] | None = None) -> Any:
     tensor = tensor_type(kind)
     if tensor is None:
         raise XoptimError(f"input {name!r} is not a tensor, no random value can be made for it")
@@ -336,9 +336,11 @@ def _tensor(name: str, kind: TypeProto, law: _Law, pool: Sequence[float] | None 
 
 
 def _random_array(
-    name: str, elem_type: int, shape: tuple[int, ...], law: _Law, pool: Sequence[float] | None
+    name: str, elem_type: int, shape: tuple[int, ...], law: _Law, pool: Sequence[Any] | None
 ) -> np.ndarray:
     rng = law.rng
+    if elem_type == TensorProto.STRING and pool:
+        return np.asarray(rng.choice(np.array(pool, dtype=object), shape), dtype=object)
     if elem_type == TensorProto.STRING:
         words = rng.integers(0, 100, shape)
         return np.array([f"w{i}" for i in words.ravel()], dtype=object).reshape(shape)

@@ -196,7 +196,7 @@ def _floats(
         bound = 1 << draw.bits
         return rng.integers(-bound, bound + 1, shape).astype(np.float64)
     if draw.kind == TIES:
-        return np.asarray(rng.integers(-3, 4, shape).astype(np.float64)).astype(dtype)
+        return _tied(rng.integers(-3, 4, shape)).astype(dtype)
     size = math.prod(shape)
     most = 3.0 if elem_type in HALF_FLOATS else 8.0
     if size < _MANY:
@@ -214,6 +214,17 @@ def _floats(
         pool = np.array([*_SPECIAL, float(smallest(elem_type))]).astype(dtype)
         places = _places(values.size, len(pool), rng)
         values.ravel()[places] = pool[np.arange(len(places)) % len(pool)]
+    return values
+
+
+def _tied(values: np.ndarray) -> np.ndarray:
+    """Gives the least number of each line to the next one in order, the largest to the one before
+    it, along every axis: small inputs have few equal numbers by chance."""
+    for axis, count in enumerate(values.shape if 0 < values.size <= _MANY else ()):
+        order = np.argsort(values, axis)
+        for first, next_one in ((0, 1),) * (count > 3) + ((-1, -2),) * (count > 1):
+            extreme = np.take_along_axis(values, np.take(order, [first], axis), axis)
+            np.put_along_axis(values, np.take(order, [next_one], axis), extreme, axis)
     return values
 
 
@@ -267,6 +278,8 @@ def _integers(
     else:
         low, high = max(-20, least), 21
     values = np.asarray(rng.integers(low, min(high, most + 1), tuple(shape)))
+    if draw.kind == TIES and role is Role.ANY:
+        values = _tied(values)
     if low < 0 and role is Role.INDEX and values.size:
         values.ravel()[0] = -1
     if draw.kind == SPECIAL and role is Role.ANY and values.size:

@@ -33,6 +33,22 @@ def test_another_model_is_not_replaced(two):
     assert ops(two / "b.onnx") == ["Exp"]
 
 
+@pytest.mark.parametrize("command", [("extract", "--to", "y"), ("check", "--fix")])
+def test_other_commands_replace_no_other_model(two, command):
+    """What they write may have other inputs or outputs than what is there."""
+    name, *options = command
+    arguments = [name, two / "a.onnx", *options, two / "b.onnx"]
+    if name == "extract":
+        arguments = [name, two / "a.onnx", two / "b.onnx", *options]
+    before = (two / "b.onnx").read_bytes()
+    message = run(*arguments, code=2).stderr
+    assert "is another model" in message and "--force" in message
+    assert (two / "b.onnx").read_bytes() == before
+    run(*arguments, "--force")
+    assert (two / "b.onnx").read_bytes() != before
+    run(*arguments)
+
+
 @pytest.mark.parametrize(
     "text", [OTHER.replace("z)", "y)").replace("z =", "y =").replace("n] x", "n, 2] x"), ONE]
 )

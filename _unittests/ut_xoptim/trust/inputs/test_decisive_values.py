@@ -41,6 +41,25 @@ def test_constants_that_reach_a_comparison(body, values) -> None:
     assert found(body).values.get("k", set()) == values
 
 
+def test_functions_that_call_each_other() -> None:
+    """So many calls are not followed; a result goes on in the graph that calls."""
+    functions = "".join(
+        f"""<domain: "f", opset_import: ["" : 18, "f" : 1]> f{i} (a) => (c)
+        {{ b = f.f{i + 1}(a) c = f.f{i + 1}(b) }}"""
+        for i in range(20)
+    )
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
+        g (int64 k, int64 l) => (bool y, bool z) <int64 c = {{16000}}> {{
+            m = f.f20(l) z = Equal(m, c) n = f.f0(k) y = Equal(n, c)
+        }} {functions}
+        <domain: "f", opset_import: ["" : 18]> f20 (a) => (c) {{
+            two = Constant<value_int: int = 2>() c = Mul(a, two)
+        }}"""
+    )
+    assert decisive_values(model).values == {"l": {8000}}
+
+
 def test_bounds_of_indices() -> None:
     assert found("y = Gather(table, k)", outputs="float[3] y").bounds == {"k": 7}
     one = found("y = Gather<axis: int = 1>(table, k)", outputs="float[7] y")

@@ -62,6 +62,39 @@ def test_other_conditions(inputs, condition) -> None:
     assert draw(text).never_ran == []
 
 
+@pytest.mark.parametrize(
+    "inputs,condition",
+    [
+        ("bool k, bool l, bool m", "o = Not(m) n = And(k, l) is = And(n, o)"),
+        ("int64 k, int64 l", "a = Equal(k, big) b = Less(l, seven) is = And(a, b)"),
+        ("int64 k", "m = Mod(k, seven) t = Constant<value_int: int = 3>() is = Equal(m, t)"),
+        ("string k", "is = Equal(k, word)"),
+        ("float[m] k", "f = ReduceMax<keepdims: int = 0>(k) g = Cast<to: int = 1>(big) "
+                       "is = Greater(f, g)"),
+        ("int64 k", "v = Gather(table, k) is = Equal(v, seven)"),
+        ("int64 k", "is = my.condition(k, big)"),
+        ("int64 k", "is = my.twice(k, big)"),
+    ],
+)  # fmt: skip
+def test_conditions_of_several_inputs_and_in_functions(inputs, condition) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 19, "my" : 1]>
+    g (float[n] x, {inputs}) => (float[n] y)
+    <int64 big = {{12345}}, int64 seven = {{7}}, int64[8] table = {{5, 5, 5, 5, 5, 5, 7, 5}},
+    string word = {{"one word"}}> {{
+        {condition}
+        y = If (is) <then_branch = t () => (float[n] u) {{ u = Relu(x) }},
+                     else_branch = e () => (float[n] w) {{ w = Neg(x) }}>
+    }}
+    <domain: "my", opset_import: ["" : 19]> condition (a, b) => (c) {{ c = Equal(a, b) }}
+    <domain: "my", opset_import: ["" : 19, "my" : 1]> twice (a, b) => (c) {{
+        two = Constant<value_int: int = 2>()
+        d = Mul(a, two)
+        e = Constant<value_int: int = 4000>()
+        c = my.condition(d, e)
+    }}"""
+    assert draw(text).never_ran == []
+
+
 def test_a_model_that_only_runs_with_one_value() -> None:
     """At its real size, the branch of the other rate fails."""
     fails = "e () => (float[n] v) { i = Constant<value_ints = [99]>() v = Gather(x, i) }"

@@ -38,6 +38,8 @@ def test_floats() -> None:
     assert np.abs(usual[-1]).max() < 0.1  # an epsilon counts
     ties = drawn(facts, kind=TIES)
     assert set(np.unique(ties)) <= set(range(-3, 4)) and len(np.unique(ties)) < ties.size
+    one = drawn(ResultFacts(TensorProto.FLOAT, (1, 4)), kind=TIES)
+    assert (one == one.max()).sum() > 1 and (one == one.min()).sum() > 1
     special = drawn(facts, kind=SPECIAL)
     assert np.isnan(special).any() and np.isposinf(special).any() and np.isneginf(special).any()
     assert (np.signbit(special) & (special == 0)).any()
@@ -47,6 +49,18 @@ def test_floats() -> None:
     assert drawn(ResultFacts(TensorProto.FLOAT, ("n", "m"))).shape == (4, 0)
     assert drawn(ResultFacts(TensorProto.BFLOAT16, (2,))).dtype.name == "bfloat16"
     assert smallest(TensorProto.INT64) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("elem_type", [TensorProto.FLOAT, TensorProto.INT64, TensorProto.UINT8])
+def test_ties(elem_type: int, seed: int) -> None:
+    """The largest and the least number of each line along the last axis are there twice."""
+    values = drawn(ResultFacts(elem_type, ("n", 1, "axis_0")), kind=TIES, seed=seed)
+    for row in values.reshape(-1, 5):
+        assert (row == row.max()).sum() > 1 and (row == row.min()).sum() > 1
+    assert len(np.unique(values)) > 2
+    assert drawn(ResultFacts(elem_type, (3, "m")), kind=TIES).shape == (3, 0)
+    assert drawn(ResultFacts(elem_type, ()), kind=TIES).shape == ()
 
 
 def test_floats_that_differ() -> None:

@@ -26,8 +26,19 @@ def validated(model: onnx.ModelProto, patterns: Any, **options: Any) -> Validati
 def test_kinds() -> None:
     """There are enough of them, of every kind."""
     kinds = Counter(w.kind for w in WRONG)
-    assert len(WRONG) >= 45 and len({w.name for w in WRONG}) == len(WRONG)
-    wanted = {"operands", "axis", "condition", "branch", "size 0", "size 1", "NaN", "negative"}
+    assert len(WRONG) >= 55 and len({w.name for w in WRONG}) == len(WRONG)
+    wanted = {
+        "operands",
+        "axis",
+        "condition",
+        "branch",
+        "size 0",
+        "size 1",
+        "NaN",
+        "negative",
+        "ties",
+        "rank 1",
+    }
     assert wanted <= set(kinds) and "type" in kinds
 
 

@@ -612,3 +612,66 @@ def far_element(g: RewriteContext, node: NodeProto) -> Any:
     """The element that follows the block of numbers that large inputs repeat."""
     places = (np.array([place], dtype=np.int64) for place in (65522, 65523))
     return g.op.Slice(node.input[0], *places)
+
+
+# -- other conditions
+
+
+@wrong(
+    "ties",
+    "ArgMax",
+    "g (float[n, 4] x) => (int64[n] z) { z = ArgMax<axis = 1, keepdims = 0>(x) }",
+    shows=False,
+)
+def last_of_ties(g: RewriteContext, node: NodeProto) -> Any:
+    last = g.get_attribute_with_default(node, "select_last_index", 0)
+    g.require(not last, "it is the last one")
+    return g.op.ArgMax(*node.input, **attributes(node, select_last_index=1))
+
+
+@wrong(
+    "condition",
+    "DequantizeLinear",
+    """g (float[n, 4] x) => (float[n, 4] z) <float s = {0.1}, uint8 o = {10}> {
+    q = QuantizeLinear(x, s, o) z = DequantizeLinear(q, s, o) }""",
+    precision="rounding",
+    after="QuantizeLinear",
+)
+def without_saturation(g: RewriteContext, node: NodeProto) -> Any:
+    return g.before(node, "QuantizeLinear").input[0]
+
+
+@wrong(
+    "axis",
+    "Softmax",
+    "g (float[n, 4, m] x) => (float[n, 4, m] z) { z = Softmax<axis = -2>(x) }",
+    precision="rounding",
+)
+def any_negative_axis_is_the_last(g: RewriteContext, node: NodeProto) -> Any:
+    axis = g.get_attribute_with_default(node, "axis", -1)
+    g.require(axis < -1, "it is positive or the last one")
+    return g.op.Softmax(node.input[0], axis=-1)
+
+
+@wrong(
+    "rank 1",
+    "MatMul",
+    "g (float[n, n] x, float[n] y) => (float[n] z) { z = MatMul(x, y) }",
+    precision="rounding",
+)
+def vector_before_matrix(g: RewriteContext, node: NodeProto) -> Any:
+    g.require(g.get_rank(node.input[1]) == 1, "not a vector")
+    return g.op.MatMul(*reversed(node.input))
+
+
+@wrong(
+    "condition",
+    "Resize",
+    """g (float[n, 2, h, w] x) => (float[n, 2, a, b] z) <float[4] s = {1, 1, 2, 2}> {
+    z = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric",
+    nearest_mode = "floor">(x, , s) }""",
+)
+def nearest_above(g: RewriteContext, node: NodeProto) -> Any:
+    mode = g.get_attribute_with_default(node, "nearest_mode", "round_prefer_floor")
+    g.require(mode != "ceil", "it is the same")
+    return g.op.Resize(*node.input, **attributes(node, nearest_mode="ceil"))
