@@ -187,3 +187,17 @@ def test_the_written_function_gives_a_type(to: int, expected: bool) -> None:
     """The inputs of the Cast that a CastLike stands for do not tell its result."""
     node = oh.make_node("CastLike", ["x", "like"], ["y"])
     assert loads_written(TABLE, node, 23, [FLOAT, to], [to]) is expected
+
+
+@pytest.mark.parametrize("kinds", [[0], [0, 0], [0, FLOAT]])
+def test_a_function_of_sequences(kinds: list[int]) -> None:
+    """The function of SequenceMap takes its elements out of the inputs that are no tensor."""
+    body = oh.make_graph(
+        [oh.make_node("Identity", ["a"], ["b"])],
+        "body",
+        [oh.make_tensor_value_info(f"a{i}", FLOAT, None) for i in range(len(kinds))],
+        [oh.make_tensor_value_info("b", FLOAT, None)],
+    )
+    body.node[0].input[0] = body.input[0].name
+    node = oh.make_node("SequenceMap", [f"x{i}" for i in range(len(kinds))], ["y"], body=body)
+    assert loads(TABLE, node, 18, kinds)
