@@ -10,7 +10,9 @@ from xbuilder.graph.graph import Graph
 from xbuilder.inference.node_inference import refusal_of_onnx
 from xbuilder.nodes.operand_types import wrong_types
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_schemas import schema_of
+from xbuilder.runtimes.installed import kernel_table
 
 from .findings import CheckedModel, Finding, check, node_title
 
@@ -45,6 +47,19 @@ def refused_by_definition(graph: Graph, record: NodeRecord) -> str:
         if reason and shapes:
             reason = f"{reason.rstrip('.')}: it reads {', '.join(map(str, shapes))}"
     return reason
+
+
+@check
+def opsets(model: CheckedModel) -> Iterator[Finding]:
+    """X010: opsets that came after the runtime, which refuses them even where no node has one."""
+    for processor in model.processors:
+        table = kernel_table(processor)
+        for one in model.container.proto.opset_import:
+            newest = table.opsets.get(main_domain(one.domain), one.version)
+            if one.version > newest:
+                name = f"opset {one.version} of {one.domain or 'the main domain'}"
+                message = f"{table.runtime} supports version {newest} at most"
+                yield Finding("X010", name, message, "export it for an older one")
 
 
 @check

@@ -68,6 +68,7 @@ CODES = {
         Code("X007", "error", "an unknown element type"),
         Code("X008", "error", "an operator refuses its inputs or its attributes", (LOWERING,)),
         Code("X009", "error", "a declared type is wrong", cleaned=True),
+        Code("X010", "error", "the runtime does not support an opset"),
         Code("X101", "warning", "a size is frozen"),
         Code("X102", "warning", "a weight is there twice", cleaned=True),
         Code("X103", "warning", "a chain of Cast", ("CastCast",)),

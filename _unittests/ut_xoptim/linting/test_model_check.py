@@ -23,6 +23,14 @@ def parse(text: str, opset: int = 18) -> onnx.ModelProto:
     return onnx.parser.parse_model(head + text)
 
 
+def model_with(code: str) -> onnx.ModelProto:
+    """The model of :data:`WRONG` that has a finding."""
+    model = parse(*WRONG[code][:2])
+    if code == "X010":
+        model.opset_import.add(domain="ai.onnx.ml", version=9)
+    return model
+
+
 def codes(report: CheckReport) -> list[str]:
     return [f.code for f in report.findings]
 
@@ -47,6 +55,7 @@ WRONG = {
         "input is bfloat16: it wants double, float, float16",
     ),
     "X009": ("g (float[a,4] x) => (int64[a,4] y) { y = Relu(x) }", 18, "float against int64"),
+    "X010": ("g (float[a,4] x) => (float[a,4] y) { y = Relu(x) }", 18, "supports version 5"),
     "X101": (
         """g (float[batch,4] x) => (float[2,2] y)
         { s = Constant<value = int64[2] {2, 2}>()  y = Reshape(x, s) }""",
@@ -76,8 +85,8 @@ def test_a_clean_model():
 
 @pytest.mark.parametrize("code", sorted(WRONG))
 def test_each_finding(code):
-    text, opset, expected = WRONG[code]
-    report = check_model(parse(text, opset))
+    expected = WRONG[code][2]
+    report = check_model(model_with(code))
     found = [f for f in report.findings if f.code == code]
     assert len(found) == 1, report.findings
     assert expected in found[0].message
@@ -206,7 +215,7 @@ def test_what_is_said_to_be_mended_is_mended(code):
         model = with_weights(a=one, b=one.copy())
         model.graph.node[0].op_type = model.graph.node[1].op_type = "Neg"
     else:
-        model = parse(*WRONG[code][:2])
+        model = model_with(code)
     report = check_model(model)
     assert report.fixable == (code,)
     options = mending_options(report.fixable)
