@@ -148,7 +148,7 @@ def definitions(node: NodeProto, opset: int, types: Sequence[int]) -> list[Funct
     text = _IN_DOUBLE.get(node.op_type) if TensorProto.DOUBLE in types else None
     inner, other = _IN_ANY_TYPE.get(node.op_type, ((), ""))
     if node.op_type == "OneHot" and types[0] == TensorProto.FLOAT:  # it may have a fraction
-        inner = types[0], *inner[1:]
+        inner = (TensorProto.FLOAT, *inner[1:])
     if other and inner != tuple(types):  # it would be made of itself
         text = other.replace("KIND", str(inner[0]))
     schema = schema_of(node.op_type, "", opset)
