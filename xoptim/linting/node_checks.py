@@ -80,8 +80,9 @@ def kernel_findings(
     if schema is not None and wrong_types(schema, types):
         return  # a finding of its own
     where, runtime = node_title(node), f"{table.runtime} ({table.provider})"
-    if loads(table, node, opset, types, given, [f.shape for f in facts]):
-        casts = schema_function(node, opset, types) is None
+    shapes = [f.shape for f in facts]
+    if loads(table, node, opset, types, given, shapes):
+        casts = schema_function(node, opset, types, shapes) is None
         if casts:
             yield Finding("X005", where, f"{runtime} runs it in float between casts")
         else:

@@ -126,6 +126,12 @@ def test_what_a_definition_refuses(body: str, expected: str) -> None:
         run_onnxruntime(model, {})
 
 
+def test_a_definition_that_depends_on_shapes():
+    text = """g (float[b,8,l] x, float[8,1,4] w) => (float[b,8,l] y, float[b,8,3] s) {
+        y, s = CausalConvWithState(x, w) }"""
+    assert codes(check_model(parse(text, 28))) == ["X004"]
+
+
 def test_an_operator_that_stays_has_a_reason():
     text, opset, _ = WRONG["X002"]
     (finding,) = check_model(parse(text, opset)).findings
