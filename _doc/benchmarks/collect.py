@@ -7,8 +7,9 @@
 
 The models are those of a folder, ``<group>/<name>/model.onnx``. ``peers`` runs the benchmark of the optimizers
 with one thread and writes the table of the first page, of README and of the pages; without it, what other
-tools did is kept. ``gains`` measures each pattern, or those of ``--patterns``. ``about.csv`` tells when,
-where, with which versions and under which load each table was made.
+tools did is kept. ``opsets`` measures small models in each opset, and needs no corpus. ``gains`` measures each
+pattern, or those of ``--patterns``. ``about.csv`` tells when, where, with which versions and under which load
+each table was made.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from typing import Any
 import numpy as np
 import onnx
 from gains import measured_examples, measured_models
+from opsets import measured_opsets
 
 import xoptim
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -441,14 +443,14 @@ def _large(megabytes: int, path: Path) -> None:
 def main() -> None:
     """Reads the command line and writes the tables."""
     parser = argparse.ArgumentParser(description="Writes the figures of the benchmark pages.")
-    parser.add_argument("corpus", type=Path, nargs="?", help="its models; startup needs none")
+    parser.add_argument("corpus", type=Path, nargs="?", help="its models; opsets needs none")
     parser.add_argument("--bench", type=Path, help="the folder of compare.py, for peers")
-    tables = ["applied", "scaling", "memory", "gains", "startup"]
+    tables = ["applied", "scaling", "memory", "gains", "startup", "opsets"]
     parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers"])
     parser.add_argument("--patterns", nargs="+", default=(), help="the only ones gains measures")
     args = parser.parse_args()
     if args.corpus is None and {"applied", "gains", "peers"} & {*args.only}:
-        parser.error("only scaling, startup and memory need no corpus")
+        parser.error("only scaling, startup, memory and opsets need no corpus")
     DATA.mkdir(exist_ok=True)
     if "scaling" in args.only:  # first: the peak of memory is that of the process
         scaling()
@@ -461,6 +463,9 @@ def main() -> None:
         applied(args.corpus)
     if "startup" in args.only:
         startup()
+    if "opsets" in args.only:
+        how = "over the latency of the model itself, one thread, CPU time, in turns"
+        write("opsets.csv", list(measured_opsets()), how)
     if "memory" in args.only:
         memory()
     if "gains" in args.only:

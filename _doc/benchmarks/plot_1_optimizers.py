@@ -73,6 +73,21 @@ ax.legend(fontsize=7)
 fig.tight_layout()
 
 # %%
+# By opset
+# ++++++++
+#
+# A rewrite must not write an operator that onnxruntime has no kernel for in the opset of the model: it would run the
+# definition of the operator instead. ``_doc/benchmarks/collect.py --only opsets`` writes the same small models in each
+# opset and measures them again. One line is one model and one set, the latency is a ratio to the model itself.
+
+measure = pandas.read_csv(DATA / "about.csv").set_index("table").loc["opsets.csv"]
+print(measure["date"], measure["machine"], "load", measure["load"])
+opsets = pandas.read_csv(DATA / "opsets.csv").set_index(["model", "opset"])[
+    ["default", "default+onnxruntime"]
+]
+print(opsets.stack().unstack("opset").round(2).to_string())
+
+# %%
 # Time to optimize
 # ++++++++++++++++
 #

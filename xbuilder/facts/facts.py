@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ..dims import Constraints, Dim, DimensionError, Shape, is_static, prove_equal
 from ..errors import FactError
+from ..tensors.bits import pretty_type
 
 #: content of an integer tensor: scalar for rank 0, tuple for rank 1, None when unknown
 Value = int | str | tuple[Dim, ...] | None
@@ -303,7 +304,7 @@ class FactTable(dict[str, ResultFacts]):
         if old is None:
             return ""
         if old.type and new.type and old.type != new.type:
-            return f"type {old.type} against {new.type}"
+            return f"type {pretty_type(old.type)} against {pretty_type(new.type)}"
         a, b = old.known_rank(), new.known_rank()
         if a is not None and b is not None and a != b:
             return f"rank {a} (shape {old.shape}) against {b} (shape {new.shape})"

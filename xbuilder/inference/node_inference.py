@@ -11,12 +11,20 @@ from onnx import TensorProto, TypeProto
 
 from ..constants.content import tensor_facts
 from ..dims import Shape, prod
-from ..errors import ExternalDataError, FactError, InvalidModelError, UnknownAttributeError
+from ..errors import (
+    ExternalDataError,
+    FactError,
+    InvalidModelError,
+    UnknownAttributeError,
+    short_message,
+)
 from ..facts.facts import MAX_RANK, ResultFacts
 from ..graph.graph import Graph
 from ..nodes.attributes import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
+from ..nodes.subgraphs import may_own_graph
 from ..nodes.value_infos import facts_from_type, facts_to_type
+from ..operators.op_schemas import schema_of
 from ..shapes.checked_facts import ShapeResultError, checked_facts
 from ..shapes.common import INT32_MAX, INT64_MAX, MAX_CONTENT
 from ..shapes.context import FactSources, ShapeContext
@@ -146,32 +154,58 @@ def _input_data(graph: Graph, record: NodeRecord) -> dict[str, TensorProto]:
         if isinstance(size, int) and size <= 64 and graph.constants.is_constant(name):
             value = graph.constants.value(name)
             if value is not None:
-                data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(value))
+                data[name] = onnx.numpy_helper.from_array(np.asarray(value, order="C"))
     return data
 
 
-def _infer_with_onnx(graph: Graph, record: NodeRecord) -> NodeFacts:
-    opset = graph.opsets.get(record.domain)
-    if opset is None or not onnx.defs.has(record.op_type, opset, record.domain):
-        return None
-    types = _input_types(graph, record)
-    if types is None:
-        return None
-    schema = onnx.defs.get_schema(record.op_type, opset, record.domain)
+#: errors of the inference of onnx
+_ERRORS = (
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    ValueError,
+    RuntimeError,
+)
+
+
+def refusal_of_onnx(graph: Graph, record: NodeRecord) -> str:
+    """The reason why the inference of onnx refuses a node, as a session does when it loads a model:
+    a rank, a size, an attribute. Empty if it infers the node, or does not know enough.
+
+    :param graph: gives the facts of the inputs
+    :param record: the node
+    """
+    if may_own_graph(record.op_type, record.domain):
+        return ""  # its bodies may read what the inference is not given
     try:
-        results = onnx.shape_inference.infer_node_outputs(
-            schema,
-            graph.store.proto(record),
-            types,
-            _input_data(graph, record),
-            opset_imports=[oh.make_opsetid(d, v) for d, v in graph.opsets.items()],
-        )
-    except (
-        onnx.shape_inference.InferenceError,
-        onnx.checker.ValidationError,
-        ValueError,
-        RuntimeError,
-    ):
+        _onnx_results(graph, record)
+    except _ERRORS as error:
+        message = short_message(error).rpartition("] ")[2].strip()
+        # onnxruntime casts to types that came after the definition
+        return "" if message.startswith("output has unsupported type") else message
+    return ""
+
+
+def _onnx_results(graph: Graph, record: NodeRecord) -> dict[str, TypeProto] | None:
+    opset = graph.opsets.get(record.domain)
+    schema = None if opset is None else schema_of(record.op_type, record.domain, opset)
+    types = None if schema is None else _input_types(graph, record)
+    if schema is None or types is None:
+        return None
+    return onnx.shape_inference.infer_node_outputs(
+        schema,
+        graph.store.proto(record),
+        types,
+        _input_data(graph, record),
+        opset_imports=[oh.make_opsetid(d, v) for d, v in graph.opsets.items()],
+    )
+
+
+def _infer_with_onnx(graph: Graph, record: NodeRecord) -> NodeFacts:
+    try:
+        results = _onnx_results(graph, record)
+    except _ERRORS:
+        return None
+    if results is None:
         return None
     dims = graph.dimensions
     return [

@@ -21,9 +21,9 @@ from ..dims import Shape
 from ..operators.domains import main_domain
 from ..operators.op_schemas import schema_of
 from ..runtimes.kernel_table import KernelTable
-from ..tensors.bits import pretty_type
 from .attributes import find_attribute
 from .functions import all_nodes
+from .operand_types import wrong_types
 from .schema_functions import changed_operators, schema_function
 
 _FLOAT, _FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
@@ -118,14 +118,8 @@ def _allows(op_type: str, domain: str, opset: int, input_types: Sequence[int]) -
     """Whether the definition of an operator allows the types of its inputs: that of Range does not
     allow float16 before opset 27."""
     schema = schema_of(op_type, domain, opset)
-    if schema is None:
-        return True  # an operator of onnxruntime
-    last = len(schema.inputs) - 1
-    return all(
-        f"tensor({pretty_type(kind)})" in schema.inputs[min(i, last)].types
-        for i, kind in enumerate(input_types)
-        if kind
-    )
+    # onnx does not know the operators of onnxruntime
+    return schema is None or not wrong_types(schema, input_types)
 
 
 def loads_written(

@@ -7,8 +7,8 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any
 
-from onnx import FunctionProto, NodeProto
-from onnx.helper import make_tensor_type_proto
+from onnx import FunctionProto, NodeProto, TypeProto
+from onnx.helper import make_sequence_type_proto, make_tensor_type_proto
 
 from ..dims import Shape
 from ..operators.domains import main_domain
@@ -60,8 +60,10 @@ def schema_function(
         version = _last(schema.context_dependent_function_opset_versions, opset)
         if version is None:
             return None
+        # an input of SequenceMap that is no tensor is a sequence, of any type
+        other = make_sequence_type_proto(TypeProto()) if node.op_type == "SequenceMap" else None
         types = [
-            make_tensor_type_proto(t, shape).SerializeToString()
+            (make_tensor_type_proto(t, shape) if t or other is None else other).SerializeToString()
             for t, shape in zip_longest(input_types, shapes[: len(input_types)])
         ]
         text = schema.get_context_dependent_function_with_opset_version(

@@ -112,11 +112,17 @@ def _read_here(processor: str) -> KernelTable | None:
             row = _row(definition, own.get(key))
             if all(row[2].values()):
                 kernels[key].append(row)
+    opsets = {
+        domain: max(found)
+        for domain in _KEPT_DOMAINS
+        if (found := [s.since_version for s in schemas if s.domain == domain])
+    }
     parameters = {k: " ".join(i.typeStr for i in s.inputs) for k, s in own.items() if k in kernels}
     return KernelTable(
         {
             "runtime": f"onnxruntime {installed_version()}",
             "provider": PROVIDERS[processor],
+            "opsets": opsets,
             "kernels": {op: _merged(rows) for op, rows in sorted(kernels.items())},
             "parameters": dict(sorted(parameters.items())),
         }

@@ -67,11 +67,14 @@ class KernelTable:
     :param data: content of the file: `runtime` (name and version), `provider`, `kernels` (for each
         operator, `"Relu"` or `"com.microsoft::Gelu"`, rows with the first version, the last one or
         None, and the types of each parameter), `parameters` (the type parameter of each input of
-        the operators onnx does not know), `complete` (false when other operators have kernels)
+        the operators onnx does not know), `opsets` (the newest version of each domain), `complete`
+        (false when other operators have kernels)
     """
 
     def __init__(self, data: Mapping[str, Any]):
         self.data = data
+        #: newest version of each domain that the runtime supports, where it is known
+        self.opsets: Mapping[str, int] = data.get("opsets", {})
         self.runtime: str = data["runtime"]
         self.provider: str = data["provider"]
         #: whether every kernel is listed

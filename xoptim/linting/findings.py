@@ -53,7 +53,7 @@ class Code:
 #: the rewrites that write operators with a kernel instead of others
 LOWERING = "fix"
 #: codes of nodes that do not run
-NO_KERNEL = frozenset({"X002", "X003", "X006"})
+NO_KERNEL = frozenset({"X002", "X003", "X006", "X008"})
 #: every kind of finding by code
 CODES = {
     code.name: code
@@ -66,13 +66,16 @@ CODES = {
         Code("X005", "note", "an operator runs in float between casts"),
         Code("X006", "error", "no kernel, a rewrite writes operators that have one", (LOWERING,)),
         Code("X007", "error", "an unknown element type"),
+        Code("X008", "error", "an operator refuses its inputs or its attributes", (LOWERING,)),
+        Code("X009", "error", "a declared type is wrong", cleaned=True),
+        Code("X010", "error", "the runtime does not support an opset"),
         Code("X101", "warning", "a size is frozen"),
         Code("X102", "warning", "a weight is there twice", cleaned=True),
         Code("X103", "warning", "a chain of Cast", ("CastCast",)),
         Code("X104", "note", "a constant float16 cannot hold"),
         Code("X105", "note", "int64 where int32 is enough"),
         Code("X106", "warning", "something unused", cleaned=True),
-        Code("X107", "warning", "a declared type or shape is wrong", cleaned=True),
+        Code("X107", "warning", "a declared shape is wrong", cleaned=True),
         Code("X108", "warning", "a locale has to be installed"),
     )
 }

@@ -99,13 +99,15 @@ def confirmed(
     blamed = {o for where in failing for o in nodes.origins_of(where)}
     unknown = any(not before & nodes.origins_of(where) for where in failing)
     for finding in found:
-        code = CODES[finding.code]
-        if not code.is_mended:
+        if not CODES[finding.code].is_mended:
             yield finding
-        elif finding.code != "X006":
-            key = finding.code, finding.where, finding.message
-            yield replace(finding, fixable=left is not None and key not in kept)
-        elif left is None or unknown or finding.where in blamed:
+            continue
+        stays = left is None or (finding.code, finding.where, finding.message) in kept
+        if finding.code in NO_KERNEL:
+            stays |= unknown or finding.where in blamed
+        if finding.code != "X006":
+            yield replace(finding, fixable=not stays)
+        elif stays:
             reasons = nodes.refusals.get(finding.where, ())
             advice = "; ".join(filter(None, [finding.advice, *reasons]))
             yield replace(finding, code="X002", advice=advice)

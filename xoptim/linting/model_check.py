@@ -17,12 +17,12 @@ from xbuilder.graph.graph import Graph
 from xbuilder.nested.inlining import inline_functions
 from xbuilder.runtimes.processors import processors_of
 
-from . import file_checks, node_checks, unknown_types
+from . import definition_checks, file_checks, node_checks, unknown_types
 from .findings import CHECKS, CODES, SEVERITIES, CheckedModel, Finding
 from .node_checks import unlisted_kernels
 
 #: modules whose checks are run, in this order
-CHECK_MODULES = (file_checks, unknown_types, node_checks)
+CHECK_MODULES = (file_checks, unknown_types, definition_checks, node_checks)
 
 
 #: bytes from which inference does not read a weight of the mended model

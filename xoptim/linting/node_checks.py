@@ -1,4 +1,4 @@
-"""Checks of each node: kernels of the target, frozen sizes, casts, declarations."""
+"""Checks of each node: kernels of the target, frozen sizes, casts, locales."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from xbuilder.facts.facts import ResultFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import function_key
 from xbuilder.nodes.loading import loads, refuses
+from xbuilder.nodes.operand_types import wrong_types
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.schema_functions import schema_function
 from xbuilder.operators.domains import MICROSOFT
@@ -75,15 +76,19 @@ def kernel_findings(
         return
     if not refused and table.runs(op_type, domain, opset, types, given):
         return
+    schema = schema_of(op_type, domain, opset)
+    if schema is not None and wrong_types(schema, types):
+        return  # a finding of its own
     where, runtime = node_title(node), f"{table.runtime} ({table.provider})"
-    if loads(table, node, opset, types, given, [f.shape for f in facts]):
-        casts = schema_function(node, opset, types) is None
+    shapes = [f.shape for f in facts]
+    if loads(table, node, opset, types, given, shapes):
+        casts = schema_function(node, opset, types, shapes) is None
         if casts:
             yield Finding("X005", where, f"{runtime} runs it in float between casts")
         else:
             yield Finding("X004", where, f"{runtime} has no kernel and runs its definition")
         return
-    if schema_of(op_type, domain, opset) is None and not table.knows(op_type, domain):
+    if schema is None and not table.knows(op_type, domain):
         yield _unknown(node, domain, opset)
         return
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types, given)}"
@@ -222,10 +227,3 @@ def locales(model: CheckedModel) -> Iterator[Finding]:
         if (changes or ignores) and locale not in ("C", "POSIX"):
             message = f"it only loads where the locale {locale} is installed"
             yield Finding("X108", node_title(node), message, 'locale="C" is everywhere, for ASCII')
-
-
-@check
-def declarations(model: CheckedModel) -> Iterator[Finding]:
-    """X107: what the import corrected."""
-    for message in model.warnings:
-        yield Finding("X107", "", message)

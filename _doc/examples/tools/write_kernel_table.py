@@ -27,7 +27,7 @@ rows = ",\n".join(f"{json.dumps(op)}: {json.dumps(row)}" for op, row in data["ke
 parameters = ",\n".join(
     f"{json.dumps(op)}: {json.dumps(r)}" for op, r in data["parameters"].items()
 )
-head = json.dumps({k: data[k] for k in ("runtime", "provider")})[1:-1]
+head = json.dumps({k: data[k] for k in ("runtime", "provider", "opsets")})[1:-1]
 text = f'{{{head},\n"kernels": {{\n{rows}\n}},\n"parameters": {{\n{parameters}\n}}}}\n'
 path = DATA / "cpu.json"
 path.write_text(text, encoding="utf-8")

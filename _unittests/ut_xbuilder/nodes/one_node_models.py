@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,36 @@ def standard_models(newest: int) -> Iterator[OneNode]:
         last = min(later) if later else newest + 1
         functional = has_function(schema.name, schema.domain, last - 1)
         yield from schema_models(schema, range(first, last) if functional else [first])
+
+
+#: operators of onnxruntime whose inference ends the process on such a model
+_ENDS = {"QLinearLeakyRelu", "QLinearSigmoid"}
+
+
+def contrib_models() -> Iterator[OneNode]:
+    """Models of the operators of onnxruntime, whose definitions the installed one gives."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    for schema in state.get_all_operator_schema():
+        if schema.domain == "com.microsoft" and schema.name not in _ENDS:
+            yield from schema_models(_as_onnx(schema), [1])
+
+
+def _as_onnx(schema: Any) -> Any:
+    """A definition of onnxruntime with the names that onnx gives to its parts."""
+    return SimpleNamespace(
+        name=schema.name,
+        domain=schema.domain,
+        inputs=[SimpleNamespace(type_str=i.typeStr, types=set(i.types)) for i in schema.inputs],
+        attributes={
+            name: SimpleNamespace(
+                required=a.required, type=SimpleNamespace(name=str(a.type).rpartition(".")[2])
+            )
+            for name, a in schema.attributes.items()
+        },
+        min_input=schema.min_input,
+        min_output=schema.min_output,
+    )
 
 
 #: how a session says that it cannot load an operator for some types

@@ -12,6 +12,7 @@ from ut_xbuilder.nodes.one_node_models import (
     STANDARD,
     OneNode,
     ask_session,
+    contrib_models,
     schema_models,
     standard_models,
 )
@@ -86,6 +87,26 @@ def test_every_operator_definition_and_type() -> None:
     names = {s.name for s in onnx.defs.get_all_schemas() if s.domain in STANDARD}
     assert {name for name in names if not compared[name]} == NOT_COMPARED
     assert compared.total() > 15000 and refused < compared.total() / 7
+
+
+@needs_same_runtime
+@pytest.mark.slow
+def test_every_operator_of_onnxruntime() -> None:
+    """1,300 sessions. It expands two of them in double, which is not known here: it is no."""
+    compared: Counter[str] = Counter()
+    wrong = set()
+    for one in contrib_models():
+        try:
+            answer = ask_session(one)
+        except AttributeError:  # the value of an attribute is a tensor
+            continue
+        if answer.loads is not None:
+            compared[one.op_type] += 1
+            if loads(TABLE, one.node(), 1, one.elem_types) != answer.loads:
+                wrong.add((one.op_type, *one.types))
+    double = "tensor(double)"
+    assert wrong == {("FastGelu", double), ("FastGelu", double, double), ("QuickGelu", double)}
+    assert len(compared) > 110 and compared.total() > 1200
 
 
 @needs_same_runtime
@@ -187,3 +208,17 @@ def test_the_written_function_gives_a_type(to: int, expected: bool) -> None:
     """The inputs of the Cast that a CastLike stands for do not tell its result."""
     node = oh.make_node("CastLike", ["x", "like"], ["y"])
     assert loads_written(TABLE, node, 23, [FLOAT, to], [to]) is expected
+
+
+@pytest.mark.parametrize("kinds", [[0], [0, 0], [0, FLOAT]])
+def test_a_function_of_sequences(kinds: list[int]) -> None:
+    """The function of SequenceMap takes its elements out of the inputs that are no tensor."""
+    body = oh.make_graph(
+        [oh.make_node("Identity", ["a"], ["b"])],
+        "body",
+        [oh.make_tensor_value_info(f"a{i}", FLOAT, None) for i in range(len(kinds))],
+        [oh.make_tensor_value_info("b", FLOAT, None)],
+    )
+    body.node[0].input[0] = body.input[0].name
+    node = oh.make_node("SequenceMap", [f"x{i}" for i in range(len(kinds))], ["y"], body=body)
+    assert loads(TABLE, node, 18, kinds)

@@ -15,11 +15,20 @@ from xbuilder.errors import InvalidModelError, OptionError
 from xoptim.linting.findings import CODES
 from xoptim.linting.mending import mending_options
 from xoptim.linting.model_check import CheckReport, check_model
+from xoptim.testing import run_onnxruntime
 
 
 def parse(text: str, opset: int = 18) -> onnx.ModelProto:
     head = f'<ir_version: 10, opset_import: ["" : {opset}, "my" : 1]>\n'
     return onnx.parser.parse_model(head + text)
+
+
+def model_with(code: str) -> onnx.ModelProto:
+    """The model of :data:`WRONG` that has a finding."""
+    model = parse(*WRONG[code][:2])
+    if code == "X010":
+        model.opset_import.add(domain="ai.onnx.ml", version=9)
+    return model
 
 
 def codes(report: CheckReport) -> list[str]:
@@ -40,6 +49,13 @@ WRONG = {
     ),
     "X005": ("g (float16[a,4,5] x) => (float16[a,4,5] y) { y = LRN<size = 3>(x) }", 18, "float"),
     "X006": ("g (float[a,4] x) => (float[a,4] y) { y = Swish(x) }", 25, "opset 25"),
+    "X008": (
+        "g (bfloat16[a,b] x) => (bfloat16[a,b] y) { y = LpNormalization(x) }",
+        18,
+        "input is bfloat16: it wants double, float, float16",
+    ),
+    "X009": ("g (float[a,4] x) => (int64[a,4] y) { y = Relu(x) }", 18, "float against int64"),
+    "X010": ("g (float[a,4] x) => (float[a,4] y) { y = Relu(x) }", 18, "supports version 5"),
     "X101": (
         """g (float[batch,4] x) => (float[2,2] y)
         { s = Constant<value = int64[2] {2, 2}>()  y = Reshape(x, s) }""",
@@ -69,12 +85,51 @@ def test_a_clean_model():
 
 @pytest.mark.parametrize("code", sorted(WRONG))
 def test_each_finding(code):
-    text, opset, expected = WRONG[code]
-    report = check_model(parse(text, opset))
+    expected = WRONG[code][2]
+    report = check_model(model_with(code))
     found = [f for f in report.findings if f.code == code]
     assert len(found) == 1, report.findings
     assert expected in found[0].message
     assert report.ok == all(CODES[c].severity != "error" for c in codes(report))
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ("y = Add(x, i)", "A is float and B is int64: it wants one type T"),
+        ("y = Where(i, x, x)", "condition is int64: it wants bool"),
+        ("y = Concat<axis = 0>(x, z, i)", "input 2 is int64"),
+        ("y = Concat<axis = 7>(x, x)", "axis must be in [-rank, rank-1]: it reads [2, 5], [2, 5]"),
+        ("y = MatMul(x, z)", "Incompatible dimensions for matrix multiplication"),
+        ("y = Add(x, z)", "Incompatible dimensions: it reads [2, 5], [3, 4]"),
+        ("y = Transpose<perm = [0, 2]>(x)", "Invalid attribute perm {0, 2}"),
+        ("y = Softmax<axis = 4>(x)", "'axis' must be in [-2 , 1]"),
+        ("y = MaxPool<kernel_shape = [2, 2, 2]>(x)", "at least 3 dimensions: it reads [2, 5]"),
+        ("one = Constant<value_ints = [9]>() y = Unsqueeze(x, one)", "Unexpected axis value: 9"),
+        ("y = If (c) <then_branch = t () => (b) { b = MatMul(x, x) }, "
+         "else_branch = e () => (b) { b = Abs(x) }>", "Incompatible"),
+        ("y = my.product(x, z)", "Incompatible"),
+    ],
+)  # fmt: skip
+def test_what_a_definition_refuses(body: str, expected: str) -> None:
+    """A session refuses it too; in bodies and functions as well."""
+    function = """<domain: "my", opset_import: ["" : 18]>
+        product (a, b) => (p) { p = MatMul(a, b) }"""
+    text = f"g (float[2,5] x, float[3,4] z, int64[2,5] i, bool c) => (float y) {{ {body} }}"
+    model = parse(f"{text} {function if 'my.' in body else ''}")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    (found,) = [
+        f for f in check_model(model).findings if f.severity == "error" and f.code != "X001"
+    ]
+    assert found.code == "X008" and expected in found.message
+    with pytest.raises(Exception, match=r"Type Error|InferenceError|\[ONNXRuntimeError\]"):
+        run_onnxruntime(model, {})
+
+
+def test_a_definition_that_depends_on_shapes():
+    text = """g (float[b,8,l] x, float[8,1,4] w) => (float[b,8,l] y, float[b,8,3] s) {
+        y, s = CausalConvWithState(x, w) }"""
+    assert codes(check_model(parse(text, 28))) == ["X004"]
 
 
 def test_an_operator_that_stays_has_a_reason():
@@ -166,7 +221,7 @@ def test_what_is_said_to_be_mended_is_mended(code):
         model = with_weights(a=one, b=one.copy())
         model.graph.node[0].op_type = model.graph.node[1].op_type = "Neg"
     else:
-        model = parse(*WRONG[code][:2])
+        model = model_with(code)
     report = check_model(model)
     assert report.fixable == (code,)
     options = mending_options(report.fixable)

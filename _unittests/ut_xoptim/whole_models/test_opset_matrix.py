@@ -8,9 +8,11 @@ from collections import Counter
 import pytest
 from onnx import ModelProto
 from ut_xoptim.whole_models.opset_matrix import (
+    CANNOT_LOAD,
     OPSETS,
     SAME,
     SAME_GRAPH,
+    UNCOMPARED,
     WRONG,
     Cell,
     Loaded,
@@ -19,10 +21,12 @@ from ut_xoptim.whole_models.opset_matrix import (
     judge,
     judge_cell,
     judge_set,
+    reason_of,
     written,
 )
 
 from xbuilder.operators.opsets import newest_opset
+from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import model_from_text
 
 #: one cell out of this number is judged by the usual tests
@@ -68,10 +72,34 @@ def test_everything(opset: int) -> None:
 @pytest.mark.parametrize("opset", range(18, newest_opset() + 1))
 @pytest.mark.parametrize("patterns", ["default", "default+onnxruntime"])
 def test_attention(patterns: str, opset: int) -> None:
-    assert judge_set(patterns, ATTENTION, opset) == Cell(SAME)
+    assert judge_set(patterns, ATTENTION, opset)[:2] == Cell(SAME)[:2]
 
 
 # -- the matrix sees what it looks for
+
+
+def test_an_invalid_model_that_onnxruntime_loads() -> None:
+    """It does not infer that the result of Transpose is a number."""
+    model = model_from_text("g (float x) => (float y) { t = Transpose(x) y = Softmax(t) }", 11)
+    assert Loaded(at_opset(model, 11)) and judge_set("default", model, 11).kind == CANNOT_LOAD
+
+
+def test_positions_that_onnxruntime_refuses() -> None:
+    text = """g (int64[a] i) => (float[a] y) <float[2] t = {1, 2}, float two = {2}>
+        { g = Gather(t, i) y = Mul(g, two) }"""
+    assert judge("GatherAffine", model_from_text(text, 18), 18).kind == SAME
+
+
+def test_patterns_without_comparison() -> None:
+    """The reasons are those of patterns that exist; a set compares its patterns."""
+    names, modules = all_patterns(), {p.__module__ for p in all_patterns().values()}
+    for key in UNCOMPARED:
+        assert key in names or any(m.startswith(key) for m in modules), key
+    assert reason_of("MissingType") and not reason_of("NotNot")
+    assert (
+        "TransposeTranspose"
+        in judge_set("default", half_of("t = Transpose(x) y = Transpose(t)"), 18).applied
+    )
 
 
 def half_of(body: str) -> ModelProto:

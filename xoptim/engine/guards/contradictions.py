@@ -13,6 +13,7 @@ from xbuilder.constants.exact_casts import why_not_exact
 from xbuilder.facts.facts import SavedFacts
 from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_record
+from xbuilder.nodes.operand_types import wrong_types
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_schemas import schema_of
 
@@ -26,8 +27,8 @@ def nodes_contradict_facts(
     """Whether the nodes a rewrite replaces are already wrong.
 
     One of them, inferred again from the facts of its inputs, contradicts the known facts of its
-    results, or it fails on tensors with the types and the shapes it is known to read, or the types
-    of two inputs differ where its schema wants one type.
+    results, or it fails on tensors with the types and the shapes it is known to read, or its
+    definition refuses the types of its inputs.
 
     :param graph: the graph the nodes just left
     :param removed: these nodes
@@ -51,15 +52,10 @@ def _contradicts(graph: Graph, record: NodeRecord) -> bool:
 
 def _mixes_types(graph: Graph, record: NodeRecord) -> bool:
     schema = schema_of(record.op_type, record.domain, graph.opsets.get(record.domain))
-    if schema is None or not schema.inputs or graph.calls_function(record):
+    if schema is None or graph.calls_function(record):
         return False
-    found: dict[str, int] = {}
-    for i, name in enumerate(record.inputs):
-        parameter = schema.inputs[min(i, len(schema.inputs) - 1)]
-        known = graph.facts[name].type if name and parameter.is_homogeneous else None
-        if known and found.setdefault(parameter.type_str, known) != known:
-            return True
-    return False
+    types = [graph.facts[name].type if name else 0 for name in record.inputs]
+    return bool(wrong_types(schema, types))
 
 
 def _cannot_run(graph: Graph, record: NodeRecord) -> bool:

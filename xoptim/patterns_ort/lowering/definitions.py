@@ -13,6 +13,7 @@ from xbuilder.nodes.attributes import find_attribute
 from xbuilder.nodes.schema_functions import bound_function, schema_function
 from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_schemas import schema_of
+from xbuilder.operators.op_traits import FLOATS
 
 #: number of terms of a series
 _TERMS = 120
@@ -111,17 +112,19 @@ _IN_DOUBLE = {
         m = Mul(n, us) y = Add(m, ub) }}""",
     "Mean": """(...) => (y) {
         s = Sum(...) n = Constant<value = double {COUNT.0}>() y = Div(s, n) }""",
-    "OneHot": """(i, depth, values) => (y) {
-        first = Constant<value_int = 0>() off = Gather(values, first)
-        second = Constant<value_int = 1>() on = Gather(values, second)
-        bits = Constant<value_floats = [0.0, 1.0]>()
-        ones = OneHot<axis: int = @axis>(i, depth, bits)
-        is_on = Cast<to = 9>(ones) y = Where(is_on, on, off) }""",
     "Sinh": "(x) => (y) { t = Tanh(x) c = Cosh(x) y = Mul(t, c) }",
     "Tan": "(x) => (y) { s = Sin(x) c = Cos(x) y = Div(s, c) }",
 }
-#: operator -> its definition for any type
-_IN_ANY_TYPE = {"NonZero": "(x) => (y) { b = Cast<to = 9>(x) y = NonZero(b) }"}
+#: operator -> the types of the inputs of the one it is made of, its definition for other types
+_IN_ANY_TYPE = {
+    "NonZero": ((TensorProto.BOOL,), "(x) => (y) { b = Cast<to = KIND>(x) y = NonZero(b) }"),
+    "OneHot": (
+        (TensorProto.INT64,) * 3,
+        """(i, depth, values) => (y) {
+        j = Cast<to = KIND>(i) d = Cast<to = 7>(depth) bits = Constant<value_ints = [0, 1]>()
+        ones = OneHot<axis: int = @axis>(j, d, bits) y = Gather(values, ones) }""",
+    ),
+}
 #: operators that have a definition here
 DEFINED = frozenset({*_IN_DOUBLE, *_IN_ANY_TYPE})
 #: first opset of the operators in a text: a reduction takes its axes as an input, or the usual one
@@ -140,18 +143,24 @@ def definitions(node: NodeProto, opset: int, types: Sequence[int]) -> list[Funct
     function = schema_function(node, opset, types)
     known = [] if function is None else [function]
     since = _SINCE.get(node.op_type, _USUAL)
-    if main_domain(node.domain) or opset < since or not types or _is_approximate(node):
+    if main_domain(node.domain) or opset < since or not types or _is_left(node, types):
         return known
     text = _IN_DOUBLE.get(node.op_type) if TensorProto.DOUBLE in types else None
-    text = text or _IN_ANY_TYPE.get(node.op_type)
+    inner, other = _IN_ANY_TYPE.get(node.op_type, ((), ""))
+    if node.op_type == "OneHot" and types[0] == TensorProto.FLOAT:  # it may have a fraction
+        inner = (TensorProto.FLOAT, *inner[1:])
+    if other and inner != tuple(types):  # it would be made of itself
+        text = other.replace("KIND", str(inner[0]))
     schema = schema_of(node.op_type, "", opset)
     if text is None or schema is None:
         return known
     return [bound_function(_parsed(node.op_type, text, len(types)), node, schema), *known]
 
 
-def _is_approximate(node: NodeProto) -> bool:
-    """Whether Gelu is the one that has no Erf."""
+def _is_left(node: NodeProto, types: Sequence[int]) -> bool:
+    """Whether Gelu is the one that has no Erf, or the operands of OneHot may have fractions."""
+    if node.op_type == "OneHot":
+        return types[1] in FLOATS or types[0] in FLOATS - {TensorProto.FLOAT}
     approximate = find_attribute(node, "approximate")
     return approximate is not None and approximate.s != b"none"
 

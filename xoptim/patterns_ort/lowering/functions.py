@@ -40,7 +40,7 @@ class MissingFunctionPattern(MissingRewrite):
        nor those that call them (SwiGLU).
     2. It has kernels for the operators of the function, or for those of their functions.
     3. Where it has none, or where the definition has no function, one of ours: Acosh, Hardmax,
-       InstanceNormalization, OneHot in double.
+       InstanceNormalization in double, NonZero and OneHot in other types.
     """
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:

@@ -64,7 +64,7 @@ FLOATS = "agraph (float[2, 3] X, float[3, 4] Z, int64[2] d, float[a] F) => (Y)"
         ("Y = Add(X, F)", {}, False),  # it runs for some sizes
         ("Y = Add(F, d)", {}, True),  # the types differ
         ("Y = Concat <axis = 0> (F, F, d)", {}, True),
-        ("Y = Where(d, F, F)", {}, False),  # a type that is not accepted, not two types
+        ("Y = Where(d, F, F)", {}, True),  # a type that is not accepted
         ("Y = Neg(X)", {"Y": ResultFacts(1, (2, 4))}, True),
         ("Y = Neg(X)", {"Y": ResultFacts(7, (2, 3))}, True),
         ("Y = Neg(X)", {"Y": ResultFacts(1, ("b", 3))}, False),

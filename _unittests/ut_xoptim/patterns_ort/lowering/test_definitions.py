@@ -99,16 +99,35 @@ def test_as_the_reference(op_type: str, opset: int) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13)
 
 
-def test_one_hot_out_of_bounds() -> None:
-    """The positions out of bounds have the first value everywhere."""
-    text = "g (int64[n] i, int64 d, double[2] v) => (double[n, m] y) { y = OneHot(i, d, v) }"
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("int64", "int64", "double"),
+        ("int64", "int64", "bool"),
+        ("int64", "int64", "uint16"),
+        ("int64", "int64", "bfloat16"),
+        ("int8", "int64", "float"),
+        ("float", "int64", "int8"),
+        ("uint8", "int32", "string"),
+        ("int32", "int16", "float16"),
+    ],
+)
+def test_one_hot(kinds: tuple[str, str, str], axis: int) -> None:
+    """In types without kernel: the positions out of bounds have the first value everywhere."""
+    i, d, v = kinds
+    text = (
+        f"g ({i}[n] i, {d} d, {v}[2] v) => ({v}[n, m] y) {{ y = OneHot<axis = {axis}>(i, d, v) }}"
+    )
     found, _, _ = optimize_with(model_from_text(text), "default+onnxruntime")
-    values = np.array([0.1, -1e300])
-    feeds = {"i": np.array([0, 2, -1, 3, -4]), "d": np.array(3), "v": values}
-    (got,) = run_onnxruntime(found, feeds)
-    expected = np.full((5, 3), 0.1)
-    expected[[0, 1, 2], [0, 2, 2]] = -1e300
-    np.testing.assert_array_equal(got, expected)
+    numbers = [oh.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(k.upper())) for k in kinds]
+    values = np.array(["a", "b"] if v == "string" else [0, 1]).astype(numbers[2])
+    last = 250 if i == "uint8" else -4
+    feeds = {"i": np.array([0, 2, 1, 3, last]).astype(numbers[0]), "v": values}
+    (got,) = run_onnxruntime(found, {**feeds, "d": np.array(3, numbers[1])})
+    expected = np.full((5, 3), values[0])
+    expected[[0, 1, 2], [0, 2, 1]] = values[1]
+    np.testing.assert_array_equal(got, expected if axis else expected.T)
 
 
 def test_of_other_definitions() -> None:
