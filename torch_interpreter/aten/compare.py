@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from onnx import TensorProto
 
-from ..common.types import is_float, is_integer
+from ..common.types import is_float, is_integer, to_numpy_type
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
 from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import Operand
@@ -27,6 +28,8 @@ BITWISE = {
     "or": ("BitwiseOr", "Or"),
     "xor": ("BitwiseXor", "Xor"),
 }
+#: the first opset whose Pow reads integers
+POW_OF_INTEGERS = 12
 SHIFTS = {"lshift": "LEFT", "rshift": "RIGHT"}
 NAMED_SHIFTS = {"left": "LEFT", "right": "RIGHT"}
 
@@ -49,15 +52,45 @@ def _logical(op_type: str, g: GraphWriter, x: str, y: str) -> str:
     return op_named(g, op_type)(cast(g, x, BOOL), cast(g, y, BOOL))
 
 
+def _power_of_two(g: GraphWriter, given: Operand, exponent: Tensor, itype: int) -> Tensor:
+    """Two to a power, modulo the number of integers of the type. Before opset 12, Pow reads floats
+    only, those of 64 bits hold any power of two."""
+    if isinstance(given, int) and given >= 0:
+        dtype = to_numpy_type(itype)
+        power = np.array(2**given % 2 ** np.iinfo(dtype).bits, dtype=np.uint64)
+        return const(int(power.astype(dtype)), itype)
+    if g.main_opset >= POW_OF_INTEGERS:
+        return g.op.Pow(const(2, itype), exponent)
+    wide = g.op.Cast(exponent, to=TensorProto.DOUBLE)
+    return cast(g, g.op.Pow(const(2, TensorProto.DOUBLE), wide), itype)
+
+
+def _signs(g: GraphWriter, x: Tensor, itype: int) -> str:
+    """-1 for negative integers, 0 for others: no bit is left but that of the sign."""
+    if np.iinfo(to_numpy_type(itype)).min == 0:
+        return g.op.Mul(x, const(0, itype))
+    return g.op.Neg(cast(g, g.op.Less(x, const(0, itype)), itype))
+
+
 @curried
 def _shift(direction: str, g: GraphWriter, x: Operand, y: Operand) -> str:
     """A converter of shifts, as a product or a floor division: BitShift needs unsigned integers."""
     itype = common_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
-    power = g.op.Pow(const(2, itype), b)
     if direction == "LEFT":
-        return g.op.Mul(a, power)
-    return g.op.Div(g.op.Sub(a, g.op.Mod(a, power)), power)
+        return g.op.Mul(a, _power_of_two(g, y, b, itype))
+    # the last power of two that is a positive integer of the type
+    most = int(np.iinfo(to_numpy_type(itype)).max).bit_length() - 1
+    if isinstance(y, int) and y > most:
+        return _signs(g, a, itype)
+    if not isinstance(y, int):
+        last = const(most, itype)
+        is_more, b = g.op.Greater(b, last), g.op.Min(b, last)
+    power = _power_of_two(g, y, b, itype)
+    shifted = g.op.Div(g.op.Sub(a, g.op.Mod(a, power)), power)
+    return (
+        shifted if isinstance(y, int) else choose(g, is_more, _signs(g, a, itype), shifted, itype)
+    )
 
 
 aten_table(_comparison, COMPARISONS, "aten.{}.Tensor", "aten.{}.Scalar")

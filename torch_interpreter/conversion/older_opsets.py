@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 #: the first opset whose operators are all known to the converters
 COMPLETE_OPSET = 15
+#: attributes of a Resize that repeats elements, when no scale is below 1
+_FIRST_NEIGHBOUR = {
+    "mode": "nearest",
+    "coordinate_transformation_mode": "asymmetric",
+    "nearest_mode": "floor",
+}
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -111,12 +117,27 @@ def _softmax(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any
 
 
 def _resize(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:
-    """The region and the scales are inputs that cannot be left out."""
+    """The region and the scales are inputs that cannot be left out; before opset 11, an element is
+    repeated, and nothing else."""
     if g.main_opset < 11:
-        return g.op.Resize(*inputs, **attributes)
+        return _repeated(g, inputs, attributes)
     absent = g.make_initializer("", np.empty(0, dtype=np.float32), allow_empty=True)
     given = [absent if i in (1, 2) and v is None else v for i, v in enumerate(inputs)]
     return g.op.Resize(*given, **attributes)
+
+
+def _repeated(g: GraphBuilder, inputs: Any, attributes: Any) -> Any:
+    """Resize to constant scales of 1 or more, each point is the first of its neighbours."""
+    x, _, scales, *sizes = inputs
+    named = {n: v for n, v in attributes.items() if n in _FIRST_NEIGHBOUR}
+    if sizes or not isinstance(scales, np.ndarray) or scales.min() < 1 or named != _FIRST_NEIGHBOUR:
+        raise OptionError(
+            f"Resize only repeats elements in opset {g.main_opset}, it does the rest from opset "
+            f"11: to_onnx(..., target_opset=11)."
+        )
+    kept = {n: v for n, v in attributes.items() if n not in _FIRST_NEIGHBOUR}
+    write = g.op.Upsample if g.main_opset < 10 else g.op.Resize
+    return write(x, scales, mode="nearest", **kept)
 
 
 def _or_equal(g: GraphBuilder, op_type: str, inputs: Any, attributes: Any) -> Any:

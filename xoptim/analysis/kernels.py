@@ -43,25 +43,32 @@ def require_fast(g: RewriteContext, fast: object, reason: str) -> None:
         g.require(fast, f"{reason}, even_slower=True applies it")
 
 
-def is_faster_as_image(weight: Sequence[int], group: int) -> bool:
+def is_faster_as_image(weight: Sequence[int], group: int, transposed: bool = False) -> bool:
     """Whether onnxruntime convolves rows faster as images of one line, on CPU: it holds images in
     blocks of channels.
 
     1. One group, 16 to 128 channels, multiples of 16, windows of 5 elements or more: up to 1.4
        times faster. Windows of 3 elements, from 48 channels on: up to 1.16.
-    2. Every channel on its own, from 16 channels on: 1.16 to 6 times faster.
+    2. Several groups, each with 16 to 128 channels before and after, multiples of 16, windows of 3
+       elements or more: 1.02 to 1.9 times faster.
+    3. Every channel on its own, from 16 channels on: 1.16 to 6 times faster.
+    4. A ConvTranspose of 16 results or more, windows of 3 elements or more: 1.03 to 1.18 times
+       faster, because results are added line by line.
 
     :param weight: shape of the weight for rows
     :param group: number of groups
+    :param transposed: it is the weight of a ConvTranspose
     """
-    if len(weight) != 3:
+    if len(weight) != 3 or group < 1:
         return False
     filters, channels, window = weight
+    if transposed:
+        return channels * group >= 16 and window >= 3
     if group == filters >= 16 and channels == 1:
         return True
-    least = 16 if window >= 5 else 48
-    sizes = (filters, channels)
-    return group == 1 and window >= 3 and all(n % 16 == 0 and least <= n <= 128 for n in sizes)
+    least = 16 if window >= 5 or group > 1 else 48
+    sizes = (filters // group, channels)
+    return window >= 3 and all(n % 16 == 0 and least <= n <= 128 for n in sizes)
 
 
 def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:

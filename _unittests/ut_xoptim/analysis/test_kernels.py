@@ -53,6 +53,12 @@ def test_cpu(op_type: str, kind: int, opset: int, accepted: bool) -> None:
         ((16, 8, 5), 1, False),
         ((16, 0, 5), 1, False),
         ((16, 16, 5), 2, False),
+        ((32, 16, 3), 2, True),
+        ((768, 48, 128), 16, True),
+        ((64, 16, 5), 8, False),
+        ((128, 8, 5), 8, False),
+        ((64, 16, 2), 4, False),
+        ((512, 256, 3), 2, False),
         ((16, 16, 5, 5), 1, False),
         ((48, 128, 3), 1, True),
         ((32, 128, 3), 1, False),
@@ -66,6 +72,20 @@ def test_cpu(op_type: str, kind: int, opset: int, accepted: bool) -> None:
 )
 def test_faster_as_image(shape: tuple[int, ...], group: int, faster: bool) -> None:
     assert is_faster_as_image(shape, group) == faster
+
+
+@pytest.mark.parametrize(
+    ("shape", "group", "faster"),
+    [
+        ((64, 64, 4), 1, True),
+        ((64, 1, 3), 64, True),
+        ((64, 64, 2), 1, False),
+        ((32, 1, 9), 1, False),
+        ((16, 16, 3, 3), 1, False),
+    ],
+)
+def test_transposed_and_faster_as_image(shape: tuple[int, ...], group: int, faster: bool) -> None:
+    assert is_faster_as_image(shape, group, transposed=True) == faster
 
 
 SLOWER = {

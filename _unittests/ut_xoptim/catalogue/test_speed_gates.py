@@ -83,8 +83,10 @@ def test_nothing_was_measured():
 )
 def test_the_target(target: str, kept: bool):
     """Processors of Intel are slow with tiny numbers, wherever the model is optimized."""
-    found = find_speed_gate("CausalAttention(measured=True)", "CPU", f"CPU:{target}")
-    assert found is not None and found.kept is kept
+    for scores in ("Causal", "TinyWeights"):
+        for name in (f"{scores}Attention", f"{scores}Softmax"):
+            found = find_speed_gate(f"{name}(measured=True)", "CPU", f"CPU:{target}")
+            assert found is not None and found.kept is kept, name
 
 
 def test_a_gpu(monkeypatch):

@@ -216,11 +216,9 @@ class Cache(NamedTuple):
     joined: tuple[str, str]
 
 
-def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
-    """The cache of keys and values of shape (batch, heads, sequence, length), None without one.
-
-    The operator that joins them will produce them, so its inputs cannot depend on them.
-    """
+def joined_cache(g: RewriteContext, attention: Attention) -> Cache | None:
+    """The keys and values of shape (batch, heads, sequence, length) that are joined with those of
+    previous steps, whatever reads them; None without any."""
     keys, values = attention.keys.name, attention.values.name
     joins = [g.producer_or_none(name, "Concat") for name in (keys, values)]
     pasts: list[str] = []
@@ -233,11 +231,21 @@ def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
     lengths = [g.shape_of(name)[2] for name in pasts]
     if not dims_are_equal(g)(*lengths):
         return None
-    read = [attention.queries.name, attention.mask, *(name for n in joins if n for name in n.input)]
-    if depends_on(g, read, (keys, values)):
-        return None
     g.look_at(*joins)
     return Cache((pasts[0], pasts[1]), (news[0], news[1]), (keys, values))
+
+
+def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
+    """The cache of keys and values of shape (batch, heads, sequence, length), None without one.
+
+    The operator that joins them will produce them, so its inputs cannot depend on them.
+    """
+    cache = joined_cache(g, attention)
+    if cache is None:
+        return None
+    new = (heads.name for heads in cache.new)
+    read = [attention.queries.name, attention.mask, *cache.past, *new]
+    return None if depends_on(g, read, cache.joined) else cache
 
 
 def written(

@@ -92,7 +92,7 @@ def _joined(g: RewriteContext, *dims: Operand) -> Operand:
     return g.op.Concat(*dims, axis=0)
 
 
-def _turn(g: RewriteContext, heads: Heads) -> NodeProto | None:
+def turn_of(g: RewriteContext, heads: Heads) -> NodeProto | None:
     """The RotaryEmbedding that rotates heads moved from a sequence, None if there is none."""
     node = g.before_or_none(heads.name, _ROTARY)
     return node if node is not None and turns_moved(g, node) else None
@@ -107,7 +107,7 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     :param heads: number of heads of keys and values
     """
     queries = found.queries
-    turn = _turn(g, queries)
+    turn = turn_of(g, queries)
     g.look_at(turn)
     source = queries.moved if turn is None else transposed(g, turn.input[0], SWAPPED)
     moved = g.known(source or None, "the queries are not moved before")
@@ -151,7 +151,7 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
     require_kernel(g, "MultiHeadAttention", attention.result)
     cache = g.known(cache_of(g, attention), "no keys and values of the steps before are joined")
     keys, values = cache.new
-    moved = all(h.is_moved or _turn(g, h) for h in (keys, values))
+    moved = all(h.is_moved or turn_of(g, h) for h in (keys, values))
     g.require(moved and keys.length == values.length, "the heads are not moved before")
     shared = _read_queries(g, attention, keys.count)
     if attention.mask:

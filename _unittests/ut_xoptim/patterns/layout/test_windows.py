@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from onnx.numpy_helper import from_array
 
 from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
@@ -231,8 +232,15 @@ def test_a_convolution_that_is_faster_for_images() -> None:
     check_pattern(proto, None, "SqueezeWindow", processor="CUDA", runtime=False)
 
 
-def test_channels_on_their_own_are_faster_for_images() -> None:
-    window = "Conv<group = 16>(u, v)"
-    proto = model_from_text(_around(window, header=ONE.replace("2, b", "16, b")), 18)
-    proto.graph.initializer.append(from_array(np.ones((16, 1, 1, 3), np.float32), "v"))
+@pytest.mark.parametrize(
+    ("window", "weight"),
+    [
+        ("Conv<group = 32>(u, v)", (32, 1, 1, 3)),
+        ("Conv<group = 2>(u, v)", (32, 16, 1, 3)),
+        ("ConvTranspose<strides = [1, 2]>(u, v)", (32, 16, 1, 3)),
+    ],
+)
+def test_others_that_are_faster_for_images(window: str, weight: tuple[int, ...]) -> None:
+    proto = model_from_text(_around(window, header=ONE.replace("2, b", "32, b")), 18)
+    proto.graph.initializer.append(from_array(np.ones(weight, np.float32), "v"))
     check_no_match(proto, "SqueezeWindow", "the kernel for images is faster")

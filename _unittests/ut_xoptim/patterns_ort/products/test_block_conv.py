@@ -53,6 +53,11 @@ CASES = {
         ["Unsqueeze", "Unsqueeze", "Conv", "Squeeze"],
         {"w": (16, 1, 4)},
     ),
+    "groups": (
+        "c = Conv(x, w) d = Conv<group = 2, pads = [1, 2]>(c, v) y = Conv(d, u)",
+        [*["Unsqueeze"] * 4, *["Conv"] * 3, "Squeeze"],
+        {"w": (32, 16, 1), "v": (32, 16, 3), "u": (16, 32, 1)},
+    ),
     "attributes and a bias": (
         "y = Conv<dilations = [2], strides = [3], pads = [1, 4], kernel_shape = [5]>(x, w, k)",
         ["Unsqueeze", "Unsqueeze", "Conv", "Squeeze"],
