@@ -201,8 +201,11 @@ class Roots(ABC):
 
     def _types_of_readers(self, record: NodeRecord) -> set[str]:
         consumers = self.store.consumers
-        readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
-        return {f"{r.domain}::{r.op_type}" if r.domain else r.op_type for r in readers}
+        return {
+            f"{r.domain}::{r.op_type}" if r.domain else r.op_type
+            for name in record.outputs
+            for r in consumers.get(name, NO_READERS)
+        }
 
 
 class Sweep(Roots):
