@@ -151,7 +151,7 @@ def rows_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {last.output[0]: g.like(node, source, weight)}
 
 
-@rewrite("default", root="MatMul", reads="Reshape", beyond="Transpose")
+@rewrite("default", root="MatMul", reads="Reshape")
 def transpose_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
 

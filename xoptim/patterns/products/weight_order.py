@@ -89,14 +89,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     return g.op.Reshape(new, [*[0] * (len(g.shape_of(row)) - 1), *dims])
 
 
-@rewrite(
-    "default",
-    root="MatMul",
-    after="Reshape",
-    beyond="Transpose",
-    priority="late",
-    precision="rounding",
-)
+@rewrite("default", root="MatMul", after="Reshape", priority="late", precision="rounding")
 def rows_transpose(g: RewriteContext, product: NodeProto) -> NewNode:
     """Reshape(Transpose(x)) @ w -> Reshape(x) @ w', the rows of w' are those of w in another order.
 
