@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import repeat
+from itertools import chain, repeat
 from math import prod
 from operator import contains, methodcaller
 from typing import Any
@@ -73,7 +73,9 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
         if sum(prod(t.dims) for t in weights) < _FEW_ELEMENTS:
             protos.append(model)  # a fourth of the time of one node after the other
         else:
-            protos.extend(node for node in model.node if not _is_big_inside(node))
+            # what tells the line of a torch model is longer than the attributes, and refers to none
+            kept = (n for n in model.node if n.op_type != "Constant" or not _is_big_inside(n))
+            protos.extend(chain.from_iterable(node.attribute for node in kept))
             protos.extend(model.sparse_initializer)
     try:
         return any(map(contains, map(_content, protos), repeat(_LOCATION)))
@@ -82,9 +84,9 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
 
 
 def _is_big_inside(node: NodeProto) -> bool:
-    """Whether a node is a Constant of one tensor, with many elements and its content in the proto,
-    and holds nothing else that may refer to a file."""
-    if node.op_type != "Constant" or len(node.attribute) != 1:
+    """Whether a Constant is one tensor, with many elements and its content in the proto, and holds
+    nothing else that may refer to a file."""
+    if len(node.attribute) != 1:
         return False
     (attribute,) = node.attribute
     if prod(attribute.t.dims) < _MANY_ELEMENTS or is_external(attribute.t):

@@ -216,8 +216,9 @@ class Roots(ABC):
 
     def _types_of_readers(self, record: NodeRecord) -> set[str]:
         consumers = self.store.consumers
-        readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
-        return {as_root(r.key) for r in readers}
+        return {
+            as_root(r.key) for name in record.outputs for r in consumers.get(name, NO_READERS)
+        }
 
 
 class Sweep(Roots):

@@ -79,6 +79,24 @@ def observes_steps(features: Iterable[Feature]) -> bool:
     return any(isinstance(f, Observer) and overrides(f, Observer, *_STEPS) for f in features)
 
 
+class _AppliedRow:
+    """The columns of the row of one application. As attributes, they share their keys with those of
+    the other ones: a chain of 100,000 nodes has 45,000 rows.
+
+    :param i: the iteration
+    :param index: place of the match in it
+    :param done: the application
+    """
+
+    def __init__(self, i: int, index: int, done: Application):
+        changed = 0 if done.refusal else 1
+        self.pattern = intern(f"apply_{done.match.pattern.name}")  # one string for all its rows
+        setattr(self, "class", type(done.match.pattern).__name__)
+        self.iteration, self.match_index, self.instances = i, index, changed
+        self.added, self.removed = len(done.added), len(done.removed)
+        self.time_in, self.changed = done.time_in, changed
+
+
 class Statistics(Observer):
     """Collects rows: one per pattern and iteration, one per application, one per cleaning."""
 
@@ -103,18 +121,7 @@ class Statistics(Observer):
 
     def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
         """One row `apply_<name>`."""
-        changed = 0 if done.refusal else 1
-        row: Row = {
-            "pattern": intern(f"apply_{done.match.pattern.name}"),  # one string for all its rows
-            "class": type(done.match.pattern).__name__,
-            "iteration": i,
-            "match_index": index,
-            "instances": changed,
-            "added": len(done.added),
-            "removed": len(done.removed),
-            "time_in": done.time_in,
-            "changed": changed,
-        }
+        row: Row = vars(_AppliedRow(i, index, done))
         if done.refusal:
             row["refusal"] = done.refusal
         row.update(done.certificate)

@@ -60,6 +60,7 @@ from .outcomes import (
     Application,
     count_applied,
     count_instances,
+    names_of_applied,
     refusal_key,
     refuse,
     still_allowed,
@@ -346,7 +347,8 @@ class GraphBuilderPatternOptimization(Engine):
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         self.left, size = stop_after, len(self.store)
         done = self._runner.run_all(0, self.rewriters, self.cleanup) if events is None else []
-        applied = count_applied(done)
+        applied, last = count_applied(done), names_of_applied(done)
+        del done
         for i in range(limit):
             self.notify("iteration", self, i, schedule.priority)
             new = self._iterate(i, schedule)
@@ -357,15 +359,16 @@ class GraphBuilderPatternOptimization(Engine):
                 return f"stopped after {applied} rewrites"
             if not new:
                 continue
-            done = new
+            last = names_of_applied(new)
             for stops in self._callbacks("stops"):
-                reason: str = stops(self.graph, done)
+                reason: str = stops(self.graph, new)
                 if reason:
                     raise_if_endless(stops, reason)
                     warn_user(reason)
                     return reason
+            del new  # its matches hold as much memory as the nodes they changed
         if max_iter < 0:
-            report_no_fixed_point(limit, done, len(self.store) > size)
+            report_no_fixed_point(limit, last, len(self.store) > size)
         return f"stopped after {limit} iterations, {applied} rewrites"
 
     def _iterate(self, i: int, schedule: Schedule) -> list[Application] | None:

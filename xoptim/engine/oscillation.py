@@ -14,7 +14,7 @@ from xbuilder.support.user_warnings import warn_user
 from .endless import EndlessError
 from .engine import Engine
 from .observers import Observer
-from .outcomes import Application
+from .outcomes import Application, names_of_applied
 
 #: iterations without a smaller graph before the graph is compared with its earlier states
 PATIENCE = 16
@@ -174,7 +174,7 @@ class OscillationDetector(Observer):
         came_back = self._generations is not None and self._generations.came_back
         if self._stalled < PATIENCE and not came_back:
             return ""
-        self._names.append({a.match.pattern.name for a in applications if not a.refusal})
+        self._names.append(set(names_of_applied(applications)))
         signature = graph_signature(graph)
         if signature in self._seen:
             loop = self._names[self._seen[signature] :]
@@ -254,15 +254,14 @@ def raise_if_endless(stops: Callable[..., str], reason: str) -> None:
         raise EndlessError(reason, detector.culprits)
 
 
-def report_no_fixed_point(limit: int, done: Sequence[Application], grows: bool) -> None:
+def report_no_fixed_point(limit: int, names: Sequence[str], grows: bool) -> None:
     """Reports an optimization that reached its number of iterations.
 
     :param limit: number of iterations
-    :param done: the applications of the last one
+    :param names: the rewrites that the last one applied
     :param grows: the graph is larger than it was
     :raises EndlessError: it is; otherwise the user is warned
     """
-    names = sorted({a.match.pattern.name for a in done if not a.refusal})
     last = f"the last one applied {', '.join(names) or 'nothing'}"
     reason = f"No fixed point after {limit} iterations, {last}."
     if grows:

@@ -109,6 +109,14 @@ def count_applied(applications: Sequence[Application]) -> int:
     return sum(not a.refusal for a in applications)
 
 
+def names_of_applied(applications: Sequence[Application]) -> list[str]:
+    """The rewrites that were applied, each one once, in alphabetical order.
+
+    :param applications: those that were tried
+    """
+    return sorted({a.match.pattern.name for a in applications if not a.refusal})
+
+
 def still_allowed(stop_after: int, applied: int) -> int:
     """Number of rewrites still allowed after some, -1 if there is no limit.
 

@@ -114,6 +114,7 @@ class Schedule:
     def found(self) -> None:
         """Patterns matched: those that looked everywhere wait for what changes."""
         self.is_confirmed = False
+        self._whole = None  # the index of a graph that changes next
         if not self._from_fixed_point:
             self._settled = 0
         self.sweep &= ~self._active

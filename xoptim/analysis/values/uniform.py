@@ -58,12 +58,13 @@ def _is_always(g: RewriteContext, name: str, value: int) -> bool:
             return False
         if is_filled_with(g, name, value):
             return True
-        node = g.producer_or_none(name, *_MOVES, *_RULES)
-        if node is None:
+        record = g.store.producers.get(name)
+        if record is None or record.domain:
             return False
-        if node.op_type in _MOVES:
-            return every(node.input[0], value)
-        return _RULES[node.op_type](g, node, value, every)
+        if record.op_type in _MOVES:
+            return every(record.inputs[0], value)
+        rule = _RULES.get(record.op_type)
+        return rule is not None and rule(g, g.store.proto(record), value, every)
 
     return every(name, value)
 

@@ -45,7 +45,10 @@ def heads_of_batch(g: RewriteContext, last: NodeProto) -> dict[str, str | NewNod
     record = g.record(last)
     name = record.inputs[0]
     inside, outside = g.shape_of(name), g.shape_of(record.outputs[0])
-    split = len(inside) == 3 and len(outside) == 4 and proven_equal(g, inside[1:], outside[2:])
+    # the last dimension, first: it is the one that refuses most nodes
+    split = (
+        len(inside) == 3 and len(outside) == 4 and proven_equal(g, inside[:0:-1], outside[:1:-1])
+    )
     g.require(split, "it does not make heads of a batch")
     made = proven_equal(g, inside[:1], (mul(*outside[:2]),))
     g.require(made, "the batch may not be the one of the heads")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 from onnx import NodeProto
 
@@ -15,6 +17,8 @@ from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...analysis.weights.overflows import require_merged
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
+
+_NOT_SMALLER = "it is not proven that two operands are smaller than the third one"
 
 
 def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
@@ -51,27 +55,24 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
     4. b + c cannot overflow, b * c does not lose digits either: they are small constants, or sums
        of constants that are moved, or integers. See :func:`.overflows.require_merged`.
     """
-    record = g.record(node)
-    alone = [
-        (inner, other)
-        for name, other in g.either_order(node)
-        if (inner := g.producer_or_none(name, record.op_type)) is not None
-        and not g.is_used_more_than_once(name)
-    ]
-    if not alone:
-        return g.no("no operand is given by the same operator, or it is used elsewhere")
-    shape = g.shape_or_none(node.output[0])
-    for inner, c in alone:
-        right = g.shape_or_none(c)
+    record, reason = g.record(node), _NOT_SMALLER
+    shape = g.facts[record.outputs[0]].shape
+    for name, c in permutations(record.inputs):
+        right = g.facts[c].shape
         if shape is None or right is None or not is_smaller(g, right, shape):
             continue  # the usual case
+        inner = g.producer_or_none(name, record.op_type)
+        if inner is None or g.is_used_more_than_once(name):
+            reason = "no operand is given by the same operator, or it is used elsewhere"
+            continue
+        reason = _NOT_SMALLER
         for full, small in g.either_order(inner):
             if _is_full(g, full, small, right, shape):
                 g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
                 require_merged(g, record.op_type, small, c)
                 g.look_at(inner)
                 return g.like(node, full, g.like(inner, small, c))
-    return g.no("it is not proven that two operands are smaller than the third one")
+    return g.no(reason)
 
 
 def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:

@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import Dim, Shape, exact_div, prod
 from xbuilder.dims import mul as dim_mul
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_traits import ELEMENTWISE_UNARY
 
 from ...analysis.constants import Ints
@@ -241,8 +242,9 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
     The Reshape only moves dimensions 1: x has as many dimensions as the result, those that are not
     1 are the same ones, proven equal one by one. Nothing is left when they stay at their place.
     """
-    first = g.before(second, "Reshape" if second.op_type == "Transpose" else "Transpose")
-    if not _may_move_ones(g, first if second.op_type == "Transpose" else second):
+    record = g.record(second)
+    first = g.before(second, "Transpose" if record.op_type == "Reshape" else "Reshape")
+    if not _may_move_ones(g, record if record.op_type == "Reshape" else g.record(first)):
         return g.no("the Reshape moves more than dimensions 1")
     x = first.input[0]
     dims = g.shape_of(x)
@@ -255,10 +257,9 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
     return x if is_identity(perm) else g.op.Transpose(x, perm=perm)
 
 
-def _may_move_ones(g: RewriteContext, reshape: NodeProto) -> bool:
+def _may_move_ones(g: RewriteContext, reshape: NodeRecord) -> bool:
     """Whether a Reshape may only move dimensions 1: it has as many other ones before and after."""
-    record = g.record(reshape)
-    before, after = g.shape_or_none(record.inputs[0]), g.shape_or_none(record.outputs[0])
+    before, after = g.facts[reshape.inputs[0]].shape, g.facts[reshape.outputs[0]].shape
     if before is None or after is None:
         return True
     return len(before) - before.count(1) == len(after) - after.count(1)

@@ -151,7 +151,7 @@ def rows_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {last.output[0]: g.like(node, source, weight)}
 
 
-@rewrite("default", root="MatMul", reads="Reshape", beyond="Transpose")
+@rewrite("default", root="MatMul", reads="Reshape")
 def transpose_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
 
@@ -162,8 +162,8 @@ def transpose_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, N
     The Transpose next to the MatMul may then be merged with it.
     """
     reason = "no Reshape for this node only"
-    for reshape in lone_reshapes(g, node)[:2]:
-        if reshape is None:
+    for reshape in g.before_each(node, "Reshape"):
+        if reshape is None or g.is_used_more_than_once(reshape.output[0]):
             continue
         transpose = g.before_or_none(reshape, "Transpose")
         if transpose is None or g.is_used_more_than_once(reshape.input[0]):
@@ -185,10 +185,12 @@ def swap_last_two(rank: int) -> tuple[int, ...]:
 def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -> list[int] | None:
     """Target of the Reshape once it goes first, None if it cannot."""
     perm = perm_of(g, transpose)
-    moved, final = g.shape_or_none(reshape.input[0]), g.shape_or_none(reshape.output[0])
-    if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:
+    if perm is None or len(perm) < 2 or perm != swap_last_two(len(perm)):
         return None
-    if perm != swap_last_two(len(perm)) or not proven_equal(g, moved[-2:], final[-2:]):
+    moved, final = g.shape_or_none(reshape.input[0]), g.shape_or_none(reshape.output[0])
+    if moved is None or final is None or len(final) < 2:
+        return None
+    if not proven_equal(g, moved[-2:], final[-2:]):
         return None
     shape = [d if isinstance(d, int) else -1 for d in (*final[:-2], final[-1], final[-2])]
     return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape

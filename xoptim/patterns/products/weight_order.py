@@ -28,10 +28,11 @@ def _moved_parts(g: RewriteContext, move: NodeProto, row: str) -> tuple[Ints, np
     :param move: the Transpose
     :param row: the result whose last dimension is made of parts
     """
-    shape, whole = g.shape_of(move.input[0]), g.shape_of(row)
+    whole = g.shape_of(row)
     first = len(whole) - 1
     perm = g.known(perm_of(g, move), "the permutation is not known")
     g.require(perm[:first] == tuple(range(first)), "another dimension is moved")
+    shape = g.shape_of(move.input[0])
     parts = tuple(d for d in shape[first:] if isinstance(d, int) and d > 0)
     known = first >= 0 and len(parts) == len(shape) - first and math.prod(parts) == whole[-1]
     g.require(known, "the parts of the last dimension are not known")
@@ -88,14 +89,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     return g.op.Reshape(new, [*[0] * (len(g.shape_of(row)) - 1), *dims])
 
 
-@rewrite(
-    "default",
-    root="MatMul",
-    after="Reshape",
-    beyond="Transpose",
-    priority="late",
-    precision="rounding",
-)
+@rewrite("default", root="MatMul", after="Reshape", priority="late", precision="rounding")
 def rows_transpose(g: RewriteContext, product: NodeProto) -> NewNode:
     """Reshape(Transpose(x)) @ w -> Reshape(x) @ w', the rows of w' are those of w in another order.
 
@@ -106,9 +100,10 @@ def rows_transpose(g: RewriteContext, product: NodeProto) -> NewNode:
     """
     reshape = g.before(product, "Reshape")
     move = g.before(reshape, "Transpose")
+    row = reshape.output[0]
+    _, order = _moved_parts(g, move, row)
     for node, reader in pairwise([move, reshape, product]):
         g.require(g.is_used_only_by(node.output[0], reader), "an inner result is used elsewhere")
-    row, weight = reshape.output[0], _matrix(g, product)
-    _, order = _moved_parts(g, move, row)
+    weight = _matrix(g, product)
     flat = g.op.Reshape(move.input[0], [*[0] * (len(g.shape_of(row)) - 1), len(order)])
     return g.like(product, flat, ordered_weight(g, weight, 0, np.argsort(order)))

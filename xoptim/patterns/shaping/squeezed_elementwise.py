@@ -18,6 +18,7 @@ from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.constants import Ints
 from ...analysis.pads import pads_of
 from ...authoring import NewNode, RewriteContext
+from ...authoring.queries import until_change
 from ...authoring.right_side import Operand
 from ...authoring.roots import order_of
 from ...catalogue import rewrite
@@ -26,6 +27,7 @@ _MAIN = {op: traits.elementwise for (domain, op), traits in TRAITS.items() if no
 #: operators of each element; an Identity is removed anyway
 _ELEMENTWISE = {op: kind for op, kind in _MAIN.items() if kind and op != "Identity"}
 _KINDS = {**_ELEMENTWISE, "Pad": "padded"}
+_AS_MANY = "there are as many Squeeze and Unsqueeze"
 
 
 @rewrite(
@@ -51,12 +53,33 @@ def squeezed_elementwise(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     """
     axes = g.known(moved_axes(g, node) or None, "the axes are not known")
     region = _Region(g, g.rank_of(node.input[0]), axes)
+    g.require(region.may_save(), _AS_MANY)
     first = g.store.producers[node.input[0]]
     nodes = region.only_before(first, g.record(node))
     if not region.saves(nodes):
         nodes = region.around(first)
-        g.require(region.saves(nodes), "there are as many Squeeze and Unsqueeze")
+        g.require(region.saves(nodes), _AS_MANY)
     return region.written(nodes)
+
+
+class _Lifted(dict[str, list[NodeRecord]]):
+    """The results that a Squeeze gives or that an Unsqueeze reads, with these nodes, among those
+    that an operator of a region reads."""
+
+    is_known: bool = False
+
+
+def _lifted(g: RewriteContext) -> _Lifted:
+    """These results. Cost: O(Squeeze + Unsqueeze + their readers) after each change."""
+    known, store = until_change(g, _Lifted), g.store
+    if not known.is_known:
+        known.is_known = True
+        moves = [(r, r.outputs[0]) for r in store.bucket("", "Squeeze")]
+        moves += [(r, r.inputs[0]) for r in store.bucket("", "Unsqueeze")]
+        for record, name in moves:
+            if any(not r.domain and r.op_type in _KINDS for r in store.readers(name)):
+                known.setdefault(name, []).append(record)
+    return known
 
 
 class _Region:
@@ -69,6 +92,16 @@ class _Region:
 
     def __init__(self, g: RewriteContext, rank: int, axes: Ints):
         self.g, self.rank, self.axes = g, rank, axes
+
+    def may_save(self) -> bool:
+        """Whether an operand of some operator of the graph has the dimensions: without one, the
+        first operator of a region costs the Unsqueeze that the last one saves."""
+        g = self.g
+        return any(
+            g.rank_or_none(name) == self.rank
+            and any(moved_axes(g, g.store.proto(move)) == self.axes for move in moves)
+            for name, moves in _lifted(g).items()
+        )
 
     def fits(self, record: NodeRecord) -> bool:
         """Whether an operator may be one of them."""
