@@ -43,7 +43,9 @@ _ROUNDS = 64
 #: files whose own numbers are constants when they ask for one
 _OWN = (__file__, symbolic_ranges.__file__)
 #: packages whose globals stay as they are
-_NEVER = frozenset({"builtins", "torch", "torch_interpreter"})
+_NEVER = frozenset({"torch", "torch_interpreter", "numpy", *sys.stdlib_module_names}) - {"__main__"}
+#: what has a module
+_DEFINED = (type, FunctionType)
 
 
 class _Again(BaseException):
@@ -114,12 +116,14 @@ def _counted(*args: Any) -> Any:
     ``n`` up to 128."""
     bounds = [_number(a) for a in args]
     start, stop, step = bounds if len(bounds) == 3 else (*([0] * (2 - len(bounds))), *bounds, 1)
-    if not any(map(is_symbolic, bounds)) or not statically_known_true(step > 0):
+    rises, falls = statically_known_true(step > 0), statically_known_true(step < 0)
+    if not any(map(is_symbolic, bounds)) or not (rises or falls):
         return range(*bounds)
-    known = (n for n in range(_ROUNDS) if statically_known_true(stop <= start + n * step))
+    first, last, by = (start, stop, step) if rises else (-start, -stop, -step)
+    known = (n for n in range(_ROUNDS) if statically_known_true(last <= first + n * by))
     count = next(known, None)
-    if count is None or (count > 0 and not _reaches(stop, start + (count - 1) * step)):
-        return SymbolicRange(start, step, _UNTYPED.sym_max((stop - start + step - 1) // step, 0))
+    if count is None or (count > 0 and not _reaches(last, first + (count - 1) * by)):
+        return SymbolicRange(start, step, _UNTYPED.sym_max((last - first + by - 1) // by, 0))
     return [start + i * step for i in range(count)]
 
 
@@ -328,15 +332,30 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
 
 
 def _globals_of(mod: torch.nn.Module) -> list[dict[str, Any]]:
-    """The globals of the script, and of the files of the packages that define the classes of a
-    model or the functions it holds, but torch and the functions of Python, which a class that is
-    written by ``exec`` seems to belong to."""
-    held = (v for m in mod.modules() for v in (type(m), *vars(m).values()))
-    files = {"__main__", *(v.__module__ for v in held if isinstance(v, type | FunctionType))}
-    # what torch.fx generates has no module
-    packages = {name.partition(".")[0] for name in files if name} - _NEVER
+    """The globals of the script, and of the files of the packages of a model: those that define its
+    classes, what it holds, and what these files import."""
+    classes = [c for m in mod.modules() for c in type(m).__mro__]
+    values = [v for m in mod.modules() for v in vars(m).values()]
+    defined = {v if isinstance(v, _DEFINED) else type(v) for v in values}.union(classes)
+    files = {"__main__", *(v.__module__ for v in defined)}
+    named = [n for name in files if _is_replaced(name) for n in _globals_in(name)]
+    packages = {n.partition(".")[0] for n in (*files, *named) if _is_replaced(n)}
     known = [m for name, m in sys.modules.items() if name.partition(".")[0] in packages]
     return [vars(m) for m in known if isinstance(m, ModuleType)]
+
+
+def _is_replaced(name: Any) -> bool:
+    """Whether the functions of a module are replaced; what torch.fx generates has no module."""
+    return isinstance(name, str) and name.partition(".")[0] not in _NEVER and name in sys.modules
+
+
+def _globals_in(file: str) -> Iterator[Any]:
+    """The modules of the functions and of the classes that a file names, and those it imports."""
+    for value in list(vars(sys.modules[file]).values()):
+        if isinstance(value, _DEFINED):
+            yield value.__module__
+        elif isinstance(value, ModuleType):
+            yield value.__name__
 
 
 @contextlib.contextmanager
