@@ -23,17 +23,24 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import torch
+from torch._export import non_strict_utils
+from torch.fx.experimental import sym_node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ..common import symbolic_ranges
 from ..common.symbolic_ranges import SymbolicList, SymbolicRange
 from ..common.types import SYMBOLS, is_symbolic
 from .attributes import patched
-from .math_functions import symbolic_extremum, symbolic_function
+from .math_functions import plain_number, symbolic_extremum, symbolic_function, without_caches
 from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
 _UNTYPED: Any = torch
+#: what reads an operand of an expression
+_OPERANDS: tuple[tuple[Any, str], ...] = (
+    (sym_node, "to_node"),
+    (non_strict_utils, "_tensor_min_max"),
+)
 _CONVERTED = (*SYMBOLS, torch.Tensor)
 #: methods through which Python asks for one of its numbers
 _ASKED = ("__int__", "__index__", "__float__")
@@ -234,6 +241,11 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a: function(a)
 
 
+def _of_any_class(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of torch that only knows the numbers of Python."""
+    return lambda *args, **options: original(*map(plain_number, args), **options)
+
+
 def _or_without_and(a: Any, b: Any) -> Any:
     """a ^ b, the operator torch refuses in a graph."""
     return (a | b) - (a & b)
@@ -284,6 +296,8 @@ def _watching() -> Iterator[None]:
             is_tensor = owner is torch.Tensor
             asked = {n: _watched(getattr(owner, n), is_tensor) for n in _ASKED if hasattr(owner, n)}
             stack.enter_context(patched(owner, asked))
+        for owner, name in _OPERANDS:
+            stack.enter_context(patched(owner, {name: _of_any_class(getattr(owner, name))}))
         stack.enter_context(patched(torch.SymInt, {**_OF_NUMPY, **_INTEGERS}))
         stack.enter_context(patched(torch.SymFloat, _OF_NUMPY))
         changed = {name: _REPLACED[getattr(math, name)] for name in _FUNCTIONS}
@@ -312,7 +326,13 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
     """
     with contextlib.ExitStack() as replaced, _watching():
         for names in _globals_of(mod):
-            replaced.enter_context(_patched_globals(names, CLASS_NAMES))
+            replaced.enter_context(
+                _patched_globals(names, {**CLASS_NAMES, **without_caches(names)})
+            )
+        for owner in {
+            c for m in mod.modules() for c in type(m).__mro__ if _is_replaced(c.__module__)
+        }:
+            replaced.enter_context(patched(owner, without_caches(vars(owner))))
         given_types = False
         while True:
             try:
