@@ -33,6 +33,7 @@ from .exporting.torch_program import TorchProgram
 from .inputs.caches import register_caches
 from .inputs.dataclasses import flattened_dataclasses
 from .inputs.inputs import split_arguments, without_wrapper
+from .patches.autocast import without_autocast
 
 MIN_OPSET = 9
 #: torch exports one model at a time because its state is global
@@ -144,7 +145,7 @@ def _convert(request: ExportRequest) -> Any:
         verbose=max(request.verbose - 1, 0),
         raise_list=request.raise_list,
     )
-    with flattened_dataclasses(request.mod, (request.args, request.kwargs)):
+    with without_autocast(), flattened_dataclasses(request.mod, (request.args, request.kwargs)):
         return _build(request, builder, plan)
 
 
@@ -208,7 +209,7 @@ def export_with_torch(
     mod = without_wrapper(mod)
     register_caches(args, kwargs, mod)
     options = _export_options(export_options)
-    with _EXPORTS:
+    with _EXPORTS, without_autocast():
         return prepare(mod, args, kwargs, dynamic_shapes, options, dispatcher, verbose)
 
 

@@ -99,3 +99,17 @@ def promote(*operands: tuple[int, int] | bool | int | float | complex) -> int:
         dtype = torch.result_type(result, other)
         result = torch.empty((0,) * rank, dtype=dtype, device="meta")
     return to_onnx_type(result.dtype if isinstance(result, torch.Tensor) else type(result))
+
+
+def not_dense(tensor: torch.Tensor) -> str:
+    """The reason why a tensor has no ONNX equivalent, and what to do; empty if it has one.
+
+    >>> import torch
+    >>> not_dense(torch.eye(2).to_sparse())[:37], not_dense(torch.eye(2))
+    ('is a sparse tensor (torch.sparse_coo)', '')
+    """
+    if tensor.is_nested:
+        return "is a nested tensor, which ONNX does not have: call to_padded_tensor(0.0) before."
+    if str(tensor.layout).startswith("torch.sparse"):
+        return f"is a sparse tensor ({tensor.layout}), which ONNX does not have: call to_dense()."
+    return ""

@@ -27,7 +27,7 @@ from ..aten import find_converter
 from ..aten.symbolic import tensor_form
 from ..checking.missing_weights import WEIGHT
 from ..common.errors import ConversionError, FunctionNotFoundError, add_note
-from ..common.types import to_onnx_type
+from ..common.types import not_dense, to_onnx_type
 from ..dispatch.convertible import CHECKS
 from ..dispatch.dispatcher import AsLibraryConverter, Dispatcher, candidate_names, canonical_name
 from ..inputs.dynamic_shapes import DimensionNamer
@@ -236,6 +236,9 @@ class Interpreter:
 
     def initializer(self, name: str, value: torch.Tensor) -> str:
         """Adds a weight or a constant, under its own name when that name is free."""
+        problem = not_dense(value)
+        if problem:
+            raise ConversionError(f"{name} {problem}")
         held = real_tensor(value.detach())
         made = self.g.make_initializer(
             name, held, parameter_name=name, give_unique=True, allow_empty=True

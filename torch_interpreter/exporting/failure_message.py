@@ -11,6 +11,7 @@ import torch
 
 from ..common.errors import first_line
 from ..common.export_options import ExportOptions
+from ..common.types import not_dense
 from ..inputs.dynamic_shapes import is_dynamic, spec_items, user_name
 from ..inputs.specifications import combined_arguments
 from ..patches.assumed_sizes import AssumedSizes, is_of_user, location
@@ -54,6 +55,15 @@ _HINTS = (
     (
         ("np.ndarray of type numpy.object_",),
         "numpy makes no array from a dynamic dimension: call the same function of torch.",
+    ),
+    (
+        ("aten._to_sparse", "aten._sparse", "aten._nested"),
+        "ONNX has no sparse and no nested tensor: compute with dense ones.",
+    ),
+    (
+        ("PackedParamsBase",),
+        "torch packs the weights of the modules of torch.ao.quantization: export the float model "
+        "and quantize the ONNX model, or export the model with its fake quantizers.",
     ),
     (
         ("For combine_mode='pointwise'",),
@@ -131,17 +141,19 @@ def argument_leaves(
 
 
 def failure_message(
+    mod: torch.nn.Module,
     failures: Sequence[tuple[ExportOptions, Exception]],
     constants: Sequence[AssumedSizes],
     leaves: Sequence[ArgumentLeaf],
 ) -> str:
     """The message of the error when no strategy works.
 
+    :param mod: the model
     :param failures: the options that were tried and their errors, at least one
     :param constants: what torch assumed each time
     :param leaves: the leaves of the arguments
     """
-    hints = _hints(e for _, e in failures)
+    hints = [*_not_dense(mod, leaves), *_hints(e for _, e in failures)]
     if _SPECIALISED in hints:
         names = {source: text for leaf in leaves for source, text in leaf.dimensions().items()}
         texts = dict.fromkeys(text for assumed in constants for text in assumed.texts(names))
@@ -160,6 +172,21 @@ def _hints(errors: Iterable[Exception]) -> list[str]:
     """The hints that apply to some errors, each once."""
     texts = [f"{type(e).__name__}: {e}" for e in errors]
     return [hint for keys, hint in _HINTS if any(k in t for k in keys for t in texts)]
+
+
+def _not_dense(mod: torch.nn.Module, leaves: Sequence[ArgumentLeaf]) -> list[str]:
+    """The arguments and the weights whose elements are not all in memory, one after the other."""
+    held = ((f"{path}.{n}".lstrip("."), v) for path, n, v in _tensors(mod))
+    named = [*((leaf.name, leaf.value) for leaf in leaves), *held]
+    found = ((name, not_dense(v)) for name, v in named if isinstance(v, torch.Tensor))
+    return [f"{name} {text}" for name, text in found if text]
+
+
+def _tensors(mod: torch.nn.Module) -> Iterator[tuple[str, str, Any]]:
+    """The path of a module, the name and the value of what it holds."""
+    for path, module in mod.named_modules():
+        for values in (module._parameters, module._buffers, vars(module)):
+            yield from ((path, name, value) for name, value in values.items())
 
 
 def _raised(error: Exception) -> list[str]:

@@ -92,7 +92,7 @@ def export_program(
         except ExportError as e:
             failures.append((candidate, e))
     leaves = argument_leaves(mod, args, kwargs, request.specs)
-    raise ExportError(failure_message(failures, constants, leaves)) from failures[-1][1]
+    raise ExportError(failure_message(mod, failures, constants, leaves)) from failures[-1][1]
 
 
 class _Request(NamedTuple):

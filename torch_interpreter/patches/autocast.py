@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 
 import torch
+
+from xbuilder.support.user_warnings import warn_user
 
 _TYPE_CHECK = "aten._assert_tensor_metadata.default"
 #: position of the argument `enabled` of a region
 _ENABLED = 2
+_DEVICES = ("cpu", "cuda")
 
 
 def has_autocast(graph: torch.fx.Graph) -> bool:
@@ -40,3 +45,19 @@ def without_type_checks(program: torch.export.ExportedProgram) -> torch.export.E
                 module.graph.erase_node(node)
         module.recompile()
     return changed
+
+
+@contextlib.contextmanager
+def without_autocast() -> Iterator[None]:
+    """Exports out of the autocast of the caller in this context, and warns about it: torch.export
+    gives the graph the types of this autocast, not the casts."""
+    devices = [device for device in _DEVICES if torch.is_autocast_enabled(device)]
+    if devices:
+        warn_user(
+            "The model is exported out of torch.autocast, with the types of its weights: enter "
+            "torch.autocast in forward to export its casts."
+        )
+    with contextlib.ExitStack() as stack:
+        for device in devices:
+            stack.enter_context(torch.autocast(device, enabled=False))
+        yield

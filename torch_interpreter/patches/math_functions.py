@@ -1,13 +1,18 @@
-"""Functions of Python that torch does not know how to apply to its symbolic numbers."""
+"""Functions of Python that torch does not know how to apply to its symbolic numbers.
+
+``lru_cache`` needs the hash of its arguments, which a size does not have, and what it keeps from an
+export is a tensor without data.
+"""
 
 from __future__ import annotations
 
 import builtins
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.sym_node import SymNode
@@ -17,7 +22,9 @@ from ..common.types import is_symbolic
 
 _UNTYPED: Any = torch
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+_SCALARS = (*_NUMBERS, np.number)
 _FUNCTIONS: Any = functions
+_Cached: Any = functools._lru_cache_wrapper
 
 
 def symbolic_function(name: str) -> Callable[[Any], Any]:
@@ -53,9 +60,56 @@ def symbolic_extremum(name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        numbers = all(isinstance(a, _NUMBERS) for a in args)
-        if kwargs or len(args) < 2 or not numbers or not any(map(is_symbolic, args)):
+        known = all(isinstance(a, _SCALARS) for a in args)
+        if kwargs or len(args) < 2 or not known or not any(map(is_symbolic, args)):
             return original(*args, **kwargs)
-        return functools.reduce(symbolic, args)
+        return functools.reduce(symbolic, map(plain_number, args))
 
+    return call
+
+
+def plain_number(value: Any) -> Any:
+    """The ``int`` or the ``float`` of a number of another class, an enumeration or one of numpy,
+    any other value as it is.
+
+    :param value: the value
+
+    >>> import numpy as np
+    >>> plain_number(np.int64(3)), plain_number(np.float32(0.5)), plain_number("3")
+    (3, 0.5, '3')
+    """
+    if type(value) in (int, float, bool) or not isinstance(value, int | float | np.number):
+        return value
+    if isinstance(value, np.number):
+        return value.item()
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def without_caches(names: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions and the methods that keep their results, as functions that keep none.
+
+    :param names: the globals of a file, or the attributes of a class
+
+    >>> @functools.lru_cache
+    ... def rows(x):
+    ...     return len(x)
+    >>> without_caches({"rows": rows, "size": 3})["rows"]([1, 2])
+    2
+    """
+    found = {}
+    for name, value in list(names.items()):
+        if type(value) is _Cached:
+            found[name] = _without_cache(value)
+        elif type(value) in (staticmethod, classmethod) and type(value.__func__) is _Cached:
+            found[name] = type(value)(_without_cache(value.__func__))
+    return found
+
+
+def _without_cache(cached: Any) -> Callable[..., Any]:
+    @functools.wraps(cached)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return cached.__wrapped__(*args, **kwargs)
+
+    known = ("cache_info", "cache_clear", "cache_parameters")
+    vars(call).update({name: getattr(cached, name) for name in known})
     return call

@@ -23,17 +23,24 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import torch
+from torch._export import non_strict_utils
+from torch.fx.experimental import sym_node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ..common import symbolic_ranges
 from ..common.symbolic_ranges import SymbolicList, SymbolicRange
 from ..common.types import SYMBOLS, is_symbolic
 from .attributes import patched
-from .math_functions import symbolic_extremum, symbolic_function
+from .math_functions import plain_number, symbolic_extremum, symbolic_function, without_caches
 from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
 _UNTYPED: Any = torch
+#: what reads an operand of an expression
+_OPERANDS: tuple[tuple[Any, str], ...] = (
+    (sym_node, "to_node"),
+    (non_strict_utils, "_tensor_min_max"),
+)
 _CONVERTED = (*SYMBOLS, torch.Tensor)
 #: methods through which Python asks for one of its numbers
 _ASKED = ("__int__", "__index__", "__float__")
@@ -43,7 +50,9 @@ _ROUNDS = 64
 #: files whose own numbers are constants when they ask for one
 _OWN = (__file__, symbolic_ranges.__file__)
 #: packages whose globals stay as they are
-_NEVER = frozenset({"builtins", "torch", "torch_interpreter"})
+_NEVER = frozenset({"torch", "torch_interpreter", "numpy", *sys.stdlib_module_names}) - {"__main__"}
+#: what has a module
+_DEFINED = (type, FunctionType)
 
 
 class _Again(BaseException):
@@ -114,12 +123,14 @@ def _counted(*args: Any) -> Any:
     ``n`` up to 128."""
     bounds = [_number(a) for a in args]
     start, stop, step = bounds if len(bounds) == 3 else (*([0] * (2 - len(bounds))), *bounds, 1)
-    if not any(map(is_symbolic, bounds)) or not statically_known_true(step > 0):
+    rises, falls = statically_known_true(step > 0), statically_known_true(step < 0)
+    if not any(map(is_symbolic, bounds)) or not (rises or falls):
         return range(*bounds)
-    known = (n for n in range(_ROUNDS) if statically_known_true(stop <= start + n * step))
+    first, last, by = (start, stop, step) if rises else (-start, -stop, -step)
+    known = (n for n in range(_ROUNDS) if statically_known_true(last <= first + n * by))
     count = next(known, None)
-    if count is None or (count > 0 and not _reaches(stop, start + (count - 1) * step)):
-        return SymbolicRange(start, step, _UNTYPED.sym_max((stop - start + step - 1) // step, 0))
+    if count is None or (count > 0 and not _reaches(last, first + (count - 1) * by)):
+        return SymbolicRange(start, step, _UNTYPED.sym_max((last - first + by - 1) // by, 0))
     return [start + i * step for i in range(count)]
 
 
@@ -230,6 +241,11 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a: function(a)
 
 
+def _of_any_class(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of torch that only knows the numbers of Python."""
+    return lambda *args, **options: original(*map(plain_number, args), **options)
+
+
 def _or_without_and(a: Any, b: Any) -> Any:
     """a ^ b, the operator torch refuses in a graph."""
     return (a | b) - (a & b)
@@ -280,6 +296,8 @@ def _watching() -> Iterator[None]:
             is_tensor = owner is torch.Tensor
             asked = {n: _watched(getattr(owner, n), is_tensor) for n in _ASKED if hasattr(owner, n)}
             stack.enter_context(patched(owner, asked))
+        for owner, name in _OPERANDS:
+            stack.enter_context(patched(owner, {name: _of_any_class(getattr(owner, name))}))
         stack.enter_context(patched(torch.SymInt, {**_OF_NUMPY, **_INTEGERS}))
         stack.enter_context(patched(torch.SymFloat, _OF_NUMPY))
         changed = {name: _REPLACED[getattr(math, name)] for name in _FUNCTIONS}
@@ -308,7 +326,13 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
     """
     with contextlib.ExitStack() as replaced, _watching():
         for names in _globals_of(mod):
-            replaced.enter_context(_patched_globals(names, CLASS_NAMES))
+            replaced.enter_context(
+                _patched_globals(names, {**CLASS_NAMES, **without_caches(names)})
+            )
+        for owner in {
+            c for m in mod.modules() for c in type(m).__mro__ if _is_replaced(c.__module__)
+        }:
+            replaced.enter_context(patched(owner, without_caches(vars(owner))))
         given_types = False
         while True:
             try:
@@ -328,15 +352,30 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
 
 
 def _globals_of(mod: torch.nn.Module) -> list[dict[str, Any]]:
-    """The globals of the script, and of the files of the packages that define the classes of a
-    model or the functions it holds, but torch and the functions of Python, which a class that is
-    written by ``exec`` seems to belong to."""
-    held = (v for m in mod.modules() for v in (type(m), *vars(m).values()))
-    files = {"__main__", *(v.__module__ for v in held if isinstance(v, type | FunctionType))}
-    # what torch.fx generates has no module
-    packages = {name.partition(".")[0] for name in files if name} - _NEVER
+    """The globals of the script, and of the files of the packages of a model: those that define its
+    classes, what it holds, and what these files import."""
+    classes = [c for m in mod.modules() for c in type(m).__mro__]
+    values = [v for m in mod.modules() for v in vars(m).values()]
+    defined = {v if isinstance(v, _DEFINED) else type(v) for v in values}.union(classes)
+    files = {"__main__", *(v.__module__ for v in defined)}
+    named = [n for name in files if _is_replaced(name) for n in _globals_in(name)]
+    packages = {n.partition(".")[0] for n in (*files, *named) if _is_replaced(n)}
     known = [m for name, m in sys.modules.items() if name.partition(".")[0] in packages]
     return [vars(m) for m in known if isinstance(m, ModuleType)]
+
+
+def _is_replaced(name: Any) -> bool:
+    """Whether the functions of a module are replaced; what torch.fx generates has no module."""
+    return isinstance(name, str) and name.partition(".")[0] not in _NEVER and name in sys.modules
+
+
+def _globals_in(file: str) -> Iterator[Any]:
+    """The modules of the functions and of the classes that a file names, and those it imports."""
+    for value in list(vars(sys.modules[file]).values()):
+        if isinstance(value, _DEFINED):
+            yield value.__module__
+        elif isinstance(value, ModuleType):
+            yield value.__name__
 
 
 @contextlib.contextmanager

@@ -90,6 +90,22 @@ def test_rewrites_do_not_rely_on_a_computed_dimension_of_one():
         assert_same([model(x)], run_ort(onx, [x]), 0)
 
 
+@pytest.mark.parametrize("place", [0, -1])
+def test_the_piece_of_a_computed_dimension_of_one(place):
+    """The other example has more pieces: those that nothing reads need not exist."""
+    weight = torch.randn(4, 4, 3)
+
+    def first(x):
+        return F.group_norm(F.conv1d(x, weight, stride=2), 2).unbind(-1)[place]
+
+    x, others = torch.randn(1, 4, 3), [(torch.randn(2, 4, 4),)]
+    if place == 0:
+        check_export(first, (x,), ({0: "b", 2: "t"},), [*others, (torch.randn(2, 4, 9),)])
+    else:  # the last one of another number of pieces is another one
+        with pytest.warns(UserWarning, match="The model is right for"):
+            check_export(first, (x,), ({0: "b", 2: "t"},), others)
+
+
 class Blocks(torch.nn.Module):
     """Pads the length to whole blocks of 8, and cuts the result only when it was padded."""
 

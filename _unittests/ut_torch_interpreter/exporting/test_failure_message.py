@@ -8,6 +8,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct1, Fct2
 
 from torch_interpreter import ExportError, to_onnx
+from xbuilder.errors import XoptimError
 
 X = torch.randn(3, 8)
 
@@ -73,6 +74,44 @@ def test_the_line_that_raises(name, strategy):
     function, text = RAISED[name]
     found = message(Fct1(function), (X,), ({0: "b", 1: "n"},), export_options=strategy)
     assert f"\nIt was raised at {place(function)}" in found and text in found
+
+
+class Adjacent(torch.nn.Module):
+    """Holds a matrix."""
+
+    def __init__(self, matrix):
+        super().__init__()
+        self.register_buffer("matrix", matrix)
+
+    def forward(self, x):
+        return (self.matrix @ x.t()).t()
+
+
+NOT_DENSE = {
+    "coo": (Adjacent(torch.eye(8).to_sparse()), X, r"matrix is a sparse tensor \(torch.sparse_coo"),
+    "csr": (Adjacent(torch.eye(8).to_sparse_csr()), X, "call to_dense"),
+    "made": (Fct1(lambda x: x.to_sparse().to_dense()), X, "no sparse and no nested tensor"),
+    "nested": (
+        Fct1(torch.sin),
+        torch.nested.nested_tensor([X, X[:2]], layout=torch.jagged),
+        "x is a nested tensor",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NOT_DENSE))
+@pytest.mark.parametrize("dim", ["b", None])
+def test_what_is_not_dense(name, dim):
+    model, x, text = NOT_DENSE[name]
+    with pytest.raises(XoptimError, match=text):
+        to_onnx(model, (x,), dynamic_shapes=dim and ({0: dim},))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_packed_weights():
+    linear = torch.nn.Sequential(torch.nn.Linear(8, 4))
+    packed = torch.ao.quantization.quantize_dynamic(linear, {torch.nn.Linear}, dtype=torch.qint8)
+    assert "export the float model" in message(packed, (X,), None)
 
 
 def test_a_message_that_has_the_line():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from onnx.reference import ReferenceEvaluator
 
@@ -70,3 +71,16 @@ def test_a_region_that_disables_autocast_is_not_decomposed(monkeypatch):
 def test_a_region_inside_another_one():
     assert not has_autocast(torch.export.export(Disabled(), (X,)).graph)
     assert has_autocast(torch.export.export(Nested(), (X,)).graph)
+
+
+def test_the_autocast_of_the_caller():
+    """The model is exported as out of it, and says so once."""
+    model = torch.nn.Linear(4, 4)
+    model.register_forward_hook(lambda module, args, result: result.detach())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with pytest.warns(UserWarning, match="out of torch.autocast") as found:
+            onx = to_onnx(model, (X,), validate_onnx=True)
+        assert torch.is_autocast_enabled("cpu")
+    assert sum("autocast" in str(w.message) for w in found) == 1
+    (got,) = ReferenceEvaluator(onx).run(None, {onx.graph.input[0].name: X.numpy()})
+    np.testing.assert_allclose(got, model(X).numpy(), rtol=1e-5, atol=1e-6)

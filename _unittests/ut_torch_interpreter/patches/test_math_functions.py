@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import math
 
 import numpy as np
@@ -13,7 +15,15 @@ from torch_interpreter import to_onnx
 from torch_interpreter.common.errors import ConversionError
 from torch_interpreter.patches.math_functions import symbolic_extremum, symbolic_function
 
+
+class Sizes(enum.IntEnum):
+    SIX = 6
+
+
 NUMBERS = {
+    "an enumeration": lambda n: (n + Sizes.SIX) * (Sizes.SIX - n) % Sizes.SIX,
+    "an extremum of an enumeration": lambda n: max(Sizes.SIX, n),
+    "numbers of numpy": lambda n: min(np.int64(9), n) + max(n, np.float64(4.5), np.int32(5)),
     "log": lambda n: math.log(n),
     "log10": lambda n: math.log10(n),
     "ceil of a logarithm in base 10": lambda n: math.ceil(math.log10(n)),
@@ -50,6 +60,37 @@ def test_a_number_of_python():
     assert symbolic_extremum("max")([3, 1], key=lambda n: -n) == 1
     assert symbolic_extremum("max")([], default=4) == 4
     assert symbolic_extremum("min")("ba") == "a"
+
+
+@functools.lru_cache
+def above(n):
+    return torch.triu(torch.ones(n, n), 1)
+
+
+class Cached(torch.nn.Module):
+    @functools.cache  # noqa: B019
+    def positions(self, n):
+        return torch.arange(n) * 0.5
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4)
+    def scale(n):
+        return torch.ones(1) / n
+
+    def forward(self, x):
+        return above(x.shape[1]) @ x + self.positions(x.shape[2]) * self.scale(x.shape[0])
+
+
+@pytest.mark.parametrize("shapes", [({0: "a", 1: "n", 2: "m"},), None])
+def test_results_that_python_keeps(shapes):
+    """The export neither needs the hash of a size nor leaves a tensor without data."""
+    model, args = Cached(), (torch.randn(2, 3, 4),)
+    above.cache_clear()
+    others = [(torch.randn(3, 5, 2),)] if shapes else []
+    check_export(model, args, shapes, others)
+    assert above.cache_info().currsize == 1 + len(others)
+    assert type(above(3)) is torch.Tensor and type(Cached.scale(2)) is torch.Tensor
+    check_export(model, args, shapes, others)
 
 
 def test_a_picture_keeps_its_proportions():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -35,6 +37,45 @@ def test_the_class_of_a_size(name):
     condition = CLASSES[name]
     onx = check_export(lambda x: x * (2 if condition(x.shape[1]) else 3), (X,), DYNAMIC, OTHERS)
     assert [node.op_type for node in onx.graph.node] == ["Mul"]
+
+
+class Paired(torch.nn.Module):
+    """The base of a model, and an object it holds, are in files of others."""
+
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+
+    def forward(self, x):
+        return x * self.compute(x.shape[1])
+
+
+@pytest.mark.parametrize("how", ["a function", "a module", "an object", "a base class"])
+def test_the_class_of_a_size_in_another_file(how, monkeypatch):
+    """What a file imports sees the classes its own code sees."""
+    other = types.ModuleType("sizes_of_somebody")
+    other.torch, other.Paired = torch, Paired
+    code = """if True:
+        def twice(n): return 2 * n if isinstance(n, int) else 7
+        class Twice:
+            def __call__(self, n): return twice(n)
+        class Base(Paired):
+            def forward(self, x): return x * (self.compute(3) + twice(x.shape[1]))
+    """
+    exec(code, vars(other))
+    monkeypatch.setitem(sys.modules, other.__name__, other)
+    if how == "a function":
+        monkeypatch.setitem(globals(), "twice", other.twice)
+        model = Paired(lambda n: twice(n))  # noqa: F821
+    elif how == "a module":
+        monkeypatch.setitem(globals(), "other", other)
+        model = Paired(lambda n: other.twice(n))
+    elif how == "an object":
+        model = Paired(other.Twice())
+    else:
+        model = type("Derived", (other.Base,), {})(lambda n: n)
+    check_export(model, (X,), DYNAMIC, OTHERS)
+    assert "isinstance" not in vars(other)
 
 
 def test_the_functions_of_the_file_come_back():
