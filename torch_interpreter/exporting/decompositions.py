@@ -7,6 +7,7 @@ import copy
 import functools
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -36,6 +37,8 @@ _FLEX: Any = importlib.import_module("torch._higher_order_ops.flex_attention")
 _MAX_ROUNDS = 4
 #: operators whose decomposition writes in a tensor, which torch refuses in a functional graph
 _NOT_FUNCTIONAL = ("aten.constant_pad_nd.", "aten.diagonal_scatter.")
+#: what torch says of its own code when a program is copied
+_OF_TORCH = r"`isinstance\(treespec, LeafSpec\)` is deprecated"
 #: whether an operator has a converter, on complex tensors if the second argument is true
 Supported = Callable[[torch._ops.OpOverload, bool], bool]
 
@@ -64,7 +67,13 @@ def decompose(
     :param is_supported: whether an operator has a converter
     :param verbose: prints the operators decomposed because they have no converter
     """
-    with accept_symbolic_functions(), _same_sizes(program, options), any_bounds():
+    with (
+        accept_symbolic_functions(),
+        _same_sizes(program, options),
+        any_bounds(),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", message=_OF_TORCH, category=FutureWarning)
         return _decompose(program, options, is_supported, verbose)
 
 

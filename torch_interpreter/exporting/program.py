@@ -11,6 +11,7 @@ from xbuilder.errors import OptionError
 from xbuilder.support.user_warnings import warn_user
 
 from ..aten.symbolic import tensor_form
+from ..checking.own_state import assigned_attributes, state_message
 from ..checking.training import training_message
 from ..common.export_options import ExportOptions
 from ..common.types import is_symbolic
@@ -66,7 +67,7 @@ def prepare(
 
     def export(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchProgram:
         shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
-        with assumed_sizes() as assumed:
+        with assumed_sizes() as assumed, assigned_attributes() as assigned:
             exported = export_program(
                 mod, args, kwargs, options, shapes, specs, is_supported, verbose
             )
@@ -74,9 +75,13 @@ def prepare(
             validate_program(exported, mod, args, kwargs, _tolerance(options.validate_ep))
         program = from_exported_program(exported, specs, options.fake)
         program.assumed = assumed
+        program.assigned = assigned
         return program
 
-    return export_example(export, mod, args, kwargs, specs, verbose)
+    program = export_example(export, mod, args, kwargs, specs, verbose)
+    if program.assigned and (message := state_message(mod, args, kwargs, program.assigned)):
+        warn_user(message)
+    return program
 
 
 def _tolerance(validate: bool | float) -> float:

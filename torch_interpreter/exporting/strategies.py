@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import _lazy_graph_module
 
+from ..checking.own_attributes import restored_attributes
 from ..checking.validation import clone_arguments, compare
 from ..common.errors import ExportError, ValidationError, first_line
 from ..common.export_options import ExportOptions
@@ -43,7 +44,6 @@ from .failure_message import argument_leaves, failure_message, without_printed_g
 from .jit_traces import jit_trace
 from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
-from .own_attributes import restored_attributes
 from .segments import attend_inside_segments
 from .selected_rows import loop_on_all_rows
 from .tracing import check_traced, trace_module

@@ -32,6 +32,7 @@ class TorchProgram:
     :param output_tree: structure of the results, None if it is not known
     :param trial: compares the graph with the model, None if the model does not run
     :param assumed: the lines of the model that made torch assume sizes
+    :param assigned: the attributes that the model assigns when it is called
     :param is_general: no condition was found that the dynamic dimensions must meet
     """
 
@@ -45,6 +46,7 @@ class TorchProgram:
     output_tree: TreeSpec | None = None
     trial: ExampleTrial | None = None
     assumed: AssumedSizes = field(default_factory=AssumedSizes)
+    assigned: list[str] = field(default_factory=list)
     is_general: bool = False
 
 

@@ -8,7 +8,6 @@ an operator stay as torch does them: dropout between the layers, other layers wi
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,10 +21,6 @@ _PARAMETERS = (
 )
 _LIBRARY: Any = _UNTYPED.Library(_NAMESPACE, "DEF")
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
-#: a warning of torch about the weights of recurrent layers and nothing else
-_WEIGHTS_MOVED = (
-    r"The tensor attributes? (self\.([\w.]*\.)?_flat_weights\[\d+\](, )?)+ w\w+ assigned"
-)
 #: functions of torch -> number of states
 _STATES = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
 
@@ -96,18 +91,13 @@ def _kept(name: str) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def keep_recurrent_layers() -> Iterator[None]:
-    """Makes each call of a recurrent layer one operator in this context.
-
-    torch warns that such a layer changes its list of weights, which is how torch exports it.
-    """
+    """Makes each call of a recurrent layer one operator in this context."""
     functions = vars(torch._VF)
     before = {name: functions.get(name) for name in _STATES}
     for name in _STATES:
         setattr(torch._VF, name, _kept(name))
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=_WEIGHTS_MOVED)
-            yield
+        yield
     finally:
         for name, function in before.items():
             if function is None:

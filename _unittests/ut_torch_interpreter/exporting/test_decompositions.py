@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export
 
+from torch_interpreter import to_onnx
 from torch_interpreter.common.errors import FunctionNotFoundError
 
 
@@ -89,3 +92,25 @@ def test_an_operator_that_is_traced():
 def test_an_operator_that_is_not_traced():
     with pytest.raises(FunctionNotFoundError, match="ut_decompositions.opaque"):
         check_export(opaque, (torch.randn(2, 3),))
+
+
+def test_no_warning_of_torch_on_its_own_code():
+    def model(x):
+        y = x * 2
+        y += 1
+        return torch.trace(y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_onnx(_Called(model), (torch.randn(3, 3),))
+
+
+class _Called(torch.nn.Module):
+    """Calls a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)

@@ -11,7 +11,7 @@ import torch
 from onnxruntime import InferenceSession
 
 from torch_interpreter import to_onnx
-from torch_interpreter.exporting.own_attributes import restored_attributes
+from torch_interpreter.checking.own_attributes import restored_attributes
 
 
 class _Schedule:

@@ -1,0 +1,118 @@
+"""Models that keep a state in their attributes: a call depends on the calls before it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ..patches.fake_tensors import has_no_data
+from .own_attributes import restored_attributes
+from .validation import clone_arguments, compare
+
+_ASSIGNED = re.compile(r"The tensor attributes? (.*) (?:was|were) assigned during export")
+#: the weights of a recurrent layer, which torch itself assigns
+_WEIGHT = re.compile(r"(^|\.)_flat_weights\[\d+\]$")
+#: how many attributes a message names
+_LISTED = 3
+_TOLERANCE = 1e-6
+pytree = torch.utils._pytree
+
+
+@contextlib.contextmanager
+def assigned_attributes() -> Iterator[list[str]]:
+    """Collects the attributes that torch sees a model assign in this context, in place of its
+    warning; other warnings are shown at the end.
+
+    ::
+
+        with assigned_attributes() as names:
+            torch.export.export(model, args)
+        print(names)
+    """
+    names = list[str]()
+    caught = list[warnings.WarningMessage]()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filterwarnings("always", message=_ASSIGNED.pattern)
+            yield names
+    finally:
+        for warning in caught:
+            found = _ASSIGNED.match(str(warning.message))
+            if found is None:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+            else:
+                names.extend(n for n in found[1].split(", ") if not _WEIGHT.search(n))
+
+
+def state_message(
+    mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]
+) -> str:
+    """A warning about a model that does not give the same results when it is called again, or that
+    does not run; empty if what it assigns is no state.
+
+    :param mod: the model
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param names: the attributes that it assigns
+    """
+    repeated = _is_repeated(mod, args, kwargs)
+    if repeated:
+        return ""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    listed = ", ".join(names[:_LISTED]) + more
+    reason = (
+        "it does not run here a second time, which would tell whether its results depend on it"
+        if repeated is None
+        else "its results depend on it: the same arguments give other results the next time"
+    )
+    return (
+        f"The model assigns {listed} when it is called, and {reason}. The graph computes the first "
+        "call: make such a state an argument and a result of forward."
+    )
+
+
+def _is_repeated(
+    mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool | None:
+    """Whether a second call with the same arguments and the same random numbers gives the results
+    of the first one; None if the model does not run. The model is left as it was."""
+    given = (tuple(args), dict(kwargs))
+    tensors = (*pytree.tree_leaves(given), *mod.parameters(), *mod.buffers())
+    if any(map(has_no_data, tensors)):
+        return None
+    try:
+        with restored_attributes(mod), _copied_buffers(mod), torch.no_grad():
+            first, second = (_called(mod, *clone_arguments(given)) for _ in range(2))
+    except Exception:  # a model may fail in any way
+        return None
+    return not compare(first, second, _TOLERANCE)
+
+
+def _called(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The results of a call, always with the same random numbers."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        leaves: list[Any] = clone_arguments(pytree.tree_leaves(mod(*args, **kwargs)))
+    return leaves
+
+
+@contextlib.contextmanager
+def _copied_buffers(mod: torch.nn.Module) -> Iterator[None]:
+    """Gives a model copies of its buffers, which it may change in this context."""
+    before = [(m._buffers, dict(m._buffers)) for m in mod.modules()]
+    copies = {id(b): b.clone() for _, own in before for b in own.values() if b is not None}
+    for buffers, own in before:
+        buffers.update({name: b if b is None else copies[id(b)] for name, b in own.items()})
+    try:
+        yield
+    finally:
+        for buffers, own in before:
+            buffers.clear()
+            buffers.update(own)
