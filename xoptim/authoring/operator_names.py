@@ -15,9 +15,8 @@ from xbuilder.support.user_warnings import warn_user
 
 #: operators onnxruntime has in the main domain, and onnx does not
 _RUNTIME = frozenset({"SimplifiedLayerNormalization"})
-#: declarations of a pattern that are types of operators, and those that take no domain
+#: declarations of a pattern that are types of operators
 DECLARATIONS = ("roots", "after", "reads", "beyond", "read_by")
-_MAIN_DOMAIN = ("after", "reads", "beyond")
 
 
 @lru_cache(maxsize=1 << 10)
@@ -51,24 +50,16 @@ def check_operators(owner: str, names: Iterable[str], form: str = "domain::Opera
 
 
 def check_declared_operators(owner: str, declared: Mapping[str, object]) -> None:
-    """Checks the operators that a pattern declares. The engine looks for the producers of another
-    domain nowhere.
+    """Checks the operators that a pattern declares.
 
     :param owner: the pattern, for the message
     :param declared: the declarations, by name; those that are not tuples are not checked
-    :raises OptionError: an operator does not exist, or is not of the main domain where it has to be
+    :raises OptionError: an operator does not exist
     """
     for word in DECLARATIONS:
         names = declared.get(word)
-        if not isinstance(names, tuple):
-            continue
-        check_operators(owner, names)
-        other = next((n for n in names if "::" in n), "")
-        if other and word in _MAIN_DOMAIN:
-            raise OptionError(
-                f"{owner} declares {word}={other!r}, which takes operators of the main domain only:"
-                " look for this one in the rewrite."
-            )
+        if isinstance(names, tuple):
+            check_operators(owner, names)
 
 
 @lru_cache(maxsize=1 << 8)

@@ -216,9 +216,7 @@ class Roots(ABC):
 
     def _types_of_readers(self, record: NodeRecord) -> set[str]:
         consumers = self.store.consumers
-        return {
-            as_root(r.key) for name in record.outputs for r in consumers.get(name, NO_READERS)
-        }
+        return {as_root(r.key) for name in record.outputs for r in consumers.get(name, NO_READERS)}
 
 
 class Sweep(Roots):

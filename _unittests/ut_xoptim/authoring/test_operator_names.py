@@ -59,13 +59,6 @@ def test_a_typo_in_a_rule(text):
         declared_rule("com.microsoft.Gellu(Exp(x)) -> x")
 
 
-@pytest.mark.parametrize("word", ["after", "reads", "beyond"])
-def test_producers_of_another_domain(word):
-    """The engine would look for them nowhere."""
-    with pytest.raises(OptionError, match=f"declares {word}='com.microsoft::Gelu', which takes"):
-        declared_rewrite(**{"root": "Exp", word: "com.microsoft::Gelu"})
-
-
 def test_typos_in_another_domain():
     """onnx knows all the operators of its own domains, onnxruntime may know more than its tables."""
     with pytest.raises(OptionError, match="'ai.onnx.ml', did you mean LabelEncoder"):

@@ -91,7 +91,7 @@ def _schedule(g: Any, *patterns: Silent) -> Schedule:
 def test_a_pattern_is_asked_with_the_operators_of_the_graph(g: Any) -> None:
     class Asked(Silent):
         roots = ("Neg",)
-        after = ("Missing",)  # the method prevails
+        after = ("Celu",)  # the method prevails
 
         def may_match(self, keys: Any) -> bool:
             asked.append(keys)
