@@ -182,3 +182,13 @@ def test_cuda_in_a_folder_that_is_not_prepared(
     message = " ".join(capsys.readouterr().err.split())
     assert f"{tmp_path} has {missing}, write it first: bench_cuda.py prepare {tmp_path}" in message
     assert not output.exists()
+
+
+def test_small_models_by_opset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every model runs in the first and the last opset, or onnxruntime lacks a kernel."""
+    monkeypatch.syspath_prepend(str(ROOT / "_doc" / "benchmarks"))
+    bench = script("opsets")
+    rows = list(bench.measured_opsets([bench.OPSETS[0], bench.OPSETS[-1]], 1, 0.001))
+    first = {r["model"] for r in rows if r["opset"] == bench.OPSETS[0]}
+    assert first == {*bench.MODELS} and len(rows) >= 2 * len(first) - 1
+    assert all(r[patterns] > 0 for r in rows for patterns in bench.SETS)

@@ -126,6 +126,13 @@ def test_what_a_definition_refuses(body: str, expected: str) -> None:
         run_onnxruntime(model, {})
 
 
+def test_constants_keep_their_rank():
+    """Range takes numbers, no vectors of one element."""
+    text = """g (int64[3] x) => (int64[3] y) <int64 a = {0}, int64 b = {3}, int64 c = {1}> {
+        r = Range(a, b, c) y = Add(x, r) }"""
+    assert codes(check_model(parse(text))) == []
+
+
 def test_a_definition_that_depends_on_shapes():
     text = """g (float[b,8,l] x, float[8,1,4] w) => (float[b,8,l] y, float[b,8,3] s) {
         y, s = CausalConvWithState(x, w) }"""
