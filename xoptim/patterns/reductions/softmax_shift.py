@@ -44,6 +44,26 @@ def softmax_definition(g: RewriteContext, x: str, m: str, s: str, y: str) -> dic
 
     Maximum and sum are along the same axis, the only one, with keepdims=1.
     """
+    return {y: g.op.Softmax(x, axis=_axis_of(g, x, m, s))}
+
+
+@rule(
+    "default",
+    """m = ReduceMax(x, *_, **_); d = x - m; s = ReduceSum(Exp(d), *_, **_)
+    y = d - Log(s); y""",
+    min_opset=13,
+    precision="rounding",
+)
+def log_softmax_definition(g: RewriteContext, x: str, m: str, s: str, y: str) -> dict[str, NewNode]:
+    """d = x - ReduceMax(x), d - Log(ReduceSum(Exp(d))) -> LogSoftmax(x), as torch decomposes it.
+
+    Maximum and sum are along the same axis, the only one, with keepdims=1.
+    """
+    return {y: g.op.LogSoftmax(x, axis=_axis_of(g, x, m, s))}
+
+
+def _axis_of(g: RewriteContext, x: str, m: str, s: str) -> int:
+    """The axis of a Softmax written with a maximum and a sum; refuses if there is none."""
     rank, (largest, total) = g.rank_of(x), (g.before(m), g.before(s))
     axes = reduced_axes(g, total, rank) or ()
     g.require(len(axes) == 1, "the sum is not along one axis")
@@ -51,4 +71,4 @@ def softmax_definition(g: RewriteContext, x: str, m: str, s: str, y: str) -> dic
     kept = all(g.get_attribute_with_default(n, "keepdims", 1) for n in (largest, total))
     g.require(kept, "keepdims is 0")
     g.require(g.type_or_none(x) in FLOATS, "the type is not a float type")
-    return {y: g.op.Softmax(x, axis=axes[0])}
+    return axes[0]

@@ -26,8 +26,17 @@ def model(body: str, kind: str = "float", dims: str = "a, b, c", out: str = "") 
 SOFTMAX, BEFORE = "y = Softmax<axis = -1>(d)", LAST + "y = Softmax<axis = -1>(d)"
 AFTER = model("y = Softmax<axis = -1>(x)")
 DEFINED = LAST + "e = Exp(d) s = ReduceSum(e, last) y = Div(e, s)"
+LOGARITHM = LAST + "e = Exp(d) s = ReduceSum(e, last) l = Log(s) y = Sub(d, l)"
 #: pattern -> case -> (before, after)
 MODELS = {
+    "LogSoftmaxDefinition": {
+        "the last axis": (model(LOGARITHM), model("y = LogSoftmax<axis = 2>(x)")),
+        "another axis": (
+            model(LOGARITHM.replace("last", "one")),
+            model("y = LogSoftmax<axis = 1>(x)"),
+        ),
+        "double": (model(LOGARITHM, "double"), model("y = LogSoftmax<axis = 2>(x)", "double")),
+    },
     "SoftmaxDefinition": {
         "a quotient": (model(DEFINED), model("y = Softmax<axis = 2>(x)")),
         "a product": (
@@ -103,13 +112,36 @@ DEFINITIONS = {
     "the mean is subtracted": (model(DEFINED.replace("ReduceMax", "ReduceMean")), "no ReduceMax before"),
     "the exponentials are an output": (model(DEFINED, out=", float[a, b, c] e"), "used elsewhere"),
 }  # fmt: skip
-test_refuses = refusal_tests({"SoftmaxShift": REFUSED, "SoftmaxDefinition": DEFINITIONS})
+LOGARITHMS = {
+    "another axis": (
+        model(LOGARITHM.replace("(e, last)", "(e, one)")), "the maximum is along other axes",
+    ),
+    "two axes": (model(LOGARITHM.replace("(e, last)", "(e, both)")), "the sum is not along one axis"),
+    "without the axis": (
+        model(
+            LOGARITHM.replace("ReduceSum(", "ReduceSum<keepdims = 0>(")
+            .replace("ReduceMax(", "ReduceMax<keepdims = 0>("),
+            dims="a, a, a",
+        ),
+        "keepdims is 0",
+    ),
+    "the exponentials of something else": (
+        model(LOGARITHM.replace("Exp(d)", "Exp(x)")), "cannot be 'd'",
+    ),
+    "the sum is an output": (model(LOGARITHM, out=", float[a, b, 1] s"), "used elsewhere"),
+    "a sum": (model(LOGARITHM.replace("Sub(d, l)", "Add(d, l)")), None),
+}  # fmt: skip
+test_refuses = refusal_tests(
+    {"SoftmaxShift": REFUSED, "SoftmaxDefinition": DEFINITIONS, "LogSoftmaxDefinition": LOGARITHMS}
+)
 
 
+@pytest.mark.parametrize("body", [DEFINED, LOGARITHM], ids=["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -3e38])
-def test_definition_of_not_finite(value: float) -> None:
+def test_definition_of_not_finite(body: str, value: float) -> None:
     """One element of a row, two of them, the whole row."""
-    proto = model_from_text(model(DEFINED))
+    proto = model_from_text(model(body))
     feeds = make_feeds(proto, {"a": 2, "b": 4, "c": 9})
     feeds["x"][0, 0, 3], feeds["x"][1, 1, 2:4], feeds["x"][1, 2] = value, value, value
-    check_pattern(proto, None, "SoftmaxDefinition", feeds=[feeds], atol=1e-6, reference=False)
+    names = "SoftmaxDefinition,LogSoftmaxDefinition"
+    check_pattern(proto, None, names, feeds=[feeds], atol=1e-6, rtol=1e-6, reference=False)
