@@ -149,11 +149,26 @@ def accepted_inputs(
         >>> feeds["x"].shape
         (5, 3)
     """
+    return [one.feeds for one in accepted_draws(model, inputs, sizes, seed).sets]
+
+
+def accepted_draws(
+    model: Model,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Draws:
+    """Same as :func:`accepted_inputs`, with the bodies that never run.
+
+    :param model: likewise
+    :param inputs: likewise
+    :param sizes: likewise
+    :param seed: likewise
+    """
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
     with ExitStack() as files:
         opener = Opener(files, isolated=True)
-        session = opener.open(model, "first")
-        return [one.feeds for one in draw_inputs(opener, session, model, sizes, seed, given).sets]
+        return draw_inputs(opener, opener.open(model, "first"), model, sizes, seed, given)
 
 
 class _Drawer:
