@@ -248,7 +248,8 @@ class _Drawer:
             if name in self.scalars or elem_type_of(value) not in _INTEGERS:
                 continue
             known = self.decisive.values.get(name, ())
-            wanted = {v for v in known if v == int(v) and (bound is None or 0 <= v < bound)}
+            numbers = [v for v in known if _has_value(self.types[name], v)]
+            wanted = {v for v in numbers if bound is None or 0 <= v < bound}
             if bound is not None and bound > 0 and high == 10:
                 pools[name] = range(bound)
             elif wanted and high == 10:
@@ -286,11 +287,12 @@ class _Drawer:
         choices = {}
         for name in names:
             bound = self.decisive.bounds.get(name)
-            values = set(self.decisive.values.get(name, ()))
+            known = self.decisive.values.get(name, ())
+            values = {v for v in known if _has_value(self.types[name], v)}
             if bound is not None:
-                rows = range(bound if bound <= _ROWS else 0)
-                values = {v for v in values if 0 <= v < bound} | set(rows)
-            kept = sorted(v for v in values if _has_value(self.types[name], v))
+                values = {v for v in values if -bound <= v < bound}
+                values.update(range(bound if bound <= _ROWS else 0))
+            kept = sorted(values)
             if name not in fixed and kept:
                 choices[name] = kept
         return choices
@@ -335,6 +337,8 @@ class _Drawer:
 
 def _has_value(elem_type: int, value: Any) -> bool:
     """Whether a type has a value."""
+    if isinstance(value, str) or elem_type == TensorProto.STRING:
+        return isinstance(value, str) and elem_type == TensorProto.STRING
     if elem_type == TensorProto.BOOL:
         return bool(value in (0, 1))
     if elem_type in (TensorProto.UINT32, TensorProto.UINT64):
