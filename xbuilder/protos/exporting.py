@@ -295,12 +295,22 @@ def export_container(graph: Graph, external_threshold: int) -> Any:
         numeric = not isinstance(value, TensorProto) or value.data_type != TensorProto.STRING
         forced = name in graph.constants.external_names
         if numeric and (initializer_bytes(value) >= external_threshold or forced):
-            elem_type, shape = initializer_type_shape(value)
             sources[name] = value
-            described[name] = TensorProto(name=name, data_type=elem_type, dims=shape)
+            described[name] = _without_content(name, value)
     model = export_model(graph, described)
     folder = graph.scope.folder
     return ModelContainer(model, sources, folder.base_dir, folder.allowed_roots, folder.path)
+
+
+def _without_content(name: str, value: Any) -> TensorProto:
+    """The type and the dimensions of an initializer, and what is written about it."""
+    elem_type, shape = initializer_type_shape(value)
+    if not isinstance(value, TensorProto):
+        return TensorProto(name=name, data_type=elem_type, dims=shape)
+    about: dict[str, Any] = {"metadata_props": value.metadata_props}
+    if value.HasField("doc_string"):
+        about["doc_string"] = value.doc_string
+    return TensorProto(name=name, data_type=elem_type, dims=shape, **about)
 
 
 def constant_nodes(graph: Graph, given: Collection[str] = ()) -> list[NodeProto]:

@@ -19,7 +19,8 @@ from ..reports.tables import counted
 from ..tasks.optimization import copy_next_to_data
 from ..tasks.verification_tables import verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
-from ..trust.inputs.draws import accepted_inputs
+from ..trust.inputs.coverage import Unverified, unverified
+from ..trust.inputs.draws import accepted_draws
 from ..trust.reduction import ReducedModel, ReductionError, first_difference
 from ..trust.runtime_bisection import RuntimeBisection, bisect_runtime
 from ..trust.tools import command_of, difference_of
@@ -85,7 +86,7 @@ def bisect(
     if tool is not None:
         if runtime:
             raise click.UsageError("--tool and --runtime blame different tools: choose one.")
-        _print_tool(model, tool, bisect_tool(model, tool, how), output, as_json)
+        _print_tool(model, tool, *bisect_tool(model, tool, how), output, as_json)
         return
     if runtime:
         print_runtime(bisect_runtime(model, **how.arguments(model)), as_json)
@@ -110,25 +111,34 @@ def bisect(
         raise click.exceptions.Exit(1)
 
 
-def bisect_tool(model: Path, tool: str, how: Comparison) -> ReducedModel | None:
+def bisect_tool(
+    model: Path, tool: str, how: Comparison
+) -> tuple[ReducedModel | None, list[Unverified]]:
     """Looks for the first node of a model whose results a command changes.
 
     :param model: a file
     :param tool: the command
     :param how: how inputs are made and compared
-    :return: the model that ends with this node, None if no set of inputs shows a difference
+    :return: the model that ends with this node, None if no set of inputs shows a difference;
+        the bodies that no set runs
     """
     shows = difference_of(command_of(tool), how.rtol, how.atol)
     with progress() as on_step:
         on_step("runs the command on shorter and shorter models", None)
-        for feeds in accepted_inputs(model, how.inputs_of(model), how.sizes, how.seed):
+        draws = accepted_draws(model, how.inputs_of(model), how.sizes, how.seed)
+        for one in draws.sets:
             with contextlib.suppress(ReductionError):
-                return first_difference(model, feeds, shows)
-    return None
+                return first_difference(model, one.feeds, shows), []
+    return None, unverified(draws.never_ran)
 
 
 def _print_tool(
-    model: Path, tool: str, found: ReducedModel | None, folder: Path | None, as_json: bool
+    model: Path,
+    tool: str,
+    found: ReducedModel | None,
+    missing: Sequence[Unverified],
+    folder: Path | None,
+    as_json: bool,
 ) -> None:
     """Prints the first node whose results a command changes.
 
@@ -136,7 +146,10 @@ def _print_tool(
     """
     if found is None:
         text = f"{tool!r} does not change the results"
-        print_json({"ok": True}) if as_json else click.echo(text)
+        if as_json:
+            print_json({"ok": True, "never_ran": [asdict(body) for body in missing]})
+        else:
+            click.echo("\n".join([text, *map(str, missing)]))
         return
     names = [output.name for output in found.model.graph.output]
     node = next(n for n in found.model.graph.node if names[0] in n.output)
@@ -174,8 +187,9 @@ def print_runtime(done: RuntimeBisection, as_json: bool) -> None:
     :param as_json: as json
     :raises click.exceptions.Exit: some of them do
     """
+    missing = unverified(done.report.never_ran)
     if as_json:
-        report = verification_as_dict(done.report) or {}
+        report = verification_as_dict(done.report, missing) or {}
         print_json({**report, "applied": done.applied, "wrong": done.wrong, "runs": done.runs})
     elif done.wrong:
         click.echo(
@@ -188,6 +202,8 @@ def print_runtime(done: RuntimeBisection, as_json: bool) -> None:
             f"the {counted(len(done.applied), 'optimizer')} of onnxruntime that change the model "
             f"do not change its results, largest relative difference {done.report.max_rel:.3g}"
         )
+        for body in missing:
+            click.echo(str(body))
     if done.wrong:
         raise click.exceptions.Exit(1)
 

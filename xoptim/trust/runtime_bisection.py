@@ -6,14 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from xbuilder.errors import XoptimError
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
-from .inputs.draws import accepted_inputs
+from .inputs.draws import accepted_draws
 from .noise import double_results, with_noise
 from .sessions.runtime import container_of
 from .sessions.session_child import ArraySession
@@ -123,12 +123,12 @@ def bisect_runtime(
         done = bisect_runtime("model.onnx", rtol=1e-5)
         print(done.wrong)  # ('ConvActivationFusion',)
     """
-    sets = accepted_inputs(model, inputs, sizes, seed)
+    draws = accepted_draws(model, inputs, sizes, seed)
     applied = runtime_optimizers(model)
     runs = 0
-    for feeds in sets:
-        search = _Search(model, feeds, Criterion(rtol, atol), seed)
-        report = search.compare(())
+    for one in draws.sets:
+        search = _Search(model, one.feeds, Criterion(rtol, atol), seed)
+        report = replace(search.compare(()), never_ran=draws.never_ran)
         runs += search.runs
         if not report.ok:
             break

@@ -11,9 +11,10 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from onnx import AttributeProto, ModelProto, TensorProto, TypeProto
-from onnx.numpy_helper import from_array
+from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.files.model_container import save_model
 
 MODEL = """
 <ir_version: 11, opset_import: ["": 23, "custom": 1, "local": 1], domain: "d",
@@ -162,6 +163,20 @@ def test_nothing_is_lost():
     model = whole_model()
     options = OptimizationOptions(patterns=None, passes=())
     assert GraphBuilder(model, optimization_options=options).to_onnx(inline=False) == model
+
+
+@pytest.mark.parametrize("threshold", [0, 1 << 10])
+def test_nothing_is_lost_of_weights_kept_out_of_the_model(threshold, tmp_path):
+    """The command writes models in this way."""
+    text = "g (float[n, 2] x) => (float[n, 2] y) <float[2] w = {1, 2}> { y = Add (x, w) }"
+    model = onnx.parser.parse_model(f'<ir_version: 11, opset_import: ["": 23]> {text}')
+    fill(model.graph.initializer[0])
+    container = GraphBuilder(model).to_onnx(large_model=True, external_threshold=threshold)
+    save_model(container, tmp_path / "model.onnx")
+    (weight,) = onnx.load(tmp_path / "model.onnx").graph.initializer
+    assert weight.doc_string == "a doc_string" and len(weight.metadata_props) == 1
+    assert weight.metadata_props == model.graph.initializer[0].metadata_props
+    assert to_array(weight).tolist() == [1, 2]
 
 
 def test_nothing_is_lost_near_a_rewrite():

@@ -8,6 +8,7 @@ import sys
 
 import onnx
 import onnx.parser
+import pytest
 from ut_xoptim.cli.command_line import (
     functions,
     ops,
@@ -65,3 +66,30 @@ def test_bisect_one_tool_at_a_time(tmp_path):
     onnx.save(onnx.parser.parse_model(CHAIN), path)
     assert "choose one" in run("bisect", path, "--tool", "a", "--runtime", code=2).stderr
     assert "{output}" in run("bisect", path, "--tool", "slim {input}", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--runtime",),
+        (
+            "--tool",
+            f"{sys.executable} -c 'import shutil, sys; shutil.copy(*sys.argv[1:])' {{input}} {{output}}",
+        ),
+    ],
+)
+def test_what_another_tool_was_not_run_on(tmp_path, options):
+    """The branch that the input rules out is told."""
+    path = tmp_path / "rate.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[n] x, int64 sr) => (float[n] y) <int64 high = {16000}, float two = {2}> {
+        c = Equal(sr, high) four = Add(two, two) w = Mul(x, four)
+        y = If (c) <then_branch = t () => (float[n] a) { a = Relu(w) },
+                    else_branch = e () => (float[n] b) { b = Abs(w) }>
+    }"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    told = "then_branch of y never ran: nothing in it is verified"
+    assert told in run("bisect", path, *options, "--input", "sr=8000").output
+    found = json.loads(run("bisect", path, *options, "--input", "sr=8000", "--json").stdout)
+    assert [body["body"] for body in found["never_ran"]] == ["then_branch of y"]
+    assert "never ran" not in run("bisect", path, *options).output

@@ -162,11 +162,26 @@ def accepted_inputs(
         >>> feeds["x"].shape
         (5, 3)
     """
+    return [one.feeds for one in accepted_draws(model, inputs, sizes, seed).sets]
+
+
+def accepted_draws(
+    model: Model,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Draws:
+    """Same as :func:`accepted_inputs`, with the bodies that never run.
+
+    :param model: likewise
+    :param inputs: likewise
+    :param sizes: likewise
+    :param seed: likewise
+    """
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs or [{}])
     with ExitStack() as files:
         opener = Opener(files, isolated=True)
-        session = opener.open(model, "first")
-        return [one.feeds for one in draw_inputs(opener, session, model, sizes, seed, given).sets]
+        return draw_inputs(opener, opener.open(model, "first"), model, sizes, seed, given)
 
 
 class _Drawer:
@@ -252,7 +267,8 @@ class _Drawer:
             if elem_type_of(value) not in _INTEGERS:
                 continue
             bound, known = decisive.bounds.get(name), decisive.values.get(name, ())
-            wanted = {v for v in known if v == int(v) and (bound is None or 0 <= v < bound)}
+            numbers = [v for v in known if _has_value(self.types[name], v)]
+            wanted = {v for v in numbers if bound is None or 0 <= v < bound}
             if name not in self.scalars and high == 10:
                 if bound is not None and bound > 0:
                     pools[name] = range(bound)
@@ -295,11 +311,12 @@ class _Drawer:
         choices = {}
         for name in names:
             bound = self.decisive.bounds.get(name)
-            values = set(self.decisive.values.get(name, ()))
+            known = self.decisive.values.get(name, ())
+            values = {v for v in known if _has_value(self.types[name], v)}
             if bound is not None:
-                rows = range(bound if bound <= _ROWS else 0)
-                values = {v for v in values if 0 <= v < bound} | set(rows)
-            kept = sorted(v for v in values if _has_value(self.types[name], v))
+                values = {v for v in values if -bound <= v < bound}
+                values.update(range(bound if bound <= _ROWS else 0))
+            kept = sorted(values)
             if name not in fixed and kept:
                 choices[name] = kept
         return choices
@@ -344,6 +361,8 @@ class _Drawer:
 
 def _has_value(elem_type: int, value: Any) -> bool:
     """Whether a type has a value."""
+    if isinstance(value, str) or elem_type == TensorProto.STRING:
+        return isinstance(value, str) and elem_type == TensorProto.STRING
     if elem_type == TensorProto.BOOL:
         return bool(value in (0, 1))
     if elem_type in (TensorProto.UINT32, TensorProto.UINT64):

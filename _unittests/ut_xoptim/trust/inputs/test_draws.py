@@ -69,6 +69,7 @@ def test_other_conditions(inputs, condition) -> None:
         ("int64 k, int64 l", "a = Equal(k, big) b = Less(l, seven) is = And(a, b)"),
         ("int64 k", "m = Mod(k, seven) t = Constant<value_int: int = 3>() is = Equal(m, t)"),
         ("string k", "is = Equal(k, word)"),
+        ("bool l, int64 k", "s = Cast<to: int = 8>(k) m = Equal(s, word) is = Or(m, l)"),
         ("float[m] k", "f = ReduceMax<keepdims: int = 0>(k) g = Cast<to: int = 1>(big) "
                        "is = Greater(f, g)"),
         ("int64 k", "v = Gather(table, k) is = Equal(v, seven)"),
