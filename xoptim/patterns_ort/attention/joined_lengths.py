@@ -61,7 +61,12 @@ class _Length(NamedTuple):
         return g.op.Shape(name, start=axis, end=axis + 1)
 
 
-@rewrite("onnxruntime", root=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"), min_opset=15)
+@rewrite(
+    "onnxruntime",
+    root=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    behind=("AttentionGQA", "FunctionAttentionGQA"),
+    min_opset=15,
+)
 def joined_lengths(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     """LocalAttention(Q, J, V, mask(Shape(J))), J = Concat(P, K), Shape(J)[2] -> Shape(P)[2] +
     Shape(K)[2].

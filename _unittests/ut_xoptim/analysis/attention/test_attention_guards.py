@@ -82,7 +82,7 @@ FORMS = {
             CACHED, PAIRS.format(s=1, t=6) + PAST,
             outputs="".join(f", float[2, 2, 6, 8] {n}n" for n in "kv"),
         ),
-        "GroupQueryAttention3D", "v",
+        "GroupQueryAttention3D(even_slower=True)", "v",
     ),
     "opset 23": (model(PLAIN, SEQUENCES, 23), "AttentionGQA", "v"),
     "opset 23, mask": (model(SEEN + MASKED, SEQUENCES + ", bool[b, 1, s, t] seen", 23), "AttentionGQA", "v"),
