@@ -116,6 +116,8 @@ plt.tight_layout()
 # an optimization takes more time than in Python 3.11, which specializes its own code.
 #
 # Two threads compute the blocks of a large weight. The files are the same with one thread and with four.
+# Nothing else runs in parallel: bodies, functions and the folds of constants run one after the other, because they share
+# the names and the constants of the model.
 #
 # On a free-threaded Python, optimizations in several threads give the same graphs. protobuf has no compiled wheel for
 # 3.13t, and its version in pure Python takes more time.

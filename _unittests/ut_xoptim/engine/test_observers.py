@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from xbuilder.graph.features import Feature, attach, features_of
 from xbuilder.graph.graph import Graph
 from xbuilder.graph.graph_check import check_graph
 from xoptim import GraphBuilderPatternOptimization
+from xoptim.engine.engine import Engine
 from xoptim.engine.observers import Dump, Observer, Statistics, Verify, small_model
 from xoptim.engine.outcomes import Application
 from xoptim.testing import model_from_text, optimizer_of
@@ -61,6 +63,31 @@ def test_events() -> None:
     assert events.count("applied") == 2 and events.count("cleaned") == 1
     assert events.count("iteration") == 2, "the second one confirms the fixed point"
     assert events.index("matched") < events.index("applied") < events.index("cleaned")
+
+
+class Certificate(dict[str, Any]):
+    """The columns of an observer, which tell whether their application is still held."""
+
+
+class Held(Observer):
+    """Counts the applications that are held when an iteration starts."""
+
+    def __init__(self) -> None:
+        self.seen: list[weakref.ref[Certificate]] = []
+        self.held: list[int] = []
+
+    def iteration(self, *args: Any) -> None:
+        self.held.append(sum(seen() is not None for seen in self.seen))
+
+    def applied(self, engine: Engine, i: int, index: int, done: Application) -> None:
+        done.certificate = certificate = Certificate()
+        self.seen.append(weakref.ref(certificate))
+
+
+def test_matches_are_released_before_the_next_iteration() -> None:
+    observer = Held()
+    optimizer_of(TEXT, [NegNeg()], features=[observer]).optimize()
+    assert len(observer.seen) == 2 and observer.held == [0, 0]
 
 
 def test_rows() -> None:
