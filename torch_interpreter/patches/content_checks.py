@@ -23,11 +23,16 @@ from typing import Any
 import torch
 from torch._prims_common import make_contiguous_strides_for
 from torch._subclasses import fake_impls
+from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from .assumed_sizes import is_of_user
 from .attributes import patched
 
 _UNTYPED: Any = torch
+_SYMBOLIC: Any = vars(symbolic_shapes)
+#: the functions of torch that find the line a message shows
+_FILES, _FRAME = "uninteresting_files", "_find_user_code_frame"
 #: instructions that do nothing, that ask for a truth value before a jump, that leave a block, that
 #: look at an error
 _NO_STEPS = ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN")
@@ -174,6 +179,19 @@ def _is_caught(frame: FrameType | None) -> bool:
     return False
 
 
+def _with_own_file(original: Callable[[], set[str]]) -> Callable[[], set[str]]:
+    """The files whose lines no message shows, and this one."""
+    return lambda: {*original(), __file__}
+
+
+def _frame_of_user() -> FrameType | None:
+    """The frame a message shows."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_of_user(frame):
+        frame = frame.f_back
+    return frame
+
+
 def _decided(original: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """The truth value of a condition, which is known if the model only checks it."""
 
@@ -201,6 +219,8 @@ def skip_content_checks() -> Iterator[None]:
         stack.enter_context(patched(_META, {"upsample_common_check": _resized}))
         views = {} if _VIEWED is None else {"_view_unbacked_meta": _viewed}
         stack.enter_context(patched(fake_impls, views))
+        hidden = {_FILES: _with_own_file(_SYMBOLIC[_FILES]), _FRAME: _frame_of_user}
+        stack.enter_context(patched(symbolic_shapes, hidden))
         for owner in (torch.Tensor, torch.SymBool):
             stack.enter_context(patched(owner, {"__bool__": _decided(owner.__bool__)}))
         stack.enter_context(patched(_FUNCTIONS, {"gaussian_nll_loss": _gaussian_nll_loss}))
