@@ -145,7 +145,8 @@ def _convert(request: ExportRequest) -> Any:
         verbose=max(request.verbose - 1, 0),
         raise_list=request.raise_list,
     )
-    with without_autocast(), flattened_dataclasses(request.mod, (request.args, request.kwargs)):
+    arguments = request.args, request.kwargs
+    with without_autocast(request.mod), flattened_dataclasses(request.mod, arguments):
         return _build(request, builder, plan)
 
 
@@ -209,7 +210,7 @@ def export_with_torch(
     mod = without_wrapper(mod)
     register_caches(args, kwargs, mod)
     options = _export_options(export_options)
-    with _EXPORTS, without_autocast():
+    with _EXPORTS, without_autocast(mod):
         return prepare(mod, args, kwargs, dynamic_shapes, options, dispatcher, verbose)
 
 

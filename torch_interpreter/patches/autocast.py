@@ -48,10 +48,14 @@ def without_type_checks(program: torch.export.ExportedProgram) -> torch.export.E
 
 
 @contextlib.contextmanager
-def without_autocast() -> Iterator[None]:
+def without_autocast(mod: object) -> Iterator[None]:
     """Exports out of the autocast of the caller in this context, and warns about it: torch.export
-    gives the graph the types of this autocast, not the casts."""
-    devices = [device for device in _DEVICES if torch.is_autocast_enabled(device)]
+    gives the graph the types of this autocast, not the casts.
+
+    :param mod: the model; one that torch exported or traced already has its casts
+    """
+    is_traced = isinstance(mod, torch.export.ExportedProgram | torch.fx.GraphModule)
+    devices = [d for d in _DEVICES if not is_traced and torch.is_autocast_enabled(d)]
     if devices:
         warn_user(
             "The model is exported out of torch.autocast, with the types of its weights: enter "

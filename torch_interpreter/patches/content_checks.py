@@ -4,24 +4,41 @@
 ``gaussian_nll_loss`` at the signs of the variances, ``interpolate`` at those of its sizes,
 ``view`` whether a size that is read from a tensor is 1. Here, they compute the same without a look:
 the model does not refuse what torch refuses.
+
+So does a model, in ``assert (x > 0).all()`` or ``if x.isnan().any(): raise ValueError``. Such a
+check passes: its condition is the one that does not raise.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dis
 import importlib
 import math
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
 from torch._prims_common import make_contiguous_strides_for
 from torch._subclasses import fake_impls
+from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from .assumed_sizes import is_of_user
 from .attributes import patched
 
 _UNTYPED: Any = torch
+_SYMBOLIC: Any = vars(symbolic_shapes)
+#: the functions of torch that find the line a message shows
+_FILES, _FRAME = "uninteresting_files", "_find_user_code_frame"
+#: instructions that do nothing, that ask for a truth value before a jump, that leave a block, that
+#: look at an error
+_NO_STEPS = ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN")
+_ASKING = ("TO_BOOL", "COMPARE_OP")
+_ELSEWHERE = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "YIELD_VALUE", "SEND")
+_CATCHING = ("CHECK_EXC_MATCH", "CHECK_EG_MATCH")
 _FUNCTIONS: Any = torch.nn.functional
 _META: Any = importlib.import_module("torch._meta_registrations")
 _CHECKED: Any = _META.upsample_common_check
@@ -110,6 +127,88 @@ def _viewed(a: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
         return a.as_strided(shape, make_contiguous_strides_for(shape))
 
 
+def passing_outcome(frame: FrameType) -> bool | None:
+    """The truth value that does not raise an error, when a frame asks for the one of a condition
+    and the other one raises right after; None if it decides of anything else.
+
+    :param frame: the frame
+    """
+    steps, places = list[dis.Instruction](), dict[int, int]()
+    for step in dis.get_instructions(frame.f_code):
+        places[step.offset] = len(steps)
+        steps.extend([] if step.opname in _NO_STEPS else [step])
+    place = places.get(frame.f_lasti, len(steps))
+    if place + 1 < len(steps) and steps[place].opname in _ASKING:
+        place += 1
+    jump = steps[place].opname if place < len(steps) else ""
+    if not jump.startswith("POP_JUMP") or not jump.endswith(("IF_TRUE", "IF_FALSE")):
+        return None
+    jumps_on = jump.endswith("IF_TRUE")
+    falls = _raises(steps[place + 1 :])
+    if falls == _raises(steps[places.get(steps[place].argval, len(steps)) :]):
+        return None
+    return jumps_on if falls else not jumps_on
+
+
+def _raises(steps: Sequence[dis.Instruction]) -> bool:
+    """Whether some instructions raise an error without any other decision."""
+    for step in steps:
+        if step.opname == "RAISE_VARARGS":
+            return True
+        if "JUMP" in step.opname or step.opname in _ELSEWHERE:
+            return False
+    return False
+
+
+def _is_of_model(frame: FrameType) -> bool:
+    """Whether a frame runs the code of a model, or of a module of torch."""
+    name = str(frame.f_globals.get("__name__"))
+    return not name.startswith("torch.") or name.startswith("torch.nn.")
+
+
+def _is_caught(frame: FrameType | None) -> bool:
+    """Whether a function of the model among those that run may catch an error."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name.startswith("torch_interpreter."):
+            return False
+        steps = () if name.startswith("torch.") else dis.get_instructions(frame.f_code)
+        if any(step.opname in _CATCHING for step in steps):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _with_own_file(original: Callable[[], set[str]]) -> Callable[[], set[str]]:
+    """The files whose lines no message shows, and this one."""
+    return lambda: {*original(), __file__}
+
+
+def _frame_of_user() -> FrameType | None:
+    """The frame a message shows."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_of_user(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _decided(original: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The truth value of a condition, which is known if the model only checks it."""
+
+    def call(condition: Any) -> bool:
+        try:
+            return original(condition)
+        except GuardOnDataDependentSymNode:
+            frame = sys._getframe(1)
+            decides = not _is_of_model(frame) or _is_caught(frame)
+            outcome = None if decides else passing_outcome(frame)
+            if outcome is None:
+                raise
+            return outcome
+
+    return call
+
+
 @contextlib.contextmanager
 def skip_content_checks() -> Iterator[None]:
     """Computes covariances, losses and resized tensors without a look at values in this context."""
@@ -120,5 +219,9 @@ def skip_content_checks() -> Iterator[None]:
         stack.enter_context(patched(_META, {"upsample_common_check": _resized}))
         views = {} if _VIEWED is None else {"_view_unbacked_meta": _viewed}
         stack.enter_context(patched(fake_impls, views))
+        hidden = {_FILES: _with_own_file(_SYMBOLIC[_FILES]), _FRAME: _frame_of_user}
+        stack.enter_context(patched(symbolic_shapes, hidden))
+        for owner in (torch.Tensor, torch.SymBool):
+            stack.enter_context(patched(owner, {"__bool__": _decided(owner.__bool__)}))
         stack.enter_context(patched(_FUNCTIONS, {"gaussian_nll_loss": _gaussian_nll_loss}))
         yield

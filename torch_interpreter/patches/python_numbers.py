@@ -50,7 +50,9 @@ _ROUNDS = 64
 #: files whose own numbers are constants when they ask for one
 _OWN = (__file__, symbolic_ranges.__file__)
 #: packages whose globals stay as they are
-_NEVER = frozenset({"torch", "torch_interpreter", "numpy", *sys.stdlib_module_names}) - {"__main__"}
+_NEVER = frozenset(
+    {"torch", "torch_interpreter", "numpy", "sympy", "mpmath", *sys.stdlib_module_names}
+)
 #: what has a module
 _DEFINED = (type, FunctionType)
 

@@ -84,3 +84,11 @@ def test_the_autocast_of_the_caller():
     assert sum("autocast" in str(w.message) for w in found) == 1
     (got,) = ReferenceEvaluator(onx).run(None, {onx.graph.input[0].name: X.numpy()})
     np.testing.assert_allclose(got, model(X).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_that_is_already_exported(recwarn):
+    program = torch.export.export(Disabled(), (X,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        onx = to_onnx(program)
+    assert [node.op_type for node in onx.graph.node][-1] == "Relu"
+    assert not [w for w in recwarn if "autocast" in str(w.message)]

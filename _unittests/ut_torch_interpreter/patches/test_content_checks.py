@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter.common.errors import ExportError
+from torch_interpreter.patches.content_checks import passing_outcome
 
 torch.manual_seed(0)
 X = torch.randn(3, 6)
@@ -106,3 +110,123 @@ def test_corners_that_are_aligned_need_to_know_if_a_size_is_one():
 
     with pytest.raises(ExportError, match="data-dependent"):
         check_export(resize, (torch.randn(1, 2, 6, 6), torch.tensor([4, 5])), None)
+
+
+#: compiled apart: pytest rewrites the assertions of a test
+ASSERTIONS = """if True:
+    def asserted(x):
+        assert (x > -100).all(), f"too small: {x.min()}"
+        assert not torch.isnan(x).any()
+        assert x.min() > -100 and x.max().item() < 100
+        return x * 2
+
+    def one(c, n):
+        assert c, n
+"""
+exec(ASSERTIONS, globals())
+
+
+def raised(x):
+    if torch.isnan(x).any() or (x > 100).any():
+        print("not a number", x.sum())
+        raise ValueError(f"too small: {x.min()}")
+    if x.numel() > 0 and x.amax() >= 100:
+        raise IndexError
+    for row in x.unbind(1):
+        if not row.min().item() > -100:
+            raise ValueError
+    return x * 2
+
+
+class Range(torch.nn.Module):
+    """A module that a function calls."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            if x.max() > self.largest():
+                raise ValueError("too large")
+        return x + 1
+
+    def largest(self):
+        return 100.0
+
+
+@pytest.mark.parametrize("function", ["asserted", "raised", "Range"])
+def test_a_check_of_the_model_passes(function):
+    known = globals()[function]
+    check_export(known() if function == "Range" else known, (X,), ({0: "a"},), [(X[:2],)])
+
+
+def caught(x):
+    try:
+        assert (x > 0).all()
+    except AssertionError:
+        return -x
+    return x
+
+
+def outer(x):
+    try:
+        return raised(x) * 3
+    except (AssertionError, ValueError):
+        return -x
+
+
+def decided(x):
+    if (x > 0).all():
+        return -x
+    return x
+
+
+def chosen(x):
+    if (x > 0).all():
+        raise ValueError
+    elif (x < -100).any():
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize("function", [caught, outer, decided, chosen])
+def test_a_decision_is_no_check(function):
+    with pytest.raises(ExportError, match="A python decision depends on the content"):
+        check_export(function, (X,), None)
+
+
+class Asked:
+    """The truth value of a condition, read from the instructions of the function that asks."""
+
+    def __bool__(self):
+        self.found = passing_outcome(sys._getframe(1))
+        return bool(self.found)
+
+
+def two(c, n):
+    if n and c:
+        raise ValueError(n if isinstance(n, str) else str(n))
+
+
+def three(c, n):
+    while not c:
+        return n
+
+
+def four(c, n):
+    if c or n == 2:
+        raise ValueError(n)
+    raise TypeError(n)
+
+
+def five(c, n):
+    if not c:
+        raise ValueError(n)
+
+
+@pytest.mark.parametrize(
+    "function, expected",
+    [("one", True), ("two", None), ("three", None), ("four", False), ("five", True)],
+)
+def test_the_outcome_that_does_not_raise(function, expected):
+    asked = Asked()
+    with contextlib.suppress(TypeError, ValueError):
+        globals()[function](asked, 3)
+    assert asked.found is expected
