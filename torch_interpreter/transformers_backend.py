@@ -76,6 +76,19 @@ class XoptimExporter(OnnxExporter):
     required_packages: ClassVar[list[str]] = ["torch", "onnx", "onnx_ir"]
     tested_versions: ClassVar[dict[str, str]] = {}
 
+    def export_for_generation(
+        self, model: Any, sample_inputs: MutableMapping[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Exports the parts of a generative model, which take the mask of a text if the example
+        has one.
+
+        :param model: a model that generates
+        :param sample_inputs: the arguments of its method ``generate``
+        :param args: those of the method of transformers
+        :param kwargs: those of the method of transformers
+        """
+        return super().export_for_generation(model, with_padding(sample_inputs), *args, **kwargs)
+
     def export_program(
         self, model: Any, sample_inputs: MutableMapping[str, Any], config: XoptimConfig
     ) -> tuple[onnx_ir.Model, ExportMetadata]:
@@ -137,7 +150,31 @@ class XoptimRunner(OnnxModelRunner):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the graph on the arguments of the method ``forward``, see ``ModelRunner``."""
         with registered_caches(self.caches):
-            return super().__call__(*args, **kwargs)
+            return super().__call__(*args, **self._with_mask(kwargs))
+
+    def _with_mask(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with a mask of ones: transformers gives none if no token is padding."""
+        known = self.metadata.kwargs.get("attention_mask", {})
+        ids = kwargs.get("input_ids")
+        if known.get("rank") != 2 or kwargs.get("attention_mask") is not None or ids is None:
+            return kwargs
+        dtype = getattr(torch, known["dtype"])
+        length = _length_with_past(ids, kwargs)
+        mask = torch.ones(ids.shape[0], length, dtype=dtype, device=ids.device)
+        return {**kwargs, "attention_mask": mask}
+
+
+def _length_with_past(ids: torch.Tensor, kwargs: dict[str, Any]) -> int:
+    """The number of tokens until the last one, when none is padding. A cache does not always tell:
+    a part returns a sliding window without what it dropped, a recurrence counts nothing."""
+    positions = kwargs.get("position_ids")
+    if isinstance(positions, torch.Tensor) and positions.dim() == 2 and positions.numel():
+        return int(positions.max()) + 1
+    caches = [v for v in kwargs.values() if isinstance(v, Cache)]
+    past = 0
+    with contextlib.suppress(ValueError):  # no layer of attention
+        past = max((int(c.get_seq_length()) for c in caches), default=0)
+    return past + ids.shape[1]
 
 
 def _types(spec: Any) -> set[type]:
@@ -206,6 +243,26 @@ def automatic_shapes(inputs: MutableMapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, torch.Tensor) and value.dim() > 1 and value.shape[1] == 1:
             shapes[name] = {**shapes[name], 1: torch.export.Dim.STATIC}
     return shapes
+
+
+def with_padding(inputs: MutableMapping[str, Any]) -> dict[str, Any]:
+    """The arguments of ``generate``, where a token is padding if the mask of a text has none:
+    transformers drops such a mask, and its parts would not take any.
+
+    :param inputs: the arguments; a mask beside something else than tokens stays as it is
+
+    >>> with_padding({"input_ids": torch.ones(1, 3), "attention_mask": torch.ones(1, 3)})
+    {'input_ids': tensor([[1., 1., 1.]]), 'attention_mask': tensor([[0., 1., 1.]])}
+    """
+    mask = inputs.get("attention_mask")
+    is_text = set(inputs) == {"input_ids", "attention_mask"}
+    if not is_text or not isinstance(mask, torch.Tensor) or mask.dim() != 2 or mask.shape[1] < 2:
+        return dict(inputs)
+    if mask.numel() == 0 or not bool(mask.all()):
+        return dict(inputs)
+    padded = mask.clone()
+    padded[0, 0] = 0
+    return {**inputs, "attention_mask": padded}
 
 
 def _input_names(inputs: MutableMapping[str, Any]) -> list[str]:

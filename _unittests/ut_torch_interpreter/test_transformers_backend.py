@@ -22,6 +22,7 @@ from torch_interpreter.transformers_backend import (  # noqa: E402
     XoptimExporter,
     automatic_shapes,
     registered_caches,
+    with_padding,
 )
 
 VOCABULARY, STEPS = 60, 20
@@ -48,6 +49,20 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "Llama": ("LlamaForCausalLM", DECODER),
     "Qwen2": ("Qwen2ForCausalLM", DECODER),
     "Qwen3": ("Qwen3ForCausalLM", {**DECODER, "head_dim": 8}),
+    "Mistral": ("MistralForCausalLM", {**DECODER, "sliding_window": 4}),
+    "Mamba2": (
+        "Mamba2ForCausalLM",
+        {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "state_size": 8,
+            "num_heads": 4,
+            "head_dim": 16,
+            "n_groups": 2,
+            "chunk_size": 4,
+            "vocab_size": VOCABULARY,
+        },
+    ),
     "GPT2": (
         "GPT2LMHeadModel",
         {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY},
@@ -160,9 +175,44 @@ def test_token_by_token(name):
 
 @pytest.fixture(scope="module")
 def llama() -> tuple[Any, ExportedModel]:
-    model = make_model("Llama")
+    """The parts of a model, exported with prompts of the same length."""
+    model, inputs = make_model("Llama"), make_inputs("Llama", 2)
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
     config = XoptimConfig(dynamic=True, patterns="default+onnxruntime")
-    return model, XoptimExporter().export_for_generation(model, make_inputs("Llama", 2), config)
+    return model, XoptimExporter().export_for_generation(model, inputs, config)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_prompts_with_and_without_padding(llama, padded):
+    """transformers gives no mask when nothing is padding, neither to the exporter nor later."""
+    model, exported = llama
+    inputs = make_inputs("Llama", 3)
+    if not padded:
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    assert generate(model, exported, inputs).tolist() == generate(model, None, inputs).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Mistral", "Mamba2"])
+def test_a_cache_that_does_not_count_its_tokens(name):
+    """A window drops tokens, a recurrence keeps none: the mask has their length all the same."""
+    model, inputs = make_model(name), make_inputs(name, 2)
+    exported = XoptimExporter().export_for_generation(model, inputs, XoptimConfig(dynamic=True))
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    assert generate(model, exported, inputs).tolist() == generate(model, None, inputs).tolist()
+
+
+def test_a_mask_beside_something_else():
+    """A token that stands for a part of an image is not made padding, a mask with padding stays."""
+    ids, mask = torch.ones(2, 3), torch.ones(2, 3)
+    image = {"input_ids": ids, "attention_mask": mask, "pixel_values": torch.ones(2, 3, 4, 4)}
+    assert with_padding(image)["attention_mask"] is mask
+    padded = torch.tensor([[1, 1], [0, 1]])
+    assert with_padding({"input_ids": ids, "attention_mask": padded})["attention_mask"] is padded
+    one = torch.ones(2, 1)
+    assert with_padding({"input_ids": one, "attention_mask": one})["attention_mask"] is one
+    found = with_padding({"input_ids": ids, "attention_mask": mask})["attention_mask"]
+    assert found.tolist() == [[0, 1, 1], [1, 1, 1]] and bool(mask.all())
 
 
 def test_names_and_rewrites(llama):

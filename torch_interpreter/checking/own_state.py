@@ -88,31 +88,38 @@ def _is_repeated(
     if any(map(has_no_data, tensors)):
         return None
     try:
-        with restored_attributes(mod), _copied_buffers(mod), torch.no_grad():
+        with _copied_tensors(mod), torch.no_grad():
             first, second = (_called(mod, *clone_arguments(given)) for _ in range(2))
-    except Exception:  # a model may fail in any way
+        return not compare(first, second, _TOLERANCE)
+    except Exception:  # a model may fail in any way, or return what is not compared
         return None
-    return not compare(first, second, _TOLERANCE)
 
 
 def _called(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The results of a call, always with the same random numbers."""
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(0)
         leaves: list[Any] = clone_arguments(pytree.tree_leaves(mod(*args, **kwargs)))
     return leaves
 
 
 @contextlib.contextmanager
-def _copied_buffers(mod: torch.nn.Module) -> Iterator[None]:
-    """Gives a model copies of its buffers, which it may change in this context."""
-    before = [(m._buffers, dict(m._buffers)) for m in mod.modules()]
-    copies = {id(b): b.clone() for _, own in before for b in own.values() if b is not None}
-    for buffers, own in before:
-        buffers.update({name: b if b is None else copies[id(b)] for name, b in own.items()})
+def _copied_tensors(mod: torch.nn.Module) -> Iterator[None]:
+    """Gives a model copies of its buffers and of the tensors among its attributes, which it may
+    change in this context."""
+    before = [(own, dict(own)) for m in mod.modules() for own in (m._buffers, vars(m))]
+    tensors = {id(v): v for _, own in before for v in own.values() if _is_tensor(v)}
+    copies = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+    for own, values in before:
+        own.update({name: copies.get(id(value), value) for name, value in values.items()})
     try:
-        yield
+        with restored_attributes(mod):
+            yield
     finally:
-        for buffers, own in before:
-            buffers.clear()
-            buffers.update(own)
+        for own, values in before:
+            own.clear()
+            own.update(values)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)

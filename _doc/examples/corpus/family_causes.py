@@ -25,7 +25,6 @@ CAUSES = {
     "deepseek_v4": ("shape", "a step closes a window of tokens or not, which Python decides"),
     "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
-    "funnel": (_STATIC, _LOOP.format("the length")),
     "higgs_audio_v2_tokenizer": ("only be right", _FRAME),
     "hy_v4_vl_vision": ("SymFloat", "the scales of an interpolation are read from a tensor, torch "
                         "accepts numbers"),

@@ -116,27 +116,29 @@ def test_the_message_names_three_attributes() -> None:
     assert "self.results[0], self.results[1], self.results[2] and 2 more when" in message
 
 
-def test_buffers_are_as_before() -> None:
-    """A buffer is changed in place, or replaced."""
+def test_tensors_are_as_before() -> None:
+    """A buffer or an attribute is changed in place, or replaced."""
 
     class Model(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("count", torch.zeros(()))
             self.register_buffer("mean", torch.zeros(()))
+            self.total = torch.zeros(())
             self.last: Any = None
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             self.count += 1
+            self.total.add_(x.sum())
             self.mean = self.mean + x.mean()
             self.last = x * self.count
             return self.last
 
     mod = Model()
-    before = dict(mod.named_buffers())
+    before, total = dict(mod.named_buffers()), mod.total
     assert "its results depend" in state_message(mod, (X,), {}, ["self.last"])
     assert all(b is before[name] and b == 0 for name, b in mod.named_buffers())
-    assert mod.last is None
+    assert mod.last is None and mod.total is total and total == 0
 
 
 def test_a_model_without_data() -> None:
