@@ -17,7 +17,8 @@ import importlib
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from itertools import pairwise
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
@@ -37,8 +38,13 @@ _FILES, _FRAME = "uninteresting_files", "_find_user_code_frame"
 #: look at an error
 _NO_STEPS = ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN")
 _ASKING = ("TO_BOOL", "COMPARE_OP")
-_ELSEWHERE = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "YIELD_VALUE", "SEND")
+_ENTERING = ("BEFORE_WITH", "LOAD_SPECIAL")
+_ELSEWHERE = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "YIELD_VALUE", "SEND", *_ENTERING)
 _CATCHING = ("CHECK_EXC_MATCH", "CHECK_EG_MATCH")
+#: instructions between two context managers of a line
+_APART = ("BEFORE_WITH", "POP_TOP", "STORE_")
+#: methods whose errors tell Python that there is nothing, or nothing more
+_ENDING = frozenset(("__getattr__", "__getattribute__", "__getitem__", "__missing__", "__next__"))
 _FUNCTIONS: Any = torch.nn.functional
 _META: Any = importlib.import_module("torch._meta_registrations")
 _CHECKED: Any = _META.upsample_common_check
@@ -172,11 +178,58 @@ def _is_caught(frame: FrameType | None) -> bool:
         name = str(frame.f_globals.get("__name__"))
         if name.startswith("torch_interpreter."):
             return False
-        steps = () if name.startswith("torch.") else dis.get_instructions(frame.f_code)
-        if any(step.opname in _CATCHING for step in steps):
+        if not name.startswith("torch.") and _catches(frame):
             return True
         frame = frame.f_back
     return False
+
+
+def _catches(frame: FrameType) -> bool:
+    """Whether a frame may catch an error: an ``except`` anywhere in its function, a ``with`` around
+    what it runs, but those of torch, or a method whose errors Python catches."""
+    read: Any = dis.Bytecode(frame.f_code)
+    steps = [step for step in read if step.opname not in _NO_STEPS]
+    entries = read.exception_entries
+    places, handlers = [frame.f_lasti], set[int]()
+    for place in places:  # a handler may be inside another one
+        around = {e.target for e in entries if e.start <= place < e.end} - handlers
+        handlers |= around
+        places.extend(around)
+    starts = {n: min(e.start for e in entries if e.target == n) for n in handlers}
+    return frame.f_code.co_name in _ENDING or any(
+        step.opname in _CATCHING
+        or (
+            after.opname == "WITH_EXCEPT_START"
+            and step.offset in starts
+            and not _enters_torch(frame, steps, starts[step.offset])
+        )
+        for step, after in pairwise(steps)
+    )
+
+
+def _enters_torch(frame: FrameType, steps: Sequence[dis.Instruction], start: int) -> bool:
+    """Whether a block begins with a context manager of torch, such as ``torch.no_grad()``: none of
+    them catches an error.
+
+    :param frame: the frame
+    :param steps: its instructions
+    :param start: the offset of the block
+    """
+    *before, enter = [step for step in steps if step.offset < start]
+    first = enter
+    for step in reversed(before):
+        if _line(step) != _line(enter) or step.opname.startswith(_APART):
+            break
+        if "JUMP" in step.opname:
+            return False  # a choice of managers
+        first = step
+    value = frame.f_globals.get(first.argval) if first.opname == "LOAD_GLOBAL" else None
+    name = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", "")
+    return str(name).partition(".")[0] == "torch"
+
+
+def _line(step: dis.Instruction) -> int | None:
+    return None if step.positions is None else step.positions.lineno
 
 
 def _with_own_file(original: Callable[[], set[str]]) -> Callable[[], set[str]]:

@@ -186,7 +186,55 @@ def chosen(x):
     return x
 
 
-@pytest.mark.parametrize("function", [caught, outer, decided, chosen])
+def suppressed(x):
+    y = -x
+    with contextlib.suppress(ValueError):
+        try:
+            if x.sum() > 0:
+                raise ValueError
+        finally:
+            x = x + 1
+        y = x
+    return y
+
+
+def second(x):
+    y = -x
+    with torch.no_grad(), contextlib.suppress(ValueError):
+        if x.sum() > 0:
+            raise ValueError
+        y = x
+    return y
+
+
+def raised_inside(x):
+    if x.sum() > 0:
+        with contextlib.suppress(ValueError):
+            raise ValueError
+        return -x
+    return x
+
+
+class Rows:
+    """As many rows as a tensor says."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, i):
+        if i >= self.x.sum():
+            raise IndexError
+        return self.x[0]
+
+
+def iterated(x):
+    return sum(Rows(x), x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [caught, outer, decided, chosen, suppressed, second, raised_inside, iterated],
+)
 def test_a_decision_is_no_check(function):
     with pytest.raises(ExportError, match="A python decision depends on the content"):
         check_export(function, (X,), None)
