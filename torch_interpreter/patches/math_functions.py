@@ -25,6 +25,8 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 _SCALARS = (*_NUMBERS, np.number)
 _FUNCTIONS: Any = functions
 _Cached: Any = functools._lru_cache_wrapper
+#: types of the arguments and results that are still kept: a function that calls itself needs them
+_KEPT = frozenset((bool, bytes, float, int, str, type(None)))
 
 
 def symbolic_function(name: str) -> Callable[[Any], Any]:
@@ -86,7 +88,8 @@ def plain_number(value: Any) -> Any:
 
 
 def without_caches(names: Mapping[str, Any]) -> dict[str, Any]:
-    """The functions and the methods that keep their results, as functions that keep none.
+    """The functions and the methods that keep their results, as functions that keep no tensor and
+    no size.
 
     :param names: the globals of a file, or the attributes of a class
 
@@ -106,9 +109,19 @@ def without_caches(names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_cache(cached: Any) -> Callable[..., Any]:
+    kept: dict[Any, Any] = {}
+
     @functools.wraps(cached)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return cached.__wrapped__(*args, **kwargs)
+        if not all(type(v) in _KEPT for v in (*args, *kwargs.values())):
+            return cached.__wrapped__(*args, **kwargs)
+        key = *((type(v), v) for v in args), *((n, type(v), v) for n, v in kwargs.items())
+        if key in kept:
+            return kept[key]
+        result = cached.__wrapped__(*args, **kwargs)
+        if type(result) in _KEPT:
+            kept[key] = result
+        return result
 
     known = ("cache_info", "cache_clear", "cache_parameters")
     vars(call).update({name: getattr(cached, name) for name in known})

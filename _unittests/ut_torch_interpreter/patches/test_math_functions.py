@@ -93,6 +93,22 @@ def test_results_that_python_keeps(shapes):
     check_export(model, args, shapes, others)
 
 
+CALLS: list[int] = []
+
+
+@functools.cache
+def fibonacci(n):
+    CALLS.append(n)
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def test_a_function_that_calls_itself():
+    """Without its results, it would be called 20,000 times."""
+    CALLS.clear()
+    check_export(lambda x: x * fibonacci(20), (torch.randn(3),), None)
+    assert len(CALLS) <= 2 * 21
+
+
 def test_a_picture_keeps_its_proportions():
     """The ratio is the smallest of two."""
 
