@@ -48,7 +48,8 @@ def assigned_attributes() -> Iterator[list[str]]:
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
             else:
-                names.extend(n for n in found[1].split(", ") if not _WEIGHT.search(n))
+                new = (n for n in found[1].split(", ") if not _WEIGHT.search(n))
+                names.extend(n for n in new if n not in names)  # an export may start again
 
 
 def state_message(

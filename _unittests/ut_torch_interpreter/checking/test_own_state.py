@@ -158,3 +158,20 @@ def test_other_warnings_are_shown() -> None:
             warnings.warn(message, stacklevel=1)
     assert [str(w.message) for w in found] == ["another"]
     assert names == ["self.a"]
+
+
+class _Half(torch.nn.Module):
+    """Its export starts again: a number is computed from a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.zeros(1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.last = self.last + x.sum().reshape(1)
+        return x[: int(x.shape[0] * 0.5)] + self.last
+
+
+def test_an_attribute_is_named_once() -> None:
+    with pytest.warns(UserWarning, match=r"The model assigns self\.last when it is called"):
+        to_onnx(_Half(), (torch.ones(8),), dynamic_shapes={"x": {0: torch.export.Dim.AUTO}})
