@@ -52,11 +52,10 @@ def without_autocast(mod: object) -> Iterator[None]:
     """Exports out of the autocast of the caller in this context, and warns about it: torch.export
     gives the graph the types of this autocast, not the casts.
 
-    :param mod: the model; one that torch exported or traced already has its casts
+    :param mod: the model; a program that torch exported already has its casts
     """
-    is_traced = isinstance(mod, torch.export.ExportedProgram | torch.fx.GraphModule)
-    devices = [d for d in _DEVICES if not is_traced and torch.is_autocast_enabled(d)]
-    if devices:
+    devices = [d for d in _DEVICES if torch.is_autocast_enabled(d)]
+    if devices and not isinstance(mod, torch.export.ExportedProgram):
         warn_user(
             "The model is exported out of torch.autocast, with the types of its weights: enter "
             "torch.autocast in forward to export its casts."

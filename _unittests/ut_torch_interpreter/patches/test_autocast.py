@@ -92,3 +92,20 @@ def test_a_model_that_is_already_exported(recwarn):
         onx = to_onnx(program)
     assert [node.op_type for node in onx.graph.node][-1] == "Relu"
     assert not [w for w in recwarn if "autocast" in str(w.message)]
+
+
+def exported_module(model):
+    return torch.export.export(model, (X,)).module()
+
+
+@pytest.mark.parametrize("trace", [torch.fx.symbolic_trace, exported_module])
+def test_a_model_that_is_already_traced(trace):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    graph = trace(model)
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.warns(UserWarning, match="out of torch.autocast"),
+    ):
+        onx = to_onnx(graph, (X,), validate_onnx=True)
+    (got,) = ReferenceEvaluator(onx).run(None, {onx.graph.input[0].name: X.numpy()})
+    np.testing.assert_allclose(got, model(X).detach().numpy(), rtol=1e-5, atol=1e-6)
