@@ -212,7 +212,7 @@ class _Search:
             for value in map(origin.source_of, values):
                 if not origin.is_size:
                     self.found.values[origin.name].add(value)
-                elif value == int(value) and value >= 0:
+                elif value >= 0 and float(value).is_integer():
                     self.found.sizes[origin.name].add(int(value))
 
     def _pass_on(self, node: NodeProto) -> None:

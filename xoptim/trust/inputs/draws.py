@@ -366,8 +366,8 @@ def _has_value(elem_type: int, value: Any) -> bool:
     if elem_type == TensorProto.BOOL:
         return bool(value in (0, 1))
     if elem_type in (TensorProto.UINT32, TensorProto.UINT64):
-        return bool(value >= 0 and value == int(value))
-    return elem_type not in _INTEGERS or bool(value == int(value))
+        return bool(value >= 0 and float(value).is_integer())
+    return elem_type not in _INTEGERS or float(value).is_integer()
 
 
 def demanded_sizes(model: ModelProto) -> dict[str, int]:

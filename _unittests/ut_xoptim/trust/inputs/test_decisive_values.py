@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
 from xoptim.trust.inputs.decisive_values import decisive_values
+from xoptim.trust.inputs.draws import accepted_inputs
 
 
 def found(body: str, inputs: str = "int64 k", outputs: str = "bool y"):
@@ -39,6 +42,21 @@ def found(body: str, inputs: str = "int64 k", outputs: str = "bool y"):
 )  # fmt: skip
 def test_constants_that_reach_a_comparison(body, values) -> None:
     assert found(body).values.get("k", set()) == values
+
+
+@pytest.mark.parametrize(
+    "body", ["f = Cast<to: int = 1>(k)", "s = Shape(k) f = Cast<to: int = 1>(s)"]
+)
+def test_an_infinite_bound(body) -> None:
+    """No integer and no size is infinite."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]> g (int64[n] k) => (bool[m] y) {{
+            {body} c = Constant<value = float {{1.0}}>() y = Less(f, c)
+        }}"""
+    )
+    model.graph.node[-2].attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(np.float32(np.inf)))
+    feeds = accepted_inputs(model)[0]
+    assert feeds["k"].dtype == np.int64
 
 
 def test_functions_that_call_each_other() -> None:
