@@ -76,6 +76,8 @@ def close_operator(name: str) -> str | None:
     if domain == MICROSOFT:
         tables = (shipped_kernels(processor).operators for processor in ("CPU", "CUDA"))
         known = {key.rpartition("::")[2] for t in tables for key in t if key.startswith(domain)}
+    elif onnx.defs.has(op_type, domain):
+        return None  # the usual case
     else:
         schemas = onnx.defs.get_all_schemas_with_history()
         known = {s.name for s in schemas if s.domain == domain}

@@ -18,7 +18,7 @@ from xbuilder.store.graph_store import GraphStore
 from .levels import priority_of
 from .operator_names import check_declared_operators
 from .queries import GraphQueries
-from .rewriters import Member
+from .rewriters import Member, short_name
 from .roots import Sweep
 
 Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
@@ -200,7 +200,7 @@ class PatternOptimization(Member):
         :raises OptionError: one does not exist
         """
         super().__init_subclass__(**options)
-        check_declared_operators(f"Pattern {cls.__name__!r}", vars(cls))
+        check_declared_operators(f"Pattern {short_name(cls)!r}", vars(cls))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'even_slower=True' if self.even_slower else ''})"

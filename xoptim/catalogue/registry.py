@@ -144,7 +144,11 @@ def register_pattern(
 def _declare(cls: PatternClass, **names: Iterable[str]) -> None:
     """Sets the declarations of a class that are not empty."""
     declared = {attribute: tuple(words) for attribute, words in names.items() if words}
-    check_declared_operators(f"Pattern {short_name(cls)!r}", declared)
+    known = vars(cls)  # they were checked when the class was made
+    new = {
+        attribute: words for attribute, words in declared.items() if known.get(attribute) != words
+    }
+    check_declared_operators(f"Pattern {short_name(cls)!r}", new)
     for attribute, words in declared.items():
         setattr(cls, attribute, words)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from itertools import chain
 from typing import Any
 
-from ..authoring.operator_names import DECLARATIONS, check_declared_operators
+from ..authoring.operator_names import DECLARATIONS
 from ..authoring.rewrite import Rewrite, RewriteFunction
 from .registry import check_precision, register_pattern
 
@@ -78,7 +78,6 @@ def rewrite(
 
 def _pattern_of(function: RewriteFunction, name: str, declared: dict[str, Any]) -> type[Rewrite]:
     check_precision(name or function.__name__, declared["precision"])
-    check_declared_operators(f"Rewrite {name or function.__name__!r}", declared)
     short = name or "".join(p.title() for p in function.__name__.split("_"))
     members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
     return type(f"{short}Pattern", (Rewrite,), {**members, "rewrite": staticmethod(function)})

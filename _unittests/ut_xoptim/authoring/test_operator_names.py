@@ -65,8 +65,9 @@ def test_typos_in_another_domain():
         declared_rewrite(root="ai.onnx.ml::Lablencoder")
     with pytest.warns(
         UserWarning, match="Gellu', which onnxruntime does not have, did you mean Gelu"
-    ):
+    ) as found:
         declared_rewrite(root="com.microsoft::Gellu", read_by="com.microsoft::FusedMatMul")
+    assert len(found) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         declared_rewrite(root="com.microsoft::OfAnotherProcessor", read_by="com.microsft::Gelu")
