@@ -7,9 +7,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from onnx import GraphProto
+from onnx import ModelProto, NodeProto
 
-from xbuilder.nodes.subgraphs import subgraphs_of
+from xbuilder.nodes.functions import all_nodes
+from xbuilder.operators.domains import main_domain
 from xbuilder.operators.op_traits import is_random
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
@@ -199,7 +200,7 @@ class Reference:
         if not is_random(iterate_nodes(model)):
             return [False] * len(self.names)
         if self.not_loaded:
-            drawn = _random_results(model.graph)
+            drawn = _random_results(model)
             return [name in drawn for name in self.names]
         pairs = zip(one.expected, session.run(one.feeds), strict=True)
         return [not _identical(a, b) for a, b in pairs]
@@ -285,12 +286,20 @@ def _rank(row: OutputDifference) -> tuple[bool, float]:
     return not row.ok, row.max_rel
 
 
-def _random_results(graph: GraphProto) -> set[str]:
-    """The results that depend on a random operator."""
+def _random_results(model: ModelProto) -> set[str]:
+    """The results of the main graph that depend on a random operator."""
+    bodies = {(main_domain(f.domain), f.name): all_nodes(f.node) for f in model.functions}
+    drawn: set[tuple[str, str]] = set()
+
+    def draws(nodes: Sequence[NodeProto]) -> bool:
+        calls = ((main_domain(n.domain), n.op_type) for n in nodes)
+        return is_random(nodes) or not drawn.isdisjoint(calls)
+
+    while new := {key for key, nodes in bodies.items() if key not in drawn and draws(nodes)}:
+        drawn |= new
     found: set[str] = set()
-    for node in graph.node:
-        inside = (n for _, body in subgraphs_of(node) for n in iterate_nodes(body))
-        if is_random([node, *inside]) or not found.isdisjoint(reads(node)):
+    for node in model.graph.node:
+        if draws(all_nodes([node])) or not found.isdisjoint(reads(node)):
             found.update(node.output)
     return found
 

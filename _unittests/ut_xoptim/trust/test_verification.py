@@ -185,13 +185,19 @@ def test_the_reference_evaluator_runs_what_onnxruntime_does_not_load(body, ok):
 
 
 @pytest.mark.parametrize(("body", "ok"), [("Neg", True), ("Exp", False)])
-def test_each_runtime_draws_its_own_numbers(body, ok):
+@pytest.mark.parametrize("drawn", ["RandomNormal<seed = 1.0, shape = [2]>", "f.twice"])
+def test_each_runtime_draws_its_own_numbers(body, ok, drawn):
     """The seed is the same, the generator is not; an output without random numbers is compared."""
-    text = """<ir_version: 13, opset_import: ["" : 28]> g (int8[N] i) => (float[N] y, float[2] z)
-        <float s = {0.5}> {
-            q = DequantizeLinear(i, s) y = Neg(q)
-            r = RandomNormal<seed = 1.0, shape = [2]>() z = Abs(r)
-        }"""
+    text = f"""<ir_version: 13, opset_import: ["" : 28, "f" : 1]>
+        g (int8[N] i) => (float[N] y, float[2] z) <float s = {{0.5}}> {{
+            q = DequantizeLinear(i, s) y = Neg(q) r = {drawn}() z = Abs(r)
+        }}
+        <domain: "f", opset_import: ["" : 21]> once () => (c) {{
+            c = RandomNormal<shape = [2]>()
+        }}
+        <domain: "f", opset_import: ["" : 21, "f" : 1]> twice () => (c) {{
+            a = f.once() c = Add(a, a)
+        }}"""
     before = onnx.parser.parse_model(text)
     after = onnx.parser.parse_model(text.replace('"" : 28', '"" : 21').replace("Neg", body))
     report = verify_models(before, after, sizes={"N": 5})
