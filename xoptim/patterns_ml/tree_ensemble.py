@@ -43,7 +43,7 @@ def _written(name: str, values: np.ndarray) -> Any:
 def _scaled(g: RewriteContext, values: Any, factor: np.ndarray) -> np.ndarray:
     """Leaves times factors; refuses if one is no longer a normal number."""
     before = values if isinstance(values, np.ndarray) else np.array(values, np.float32)
-    after = before.astype(np.float64) * factor
+    after: np.ndarray = before.astype(np.float64) * factor
     normal = is_normal(after, before.dtype, before == 0).all()
     g.require(normal, "a leaf is not a normal number any more")
     return after.astype(before.dtype)
