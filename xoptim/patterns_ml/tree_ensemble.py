@@ -40,30 +40,56 @@ def _written(name: str, values: np.ndarray) -> Any:
     return from_array(values) if name.endswith(_TENSOR) else values.tolist()
 
 
-def _scaled(g: RewriteContext, values: Any, factor: float) -> np.ndarray:
-    """Leaves times a factor; refuses if one is no longer a normal number."""
+def _scaled(g: RewriteContext, values: Any, factor: np.ndarray) -> np.ndarray:
+    """Leaves times factors; refuses if one is no longer a normal number."""
     before = values if isinstance(values, np.ndarray) else np.array(values, np.float32)
-    after = before.astype(np.float64) * factor
+    after: np.ndarray = before.astype(np.float64) * factor
     normal = is_normal(after, before.dtype, before == 0).all()
     g.require(normal, "a leaf is not a normal number any more")
     return after.astype(before.dtype)
 
 
-@rewrite("ml", root=_REGRESSOR, read_by="Mul", precision="rounding", sole_use=True)
+@rewrite("ml", root=_REGRESSOR, read_by=("Mul", "Neg"), precision="rounding", sole_use=True)
 def tree_ensemble_regressor_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """TreeEnsembleRegressor(x) * c -> TreeEnsembleRegressor(x), leaves and base values times c.
 
-    c is a scalar constant, the leaves are summed, without post-transformation.
+    c is a scalar constant, or -1 for Neg, or it has one factor for each target; the leaves are
+    summed, without post-transformation.
     """
-    result = node.output[0]
-    mul = g.after(node, "Mul")
-    factor = scalar_constant(g, other_input(mul, result), g.rank_of(result))
-    value = float(g.known(factor, "the factor is not a scalar constant").item())
-    g.require(value != 0, "the factor is null")
+    mul = g.after(node, "Mul", "Neg")
     trees = _trees(g, node)
-    names = [n for n in trees if n.removesuffix(_TENSOR) in _SCALED]
-    changed = {n: _written(n, _scaled(g, trees[n], value)) for n in names}
-    return {mul.output[0]: g.like(node, node.input[0], **changed)}
+    targets = int(trees.get("n_targets", 1))
+    factors = np.full(targets, -1.0) if mul.op_type == "Neg" else _factors(g, node, mul, targets)
+    g.require(factors.all(), "the factor is null")
+    return {mul.output[0]: g.like(node, node.input[0], **_times(g, trees, factors))}
+
+
+def _factors(g: RewriteContext, node: NodeProto, mul: NodeProto, targets: int) -> np.ndarray:
+    """The factor of each target."""
+    result = node.output[0]
+    other = other_input(mul, result)
+    factor = scalar_constant(g, other, g.rank_of(result))
+    if factor is None:
+        factor = g.constant_or_none(other)
+        row = factor is not None and factor.shape in ((targets,), (1, targets))
+        g.require(row, "the factor is not a scalar constant, nor one for each target")
+    return np.broadcast_to(np.ravel(g.known(factor, "the factor is not known")), targets)
+
+
+def _times(
+    g: RewriteContext, trees: dict[str, Any], factors: np.ndarray, as_written: bool = True
+) -> dict[str, Any]:
+    """The leaves and the base values of an ensemble, times the factor of their target."""
+    ids = {"target_weights": trees.get("target_ids", ()), "base_values": range(len(factors))}
+    g.require(all(0 <= i < len(factors) for i in ids["target_weights"]), "a target is not counted")
+    changed = {}
+    for name, values in trees.items():
+        if name.removesuffix(_TENSOR) in _SCALED:
+            places = list(ids[name.removesuffix(_TENSOR)])
+            g.require(len(places) == len(values), "there is not one base value for each target")
+            scaled = _scaled(g, values, factors[places])
+            changed[name] = _written(name, scaled) if as_written else scaled
+    return changed
 
 
 @rewrite("ml", root=_REGRESSOR, read_by=("Concat", "Sigmoid"), precision="rounding", sole_use=True)
@@ -100,16 +126,16 @@ def tree_ensemble_regressor_concat(
     return {concat.output[0]: found if sigmoid is None else g.op.Sigmoid(found)}
 
 
-@rewrite("ml", root=_REGRESSOR, read_by=("Add", "Sum"), precision="rounding", sole_use=True)
+@rewrite("ml", root=_REGRESSOR, read_by=("Add", "Sum", "Sub"), precision="rounding", sole_use=True)
 def tree_ensemble_regressor_sum(g: RewriteContext, node: NodeProto) -> dict[str, NewNode] | Refusal:
     """TreeEnsembleRegressor(x) + TreeEnsembleRegressor(x) -> TreeEnsembleRegressor(x), all the
-    trees: stages of boosting, a model of residues.
+    trees: stages of boosting, a model of residues. Or their difference.
 
     The ensembles sum their leaves, have as many targets, and are as those of
     ``TreeEnsembleRegressorConcat`` otherwise. With base values, there is one target: onnxruntime
     forgets the base value of a target whose leaves are not reached.
     """
-    total = g.after(node, "Add", "Sum")
+    total = g.after(node, "Add", "Sum", "Sub")
     terms = g.inputs(total)
     if terms[0] != node.output[0]:
         return g.no("it is not the first term")
@@ -117,7 +143,10 @@ def tree_ensemble_regressor_sum(g: RewriteContext, node: NodeProto) -> dict[str,
     nodes = [g.before(name, _REGRESSOR) for name in terms]
     same = all(n.input[0] == node.input[0] for n in nodes)
     g.require(same, "the ensembles do not have the same input")
-    merged = _merged(g, [_trees(g, n) for n in nodes], summed=True)
+    found = [_trees(g, n) for n in nodes]
+    if total.op_type == "Sub":
+        found[1] |= _times(g, found[1], np.full(int(found[1].get("n_targets", 1)), -1.0), False)
+    merged = _merged(g, found, summed=True)
     has_base = any(name.startswith("base_values") for name in merged)
     reached = merged["n_targets"] == 1 and _has_all_leaves(merged)
     g.require(reached or not has_base, "the leaves of a target may not be reached")

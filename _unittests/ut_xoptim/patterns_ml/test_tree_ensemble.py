@@ -97,6 +97,18 @@ for _kind in ("MIN", "MAX"):
         "y = Concat <axis = 1> (t, u) }",
         f"{X} {{ y = {MERGED}, base_values = [0.0, 10.0]{_AGGREGATED}> (x) }}",
     )
+MODELS["TreeEnsembleRegressorMul"] |= {
+    "Neg": (
+        f"{X} {{ {trees('t', BASE)} y = Neg(t) }}",
+        f"{X} {{ {trees('y', ', base_values = [-10.0]', (-1.0, -2.0))} }}",
+    ),
+    "one factor for each target": (
+        f"{X} <float[1, 2] c = {{2, -3}}> {{ t = {MERGED}, base_values = [0.0, 10.0]> (x) y = Mul(t, c) }}",
+        f"{X} {{ y = {MERGED}, base_values = [0.0, -30.0]> (x) }}".replace(
+            "[1.0, 2.0, 3.0, 4.0]", "[2.0, 4.0, -9.0, -12.0]"
+        ),
+    ),
+}
 SUMMED = MERGED.replace("n_targets = 2", "n_targets = 1").replace(
     "[0, 0, 1, 1], target_weights", ""
 )
@@ -109,6 +121,10 @@ MODELS["TreeEnsembleRegressorSum"] = {
     "one has base values": (
         f"{X} {{ {trees('t', BASE)} {trees('u', '', (3.0, 4.0))} y = Sum(t, u) }}",
         f"{X} {{ y = {SUMMED}, base_values = [10.0]> (x) }}",
+    ),
+    "a difference": (
+        f"{X} {{ {trees('t', BASE)} {trees('u', BASE, (3.0, 4.0))} y = Sub(t, u) }}",
+        f"{X} {{ y = {SUMMED}, base_values = [0.0]> (x) }}".replace("3.0, 4.0]", "-3.0, -4.0]"),
     ),
     "three stages": (
         f"{X} {{ {trees('t')} {trees('u', '', (3.0, 4.0))} {trees('v')} w = Add(t, u) y = Add(w, v) }}",
@@ -172,9 +188,23 @@ REFUSED = {
             _MUL.replace("<float c = {3}>", "").replace("] x)", "] x, float c)"),
             "not a scalar constant",
         ),
-        "one factor for each target": (
+        "factors of more columns than targets": (
             _MUL.replace("float c = {3}", "float[2] c = {3, 2}"),
-            "not a scalar constant",
+            "not a scalar constant, nor one for each target",
+        ),
+        "a factor of a target is zero": (
+            f"{X} <float[2] c = {{0, 1}}> {{ t = {MERGED}> (x) y = Mul(t, c) }}",
+            "the factor is null",
+        ),
+        "one base value for two targets": (
+            f"{X} <float[2] c = {{2, 3}}> {{ t = {MERGED}, base_values = [1.0]> (x) y = Mul(t, c) }}",
+            "one base value for each target",
+        ),
+        "a target that is not counted": (
+            f"{X} <float c = {{2}}> {{ t = {MERGED}> (x) y = Mul(t, c) }}".replace(
+                "n_targets = 2", "n_targets = 1"
+            ),
+            "a target is not counted",
         ),
         "zero": (_MUL.replace("{3}", "{0}"), "the factor is null"),
         "infinite leaves": (_MUL.replace("{3}", "{3e38}"), "not a normal number"),
@@ -292,7 +322,7 @@ def test_random_ensembles(
         constants.append(from_array(np.array([rng.standard_normal()], np.float32), "c"))
         nodes.append(oh.make_node("Mul", ["t0", "c"], ["y"]))
     elif is_sum:
-        nodes.append(oh.make_node("Sum", last, ["y"]))
+        nodes.append(oh.make_node("Sub" if count == 2 else "Sum", last, ["y"]))
     else:
         if sigmoid:
             nodes.extend(oh.make_node("Sigmoid", [t], [f"s{t}"]) for t in last)

@@ -16,6 +16,11 @@ from ..shapes import proven_equal
 
 #: local function of domain `intermediate`
 COS_SIN_CACHE = "CosSinCache"
+#: nodes that :func:`half_of` goes through
+_TABLE_NODES = (
+    *("Concat", "Cos", "Sin", "Cast", "Unsqueeze", "Squeeze", "Neg", "Reshape", "Expand"),
+    f"{INTERMEDIATE}::{COS_SIN_CACHE}",
+)
 
 
 def half_of(
@@ -59,6 +64,21 @@ def half_of(
         return None
     g.look_at(node)
     return g.like(node, half, *node.input[1:])
+
+
+def serve_one_call(g: RewriteContext, call: NodeProto) -> bool:
+    """Whether nothing but one embedding reads its cosines and sines, nor what repeats them.
+
+    :param g: the rewrite
+    :param call: the embedding, it reads x, cosines and sines
+    """
+    names, nodes = [str(name) for name in call.input[1:3]], [call]
+    for name in names:
+        node = g.producer_or_none(name, *_TABLE_NODES)
+        if node is not None and node not in nodes:
+            nodes.append(node)
+            names.extend(n for n in node.input if n and not g.is_constant(n))
+    return all(reader in nodes for name in names for reader in g.next_nodes(name))
 
 
 def _keeps_opposites(g: RewriteContext, node: NodeProto) -> bool:

@@ -32,13 +32,14 @@ _PAIRS = (
 _FLIPPED = (
     "joined = Slice(Reshape(x, *_, **_), start, end, axes, steps); pairs = Reshape(joined, *_, **_)"
 )
+_NEGATED = "n = -x1 | x1 * -1"
 _ROTATED = "n = x0 * cos - x1 * sin; second = x1 * cos + x0 * sin"
 
 
 @rule(
     "default",
-    f"n = -x1; {_HALVES.format('n', 'x0')}; y = x * cos + joined * sin; y",
-    f"n = -x1; {_PAIRS.format('n', 'x0')}; y = x * cos + pairs * sin; y",
+    f"{_NEGATED}; {_HALVES.format('n', 'x0')}; y = x * cos + joined * sin; y",
+    f"{_NEGATED}; {_PAIRS.format('n', 'x0')}; y = x * cos + pairs * sin; y",
     f"{_ROTATED}; {_HALVES.format('n', 'second')}; joined",
     f"{_ROTATED}; {_PAIRS.format('n', 'second')}; pairs",
     root="n",

@@ -8,6 +8,7 @@ from onnx import NodeProto
 from xbuilder.operators.domains import MICROSOFT
 
 from ...analysis.attention.rotary import ROTARIES, Rotary, rotary_of
+from ...analysis.attention.rotary_tables import serve_one_call
 from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
@@ -30,7 +31,8 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
        (1, 1, sequence, length), or (1, sequence, 1, length): row i of the tables is position i, the
        first position is 0;
     2. their first dimension may be the batch: the tables of every sequence follow each other,
-       position i of sequence b is b * sequence + i;
+       position i of sequence b is b * sequence + i. Several embeddings read the tables, or their
+       sizes are known: the positions of one embedding take more nodes than it has;
     3. InterleavedRotaryEmbedding: neighbours are the same;
     4. x is the beginning of the heads, split from the rest, joined again after: the attribute
        `rotary_embedding_dim` is the number of rotated elements;
@@ -43,6 +45,8 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
     if found.batch == 1:
         alone = [g.op.Squeeze(half, axes=[0, found.axis]) for half in (found.cos, found.sin)]
         return found.written(g, [[0], *alone], MICROSOFT)
+    sized = all(isinstance(dim, int) for dim in (found.batch, found.shape[3 - found.axis]))
+    g.require(sized or not serve_one_call(g, call), "the positions take more nodes than it saves")
     return found.written(g, _positions(g, found), MICROSOFT)
 
 

@@ -66,7 +66,7 @@ def rotary(
     int64[4] shape = {{0, 0, -1, 4}}, int64[5] pairs = {{0, 0, -1, 2, 2}}, int64[2] ones = {{1, 1}},
     int64 i0 = {{0}}, int64 i1 = {{1}}, int64[2] halves = {{2, 2}}, int64[2] parts = {{4, 2}},
     int64[2] thirds = {{1, 3}}, int64[1] three = {{3}}, int64[1] axis2 = {{2}},
-    int64[1] axis3 = {{3}}, int64[1] axis4 = {{-1}}, int64[1] low = {{-9}},
+    float[1] minus = {{-1}}, int64[1] axis3 = {{3}}, int64[1] axis4 = {{-1}}, int64[1] low = {{-9}},
     float[1, 1, 3, 4] same = {{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6}},
     float[1, 1, 3, 4] signed = {{-1, 2, 1, -2, -3, 4, 3, -4, 0, 6, 0, -6}},
     float[1, 1, 3, 4] even = {{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}},
@@ -161,7 +161,17 @@ FORMS = {
         {"interleaved": 1},
     ),
 }  # fmt: skip
+#: a product by -1 in the place of Neg
+OPPOSITE = STACK.replace("n = Neg(x1)", "n = Mul(x1, minus)")
+OPPOSITE_HALVES = HALVES + "n = Mul(minus, x1) t = Concat<axis = -1>(n, x0) " + SUM
 FORMS |= {
+    "halves times -1": (
+        rotary(HALF_TABLES.replace("c =", "c2 =").replace("s =", "s2 =")
+               + "c = Concat<axis = -1>(c2, c2) s = Concat<axis = -1>(s2, s2) " + OPPOSITE_HALVES), {},
+    ),
+    "neighbours times -1": (
+        rotary(TABLES + SLICES + OPPOSITE + SUM), {"interleaved": 1},
+    ),
     "signed, halves": (rotary(SIGNED_TABLES + ROLLED + SUM), {}),
     "signed, flipped halves": (rotary(SIGNED_TABLES + FLIPPED.format(3) + SUM), {}),
     "signed, flipped pairs": (

@@ -15,6 +15,11 @@ BODY = (
     TABLES + "u, v = Split<axis = -1>(X, halves) n = Neg(v) t = Concat<axis = -1>(n, u) "
     "l = Mul(X, c) r = Mul(t, s) Y = Add(l, r)"
 )
+#: the same of the result: the tables serve twice
+TWICE = (
+    BODY.replace("Y =", "Z =") + " h, k = Split<axis = -1>(Z, halves) w = Neg(k) "
+    "o = Concat<axis = -1>(w, h) i = Mul(Z, c) j = Mul(o, s) Y = Add(i, j)"
+)
 PREPARED = "FunctionHalfRotaryEmbedding,FunctionCosSinCache,"
 
 
@@ -118,7 +123,9 @@ def test_float16() -> None:
 @pytest.mark.parametrize("size", [(2, 3), (1, 1), (3, 70), (0, 3), (2, 0)])
 @pytest.mark.parametrize("later", [True, False])
 def test_positions_of_each_sequence(later: bool, size: tuple[int, int]) -> None:
-    body = BODY.replace("c0, one)", "c0, two)").replace("s0, one)", "s0, two)") if later else BODY
+    body = TWICE
+    if later:
+        body = body.replace("c0, one)", "c0, two)").replace("s0, one)", "s0, two)")
     text = rotary(body, "b, q, 2, 4" if later else "b, 2, q, 4", "b, q, 1")
     text = text.replace("zero = {0}", "zero = {0}, int64[1] two = {2}")
     found = check_pattern(
@@ -131,7 +138,7 @@ def test_positions_of_each_sequence(later: bool, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("length", [0, 3])
 def test_positions_of_two_sequences(length: int) -> None:
     """There is a sequence, nothing comes after the tables."""
-    text = rotary(x="2, 2, q, 4", p="2, q, 1")
+    text = rotary(TWICE, x="2, 2, q, 4", p="2, q, 1")
     found = check_pattern(
         text, None, PREPARED + "ContribRotaryEmbedding", sizes={"q": length}, atol=1e-4
     )
@@ -140,18 +147,31 @@ def test_positions_of_two_sequences(length: int) -> None:
 
 
 def test_positions_of_each_sequence_opset() -> None:
-    model = model_from_text(rotary(p="b, q, 1"), 14)
+    model = model_from_text(rotary(TWICE, p="b, q, 1"), 14)
     builder = GraphBuilder(model, infer_shapes_options=True)
     GraphBuilderPatternOptimization(builder, PREPARED + "ContribRotaryEmbedding").optimize()
     assert "RotaryEmbedding" not in {n.op_type for n in builder.graph.nodes}
 
 
+def test_positions_of_known_sizes() -> None:
+    """The positions are a constant, one embedding is enough."""
+    text = rotary(x="2, 2, 3, 4", p="2, 3, 1")
+    found = check_pattern(text, None, PREPARED + "ContribRotaryEmbedding", atol=1e-4)
+    assert "RotaryEmbedding" in {n.op_type for n in found.graph.node}
+
+
 @pytest.mark.parametrize(
     ("x", "p", "kind"),
-    [("b, 2, q, 4", "d, q, 1", "float"), ("b, 2, q, 4", "1, q, 1", "double")],
+    [
+        ("b, 2, q, 4", "d, q, 1", "float"),
+        ("b, 2, q, 4", "1, q, 1", "double"),
+        ("b, 2, q, 4", "b, q, 1", "float"),
+        ("2, 2, q, 4", "2, q, 1", "float"),
+    ],
 )
 def test_stays(x: str, p: str, kind: str) -> None:
-    """As many positions as nobody knows, a type without kernel: the nodes are put back."""
+    """As many positions as nobody knows, a type without kernel, positions of one embedding: the
+    nodes are put back."""
     model = model_from_text(rotary(x=x, p=p, kind=kind))
     builder = GraphBuilder(model, infer_shapes_options=True)
     GraphBuilderPatternOptimization(builder, PREPARED + "ContribRotaryEmbedding").optimize()
