@@ -119,6 +119,7 @@ ASSERTIONS = """if True:
         assert (x > -100).all(), f"too small: {x.min()}"
         assert not torch.isnan(x).any()
         assert x.min() > -100 and x.max().item() < 100
+        assert torch.allclose(x, x + 1e-9) and not x.allclose(x + 1, rtol=0, atol=0.5)
         return x * 2
 
     def one(c, n):
@@ -168,6 +169,11 @@ def test_private_functions_of_torch_may_be_missing(monkeypatch):
     assert not any(hasattr(owner, name) for owner, name, _ in others)
 
 
+def test_whether_tensors_are_close_is_an_output():
+    others = [(X, X + 1e-9), (X, X * 0)]
+    check_export(lambda x, y: x * torch.allclose(x, y), (X, X + 1), None, others)
+
+
 def caught(x):
     try:
         assert (x > 0).all()
@@ -197,7 +203,11 @@ def chosen(x):
     return x
 
 
-@pytest.mark.parametrize("function", [caught, outer, decided, chosen])
+def near(x):
+    return -x if torch.allclose(x, x + 1) else x
+
+
+@pytest.mark.parametrize("function", [caught, outer, decided, chosen, near])
 def test_a_decision_is_no_check(function):
     with pytest.raises(ExportError, match="A python decision depends on the content"):
         check_export(function, (X,), None)
