@@ -10,14 +10,15 @@ import torch
 from onnx import TensorProto
 
 from ..writing.bodies import Value, loop
+from ..writing.fx_nodes import fake_value
 from ..writing.graph_writer import GraphWriter, several
-from ..writing.registry import aten
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
 from .operands import FLOAT, INT64, cast, common_type, const, scalar_like
 from .reduce import reduce, vector_norm
-from .view import MAX_INT
+from .view import MAX_INT, transpose
 
 #: types of the products in a Loop, the others are computed in float
 _LOOP_TYPES = {FLOAT, TensorProto.DOUBLE}
@@ -145,10 +146,41 @@ def slogdet(g: GraphWriter, x: str) -> list[str | None]:
     return [g.op.Sign(determinant), g.op.Log(g.op.Abs(determinant)), None, None]
 
 
-@aten("aten._cdist_forward.default")
-def cdist(g: GraphWriter, x: str, y: str, p: float, compute_mode: int | None) -> str:
-    """The norm of the difference between every pair of rows."""
-    return vector_norm(g, _gaps(g, x, y), p, [-1])
+@aten("aten._cdist_forward.default", "aten.cdist.default")
+def cdist(
+    g: GraphWriter,
+    x: str,
+    y: str,
+    p: float = 2,
+    compute_mode: int | None = None,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """The norm of the difference between every pair of rows, by a product when torch does so."""
+    # without any column, the largest difference is 0 as well
+    empty = g.has_shape(x) and g.get_shape(x)[-1] == 0
+    if p == 2 and not empty and _multiplies(expected.node, compute_mode):
+        return euclidean_distance(g, x, y)
+    return vector_norm(g, _gaps(g, x, y), 1 if empty else p, [-1])
+
+
+def _multiplies(node: torch.fx.Node | None, compute_mode: int | None) -> bool:
+    """Whether the mode asks for products of matrices; 0 and None do for more than 25 rows."""
+    if compute_mode or node is None:
+        return compute_mode == 1
+    rows = (fake_value(n).shape[-2] for n in node.all_input_nodes)
+    known = (n if isinstance(n, int) else n.node.hint if n.node.has_hint() else 0 for n in rows)
+    return any(n > 25 for n in known)
+
+
+@aten("aten._euclidean_dist.default")
+def euclidean_distance(g: GraphWriter, x: str, y: str) -> str:
+    """The square root of ``|x|**2 + |y|**2 - 2 x y``."""
+    squares = [reduce(g, "ReduceSumSquare", rows, [-1], True) for rows in (x, y)]
+    columns, across = (transpose(g, rows, -2, -1) for rows in (y, squares[1]))
+    product = g.op.MatMul(g.op.Mul(x, const(-2, g.get_type(x))), columns)
+    total = g.op.Add(g.op.Add(product, squares[0]), across)
+    return g.op.Sqrt(g.op.Max(total, const(0, g.get_type(x))))
 
 
 def _gaps(g: GraphWriter, x: str, y: str) -> str:

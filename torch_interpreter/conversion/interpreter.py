@@ -94,6 +94,12 @@ class NestedConverters:
     group: Callable[[Interpreter, Region, Group, dict[torch.fx.Node, Any]], None]
 
 
+def _check_dense(name: str, value: torch.Tensor) -> None:
+    """Refuses a sparse tensor, even one that a graph only reads as a dense one."""
+    if problem := not_dense(value):
+        raise ConversionError(f"{name} {problem}")
+
+
 class Interpreter:
     """Converts the nodes of an fx graph into ONNX nodes.
 
@@ -236,9 +242,7 @@ class Interpreter:
 
     def initializer(self, name: str, value: torch.Tensor) -> str:
         """Adds a weight or a constant, under its own name when that name is free."""
-        problem = not_dense(value)
-        if problem:
-            raise ConversionError(f"{name} {problem}")
+        _check_dense(name, value)
         held = real_tensor(value.detach())
         made = self.g.make_initializer(
             name, held, parameter_name=name, give_unique=True, allow_empty=True
@@ -416,6 +420,7 @@ class Interpreter:
         if is_complex(fake):
             raise ConversionError(_COMPLEX_EDGE.format("input", name))
         if isinstance(fake, torch.Tensor):
+            _check_dense(name, fake)
             self.g.make_tensor_input(name, to_onnx_type(fake.dtype), self.namer.shape(fake.shape))
             return lambda: name
         kind = SYM_KINDS[type(fake)]

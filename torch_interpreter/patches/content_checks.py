@@ -5,8 +5,9 @@
 ``view`` whether a size that is read from a tensor is 1. Here, they compute the same without a look:
 the model does not refuse what torch refuses.
 
-So does a model, in ``assert (x > 0).all()`` or ``if x.isnan().any(): raise ValueError``. Such a
-check passes: its condition is the one that does not raise.
+So does a model, in ``assert (x > 0).all()``, ``assert torch.allclose(x, y)`` or
+``if x.isnan().any(): raise ValueError``. Such a check passes: its condition is the one that does
+not raise.
 """
 
 from __future__ import annotations
@@ -31,9 +32,6 @@ from .assumed_sizes import is_of_user
 from .attributes import patched
 
 _UNTYPED: Any = torch
-_SYMBOLIC: Any = vars(symbolic_shapes)
-#: the functions of torch that find the line a message shows
-_FILES, _FRAME = "uninteresting_files", "_find_user_code_frame"
 #: instructions that do nothing, that ask for a truth value before a jump, that leave a block, that
 #: look at an error
 _NO_STEPS = ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN")
@@ -47,9 +45,6 @@ _APART = ("BEFORE_WITH", "POP_TOP", "STORE_")
 _ENDING = frozenset(("__getattr__", "__getattribute__", "__getitem__", "__missing__", "__next__"))
 _FUNCTIONS: Any = torch.nn.functional
 _META: Any = importlib.import_module("torch._meta_registrations")
-_CHECKED: Any = _META.upsample_common_check
-#: None if torch has no such function
-_VIEWED: Any = vars(fake_impls).get("_view_unbacked_meta")
 
 
 def _observations(x: torch.Tensor) -> torch.Tensor:
@@ -115,22 +110,38 @@ def _gaussian_nll_loss(
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
-def _resized(
-    input_size: Sequence[Any], output_size: Sequence[Any], num_spatial_dims: int
-) -> tuple[Any, ...]:
+def _allclose(
+    input: torch.Tensor,
+    other: torch.Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> torch.Tensor:
+    """Whether two tensors are close, as a tensor: only the model asks for its truth value."""
+    return torch.isclose(input, other, rtol, atol, equal_nan).all()
+
+
+def _resized(original: Callable[..., Any]) -> Callable[..., Any]:
     """The sizes of a resized tensor, which are positive, even read from a tensor."""
-    for size in output_size:
-        _UNTYPED._check(size > 0)
-    found: tuple[Any, ...] = _CHECKED(input_size, output_size, num_spatial_dims)
-    return found
+
+    def call(input_size: Any, output_size: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        for size in output_size:
+            _UNTYPED._check(size > 0)
+        return original(input_size, output_size, *args, **kwargs)
+
+    return call
 
 
-def _viewed(a: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
+def _viewed(original: Callable[..., Any]) -> Callable[..., Any]:
     """A view, whose strides no graph keeps: those of a contiguous tensor if they depend on data."""
-    try:
-        return _VIEWED(a, shape, *args, **kwargs)
-    except GuardOnDataDependentSymNode:
-        return a.as_strided(shape, make_contiguous_strides_for(shape))
+
+    def call(a: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(a, shape, *args, **kwargs)
+        except GuardOnDataDependentSymNode:
+            return a.as_strided(shape, make_contiguous_strides_for(shape))
+
+    return call
 
 
 def passing_outcome(frame: FrameType) -> bool | None:
@@ -237,12 +248,16 @@ def _with_own_file(original: Callable[[], set[str]]) -> Callable[[], set[str]]:
     return lambda: {*original(), __file__}
 
 
-def _frame_of_user() -> FrameType | None:
+def _frame_of_user(_: Callable[[], FrameType | None]) -> Callable[[], FrameType | None]:
     """The frame a message shows."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_of_user(frame):
-        frame = frame.f_back
-    return frame
+
+    def call() -> FrameType | None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not is_of_user(frame):
+            frame = frame.f_back
+        return frame
+
+    return call
 
 
 def _decided(original: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -262,18 +277,26 @@ def _decided(original: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return call
 
 
+#: private functions of torch, which a version may not have: what it does then is left as it is
+_PRIVATE: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (_META, "upsample_common_check", _resized),
+    (fake_impls, "_view_unbacked_meta", _viewed),
+    (symbolic_shapes, "uninteresting_files", _with_own_file),
+    (symbolic_shapes, "_find_user_code_frame", _frame_of_user),
+)
+
+
 @contextlib.contextmanager
 def skip_content_checks() -> Iterator[None]:
     """Computes covariances, losses and resized tensors without a look at values in this context."""
-    statistics = {"cov": _cov, "corrcoef": _corrcoef}
+    statistics = {"cov": _cov, "corrcoef": _corrcoef, "allclose": _allclose}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patched(torch, statistics))
         stack.enter_context(patched(torch.Tensor, statistics))
-        stack.enter_context(patched(_META, {"upsample_common_check": _resized}))
-        views = {} if _VIEWED is None else {"_view_unbacked_meta": _viewed}
-        stack.enter_context(patched(fake_impls, views))
-        hidden = {_FILES: _with_own_file(_SYMBOLIC[_FILES]), _FRAME: _frame_of_user}
-        stack.enter_context(patched(symbolic_shapes, hidden))
+        for owner, name, change in _PRIVATE:
+            original = vars(owner).get(name)
+            changes = {} if original is None else {name: change(original)}
+            stack.enter_context(patched(owner, changes))
         for owner in (torch.Tensor, torch.SymBool):
             stack.enter_context(patched(owner, {"__bool__": _decided(owner.__bool__)}))
         stack.enter_context(patched(_FUNCTIONS, {"gaussian_nll_loss": _gaussian_nll_loss}))

@@ -77,9 +77,44 @@ def test_others():
     check_export(torch.chain_matmul, (A[0], B[0]))
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def nodes_of(onx):
+    return [n.op_type for n in onx.graph.node]
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
 def test_cdist(p):
-    check_export(lambda x, y: torch.cdist(x, y, p), (A, torch.randn(2, 6, 4)))
+    x, y = torch.randn(2, 5, 4), torch.randn(2, 6, 4)
+    y[0, 1] = x[0, 2]  # no distance
+    dims = ({0: "batch", 1: "rows"}, {0: "batch", 1: "others"})
+    others = [(torch.randn(3, n, 4), torch.randn(3, m, 4)) for n, m in ((1, 2), (30, 40))]
+    onx = check_export(lambda x, y: torch.cdist(x, y, p), (x, y), dims, others, atol=1e-4)
+    assert "MatMul" not in nodes_of(onx)
+
+
+@pytest.mark.parametrize("mode, rows, multiplies", [
+    ("use_mm_for_euclid_dist", 5, True),
+    ("use_mm_for_euclid_dist_if_necessary", 5, False),
+    ("use_mm_for_euclid_dist_if_necessary", 30, True),
+    ("donot_use_mm_for_euclid_dist", 30, False),
+])  # fmt: skip
+def test_cdist_by_products(mode, rows, multiplies):
+    def model(x, y):
+        return torch.cdist(x, y, compute_mode=mode), torch.cdist(x[0], y, 1.0, mode)
+
+    args, others = [(torch.randn(2, n, 4), torch.randn(6, 4)) for n in (rows, 28)]
+    onx = check_export(model, args, ({0: "batch", 1: "rows"}, None), [others], atol=1e-4)
+    assert ("MatMul" in nodes_of(onx)) == multiplies
+
+
+@pytest.mark.parametrize("p", [0.0, 2.0, float("inf")])
+@pytest.mark.parametrize("rows", [2, 30])
+def test_cdist_without_columns(p, rows):
+    check_export(lambda x, y: torch.cdist(x, y, p), (torch.randn(rows, 0), torch.randn(3, 0)))
+
+
+def test_euclidean_distance():
+    call = torch.ops.aten._euclidean_dist
+    check_export(lambda x, y: call(x, y), (A, torch.randn(2, 6, 4)), atol=1e-4)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])

@@ -91,6 +91,9 @@ NOT_DENSE = {
     "coo": (Adjacent(torch.eye(8).to_sparse()), X, r"matrix is a sparse tensor \(torch.sparse_coo"),
     "csr": (Adjacent(torch.eye(8).to_sparse_csr()), X, "call to_dense"),
     "made": (Fct1(lambda x: x.to_sparse().to_dense()), X, "no sparse and no nested tensor"),
+    "coo argument": (Fct1(lambda x: x @ torch.ones(8, 3)), X.to_sparse(), "x is a sparse tensor"),
+    "csr argument": (Fct1(lambda x: x @ torch.ones(8, 3)), X.to_sparse_csr(), "call to_dense"),
+    "read as dense": (Fct1(lambda x: x.to_dense()), X.to_sparse(), "x is a sparse tensor"),
     "nested": (
         Fct1(torch.sin),
         torch.nested.nested_tensor([X, X[:2]], layout=torch.jagged),

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter.common.errors import ExportError
-from torch_interpreter.patches.content_checks import passing_outcome
+from torch_interpreter.patches import content_checks
+from torch_interpreter.patches.content_checks import passing_outcome, skip_content_checks
 
 torch.manual_seed(0)
 X = torch.randn(3, 6)
@@ -118,6 +119,7 @@ ASSERTIONS = """if True:
         assert (x > -100).all(), f"too small: {x.min()}"
         assert not torch.isnan(x).any()
         assert x.min() > -100 and x.max().item() < 100
+        assert torch.allclose(x, x + 1e-9) and not x.allclose(x + 1, rtol=0, atol=0.5)
         return x * 2
 
     def one(c, n):
@@ -155,6 +157,21 @@ class Range(torch.nn.Module):
 def test_a_check_of_the_model_passes(function):
     known = globals()[function]
     check_export(known() if function == "Range" else known, (X,), ({0: "a"},), [(X[:2],)])
+
+
+def test_private_functions_of_torch_may_be_missing(monkeypatch):
+    """Another version of torch may name them otherwise: a check of the model still passes."""
+    others = [(owner, name + "_2", change) for owner, name, change in content_checks._PRIVATE]
+    monkeypatch.setattr(content_checks, "_PRIVATE", others)
+    with skip_content_checks():
+        assert not any(hasattr(owner, name) for owner, name, _ in others)
+    check_export(raised, (X,), ({0: "a"},), [(X[:2],)])
+    assert not any(hasattr(owner, name) for owner, name, _ in others)
+
+
+def test_whether_tensors_are_close_is_an_output():
+    others = [(X, X + 1e-9), (X, X * 0)]
+    check_export(lambda x, y: x * torch.allclose(x, y), (X, X + 1), None, others)
 
 
 def caught(x):
@@ -231,9 +248,13 @@ def iterated(x):
     return sum(Rows(x), x)
 
 
+def near(x):
+    return -x if torch.allclose(x, x + 1) else x
+
+
 @pytest.mark.parametrize(
     "function",
-    [caught, outer, decided, chosen, suppressed, second, raised_inside, iterated],
+    [caught, outer, decided, chosen, suppressed, second, raised_inside, iterated, near],
 )
 def test_a_decision_is_no_check(function):
     with pytest.raises(ExportError, match="A python decision depends on the content"):
