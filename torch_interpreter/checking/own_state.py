@@ -53,19 +53,27 @@ def assigned_attributes() -> Iterator[list[str]]:
 
 
 def state_message(
-    mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]
+    mod: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    names: Sequence[str],
+    changed: Sequence[str] = (),
 ) -> str:
     """A warning about a model that does not give the same results when it is called again, or that
-    does not run; empty if what it assigns is no state.
+    assigns tensors and does not run; empty if what it assigns is no state.
 
     :param mod: the model
     :param args: positional arguments
     :param kwargs: named arguments
-    :param names: the attributes that it assigns
+    :param names: the tensors that it assigns
+    :param changed: the buffers that it changes
     """
-    repeated = _is_repeated(mod, args, kwargs)
-    if repeated:
+    if not names and not changed:
         return ""
+    repeated = _is_repeated(mod, args, kwargs)
+    if repeated or (repeated is None and not names):
+        return ""
+    names = list(dict.fromkeys([*names, *changed]))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = ", ".join(names[:_LISTED]) + more
     reason = (
@@ -74,7 +82,7 @@ def state_message(
         else "its results depend on it: the same arguments give other results the next time"
     )
     return (
-        f"The model assigns {listed} when it is called, and {reason}. The graph computes the first "
+        f"The model changes {listed} when it is called, and {reason}. The graph computes the first "
         "call: make such a state an argument and a result of forward."
     )
 

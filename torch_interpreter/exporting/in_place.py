@@ -43,6 +43,25 @@ def is_in_place(node: Node) -> bool:
     )
 
 
+def changed_buffers(program: torch.export.ExportedProgram) -> list[str]:
+    """The buffers that an exported program modifies, as attributes of the model."""
+    signature = program.graph_signature
+    found = list(signature.buffers_to_mutate.values())
+    nodes = list(program.graph.nodes)
+    owners = {
+        storage: signature.inputs_to_buffers[n.name]
+        for n in nodes
+        if n.name in signature.inputs_to_buffers
+        for storage in _storages(n)
+    }
+    for node in filter(is_in_place, nodes):
+        written = zip(node.target._schema.arguments, node.args, strict=False)
+        for argument, value in written:
+            if argument.is_write and isinstance(value, Node):
+                found.extend(owners[s] for s in _storages(value) if s in owners)
+    return [f"self.{name}" for name in dict.fromkeys(found)]
+
+
 def functional_form(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
     """The operator that returns what another one writes in its first argument.
 

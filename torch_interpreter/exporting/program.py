@@ -23,6 +23,7 @@ from ..patches.assumed_sizes import assumed_sizes
 from ..writing.fx_nodes import fake_value
 from .best_example import export_example
 from .decompositions import decompose, decompose_graph, trace_graph
+from .in_place import changed_buffers
 from .strategies import export_program, validate_program
 from .torch_program import TorchProgram, from_exported_program
 
@@ -55,6 +56,9 @@ def prepare(
         examples, named = mod.example_inputs or ((), {})
         specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
+        changed = changed_buffers(mod)
+        if changed and mod.example_inputs:
+            _warn_about_state(state_message(mod.module(), examples, named, (), changed))
         return from_exported_program(functional, specs, options.fake)
     _check_module(mod)
     if isinstance(mod, torch.fx.GraphModule) and any(map(is_symbolic, args)):
@@ -67,21 +71,26 @@ def prepare(
 
     def export(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchProgram:
         shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
+        changed = list[str]()
         with assumed_sizes() as assumed, assigned_attributes() as assigned:
             exported = export_program(
-                mod, args, kwargs, options, shapes, specs, is_supported, verbose
+                mod, args, kwargs, options, shapes, specs, is_supported, verbose, changed
             )
         if options.validate_ep:
             validate_program(exported, mod, args, kwargs, _tolerance(options.validate_ep))
         program = from_exported_program(exported, specs, options.fake)
         program.assumed = assumed
-        program.assigned = assigned
+        program.assigned, program.changed = assigned, changed
         return program
 
     program = export_example(export, mod, args, kwargs, specs, verbose)
-    if program.assigned and (message := state_message(mod, args, kwargs, program.assigned)):
-        warn_user(message)
+    _warn_about_state(state_message(mod, args, kwargs, program.assigned, program.changed))
     return program
+
+
+def _warn_about_state(message: str) -> None:
+    if message:
+        warn_user(message)
 
 
 def _tolerance(validate: bool | float) -> float:

@@ -41,6 +41,7 @@ from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
 from .failure_message import argument_leaves, failure_message, without_printed_graphs
+from .in_place import changed_buffers
 from .jit_traces import jit_trace
 from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
@@ -58,6 +59,7 @@ def export_program(
     specs: list[Any] | None = None,
     is_supported: Supported = lambda op, on_complex: True,
     verbose: int = 0,
+    changed: list[str] | None = None,
 ) -> torch.export.ExportedProgram:
     """Exports a module, functional and decomposed as the options ask.
 
@@ -69,6 +71,7 @@ def export_program(
     :param specs: the user's specification of every leaf of the arguments
     :param is_supported: whether an operator has a converter, others are decomposed
     :param verbose: prints the strategies and the exported program (10)
+    :param changed: receives the names of the buffers that the model changes
     :raises ExportError: no strategy works
     """
     request = _Request(mod, args, dict(kwargs), dynamic_shapes, specs or [])
@@ -88,9 +91,13 @@ def export_program(
         if verbose and options.fallback:
             print(f"[to_onnx] strategy {candidate.label} works")
         try:
-            return _finish(program, candidate, is_supported, verbose)
+            finished = _finish(program, candidate, is_supported, verbose)
         except ExportError as e:
             failures.append((candidate, e))
+            continue
+        if changed is not None:
+            changed += changed_buffers(program)
+        return finished
     leaves = argument_leaves(mod, args, kwargs, request.specs)
     raise ExportError(failure_message(mod, failures, constants, leaves)) from failures[-1][1]
 

@@ -32,7 +32,8 @@ class TorchProgram:
     :param output_tree: structure of the results, None if it is not known
     :param trial: compares the graph with the model, None if the model does not run
     :param assumed: the lines of the model that made torch assume sizes
-    :param assigned: the attributes that the model assigns when it is called
+    :param assigned: the tensors that the model assigns to its attributes when it is called
+    :param changed: the buffers that it changes
     :param is_general: no condition was found that the dynamic dimensions must meet
     """
 
@@ -47,6 +48,7 @@ class TorchProgram:
     trial: ExampleTrial | None = None
     assumed: AssumedSizes = field(default_factory=AssumedSizes)
     assigned: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     is_general: bool = False
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from onnx.reference import ReferenceEvaluator
 
 from torch_interpreter import ExportOptions, to_onnx
 from torch_interpreter.checking.own_state import assigned_attributes, state_message
@@ -104,10 +106,66 @@ def test_what_is_not_read_is_no_warning(model: Any, shapes: Any) -> None:
 def test_a_state_is_a_warning(model: Any, name: str, shapes: Any) -> None:
     mod = torch.nn.Sequential(model().eval())
     before = dict(vars(mod[0]))
-    with pytest.warns(UserWarning, match=rf"assigns self\.0\.{name}.* its results depend") as found:
+    with pytest.warns(UserWarning, match=rf"changes self\.0\.{name}.* its results depend") as found:
         to_onnx(mod, (X,), dynamic_shapes=shapes)
     assert [w.filename for w in found] == [__file__]
     assert vars(mod[0]) == before
+
+
+class _Counted(torch.nn.Module):
+    """Counts its calls in a buffer, which it reads or not."""
+
+    def __init__(self, is_read: bool, in_place: bool) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(3))
+        self.is_read, self.in_place = is_read, in_place
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.in_place:
+            self.count[:2] += 1
+        else:
+            self.count = self.count + 1
+        return x * self.count[0] if self.is_read else x + 1
+
+
+@pytest.mark.parametrize("shapes", [None, ({0: "batch"},)], ids=["static", "dynamic"])
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_buffer_that_changes(exported: bool, is_read: bool, in_place: bool, shapes: Any) -> None:
+    """The graph computes the first call, with a warning if the second one gives other results."""
+    mod: Any = _Counted(is_read, in_place).eval()
+    given = mod
+    if exported:
+        dims = shapes and ({0: torch.export.Dim("batch")},)
+        given = torch.export.export(mod, (X,), dynamic_shapes=dims)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        onx = to_onnx(given, (X,), dynamic_shapes=shapes)
+    messages = [str(w.message) for w in found]
+    assert len(messages) == is_read
+    assert all("changes self.count when it is called, and its results" in m for m in messages)
+    assert not mod.count.any()
+    (got,) = ReferenceEvaluator(onx).run(None, {onx.graph.input[0].name: X.numpy()})
+    np.testing.assert_array_equal(got, X if is_read else X + 1)
+
+
+def test_a_buffer_that_training_changes() -> None:
+    """The statistics of a layer in training do not change its results."""
+    mod = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)).train()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        to_onnx(mod, (X,))
+    assert not [w for w in found if "when it is called" in str(w.message)]
+
+
+def test_a_buffer_without_data() -> None:
+    """A model that does not run gives no warning about the buffers that it changes."""
+    with torch.device("meta"):
+        mod = _Counted(True, True).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_onnx(mod, (X,), export_options=ExportOptions(fake=True))
 
 
 def test_the_message_names_three_attributes() -> None:
