@@ -198,9 +198,11 @@ def print_runtime(done: RuntimeBisection, as_json: bool) -> None:
     elif not done.applied:
         click.echo("no optimizer of onnxruntime changes the model")
     else:
+        some = counted(len(done.applied), "optimizer")
+        change, do = ("changes", "does") if len(done.applied) == 1 else ("change", "do")
         click.echo(
-            f"the {counted(len(done.applied), 'optimizer')} of onnxruntime that change the model "
-            f"do not change its results, largest relative difference {done.report.max_rel:.3g}"
+            f"{some} of onnxruntime {change} the model and {do} not change its results, "
+            f"largest relative difference {done.report.max_rel:.3g}"
         )
         for body in missing:
             click.echo(str(body))
