@@ -17,7 +17,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..reports.tables import counted
 from ..tasks.optimization import copy_next_to_data
-from ..tasks.verification_tables import verification_as_dict
+from ..tasks.verification_tables import other_runtime, verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.inputs.coverage import Unverified, unverified
 from ..trust.inputs.draws import accepted_draws
@@ -257,6 +257,8 @@ def _right_as_text(done: Bisection) -> str:
             if row["verdict"] == UNCHECKED
         )
     lines.extend(map(str, done.unverified))
+    if done.report is not None and done.report.not_loaded:
+        lines.append(other_runtime(done.report))
     return "\n".join(lines)
 
 
