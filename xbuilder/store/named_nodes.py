@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..errors import OptionError
 from ..nodes.record import NodeRecord
+from ..support.close_names import closest_names
 from .graph_store import GraphStore
 
 
@@ -28,5 +29,20 @@ def named_nodes(store: GraphStore, names: Iterable[str]) -> dict[str, list[NodeR
         if producer is not None:
             records.append(producer)
         if not records:
-            raise OptionError(f"No node is called {name!r}, and none gives a result of this name.")
+            raise unknown_node(name, [store])
     return records_by_name
+
+
+def unknown_node(name: str, stores: Iterable[GraphStore]) -> OptionError:
+    """The error for a name that is neither that of a node nor of a result, with close names.
+
+    :param name: what the user wrote
+    :param stores: the nodes of a graph, and of its bodies
+    """
+    known: dict[str, None] = {}
+    for store in stores:
+        known.update(dict.fromkeys(store.proto(record).name for record in store.nodes))
+        known.update(dict.fromkeys(store.producers))
+    close = " or ".join(closest_names(name, filter(None, known)))
+    hint = f" Did you mean {close}?" if close else ""
+    return OptionError(f"No node is called {name!r}, and none gives a result of this name.{hint}")

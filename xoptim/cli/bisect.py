@@ -17,7 +17,7 @@ from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..reports.tables import counted
 from ..tasks.optimization import copy_next_to_data
-from ..tasks.verification_tables import verification_as_dict
+from ..tasks.verification_tables import other_runtime, verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.inputs.coverage import Unverified, unverified
 from ..trust.inputs.draws import accepted_draws
@@ -198,9 +198,11 @@ def print_runtime(done: RuntimeBisection, as_json: bool) -> None:
     elif not done.applied:
         click.echo("no optimizer of onnxruntime changes the model")
     else:
+        some = counted(len(done.applied), "optimizer")
+        change, do = ("changes", "does") if len(done.applied) == 1 else ("change", "do")
         click.echo(
-            f"the {counted(len(done.applied), 'optimizer')} of onnxruntime that change the model "
-            f"do not change its results, largest relative difference {done.report.max_rel:.3g}"
+            f"{some} of onnxruntime {change} the model and {do} not change its results, "
+            f"largest relative difference {done.report.max_rel:.3g}"
         )
         for body in missing:
             click.echo(str(body))
@@ -255,6 +257,8 @@ def _right_as_text(done: Bisection) -> str:
             if row["verdict"] == UNCHECKED
         )
     lines.extend(map(str, done.unverified))
+    if done.report is not None and done.report.not_loaded:
+        lines.append(other_runtime(done.report))
     return "\n".join(lines)
 
 

@@ -126,10 +126,16 @@ class GenerationDetector(Observer):
 
     def message(self) -> str:
         """The message for the user."""
+        names = ", ".join(self.culprits)
+        end = f"{self.repeats} times in the same way"
+        if len(self.culprits) == 1:
+            return (
+                f"pattern {names} makes the graph larger, and applies again to what it wrote, "
+                f"{end}: it never ends, remove it from the selection"
+            )
         return (
-            f"patterns {', '.join(self.culprits)} make the graph larger, and apply again to what "
-            f"they wrote, {self.repeats} times in the same way: they never end, remove them from "
-            "the selection"
+            f"patterns {names} make the graph larger, and apply again to what they wrote, {end}: "
+            "they never end, remove them from the selection"
         )
 
 

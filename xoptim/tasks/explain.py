@@ -13,7 +13,7 @@ from xbuilder.errors import OptionError
 from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import iter_bodies
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.named_nodes import named_nodes
+from xbuilder.store.named_nodes import named_nodes, unknown_node
 from xbuilder.support.close_names import closest_names
 
 from ..authoring.patterns import Attempt
@@ -167,7 +167,8 @@ def _records(graphs: Sequence[Graph], names: Collection[str]) -> set[NodeRecord]
     found: set[NodeRecord] = set()
     for name in names:
         rows = [named_nodes(g.store, [name]) for g in graphs if _has(g, name)]
-        rows = rows or [named_nodes(graphs[0].store, [name])]  # fails
+        if not rows:
+            raise unknown_node(name, [g.store for g in graphs])
         found |= {r for row in rows for records in row.values() for r in records}
     return found
 

@@ -281,7 +281,8 @@ class Optimization:
                 tell("runs both models", None)
                 report = verify_models(before, after, **self.comparison, isolated=True)
                 done.verification = report
-                done.unverified = unverified(report.never_ran, places.results if places else None)
+                rows = (None, ()) if places is None else (places.results, places.right)
+                done.unverified = unverified(report.never_ran, *rows)
             if self.measured is not None and not done.failure:
                 tell("measures both models", None)
                 names = ("before", "after")

@@ -78,7 +78,7 @@ def outputs_table(report: VerificationReport) -> tuple[list[str], list[list[Any]
 
 def other_runtime(report: VerificationReport) -> str:
     """The sentence on a model that onnxruntime did not run."""
-    return f"{report.not_loaded}; the reference evaluator of onnx ran it instead"
+    return f"{report.not_loaded}; the reference evaluator of onnx ran instead"
 
 
 def _place(row: OutputDifference) -> str:

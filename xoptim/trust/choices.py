@@ -59,7 +59,7 @@ class Cut:
 
         :param values: these results
         :param outputs: the outputs
-        :raises XoptimError: a node does not run alone
+        :raises XoptimError: a node does not run alone, or an output is a constant
         """
         wanted, nodes = set(outputs) - set(values), list[NodeProto]()
         for node in reversed(self.container.proto.graph.node):
@@ -70,6 +70,9 @@ class Cut:
         known = {name: to_result(value) for name, value in values.items() if value is not None}
         for node in reversed(nodes):
             known.update(runner.run(node, known))
+        missing = [name for name in outputs if name not in known]
+        if missing:
+            raise XoptimError(f"no node gives {missing}")
         return {name: to_python(known[name]) for name in outputs}
 
 

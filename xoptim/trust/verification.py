@@ -47,8 +47,8 @@ class VerificationReport:
     :param atol: absolute tolerance that was asked for
     :param draws: number of sets of inputs
     :param never_ran: the bodies that none of them runs: nothing in them is verified
-    :param not_loaded: why onnxruntime does not load the first model, which the reference evaluator
-        of onnx ran; empty if it does
+    :param not_loaded: why onnxruntime does not load the first model, or neither of them, which the
+        reference evaluator of onnx ran; empty if it does
     :param ran: the bodies that ran
     """
 
@@ -211,19 +211,26 @@ class Reference:
         :param model: the other model
         :raises VerificationError: it cannot run, its inputs or its outputs have other names
         """
-        session = self.opener.open(model, "second")
+        not_loaded = self.not_loaded
+        try:
+            session = self.opener.open(model, "second")
+        except VerificationError as e:
+            if not not_loaded:
+                raise
+            session = reference_session(model, "second", e)
+            not_loaded = f"{not_loaded}; {e}"
         _check_signatures(self.names, self.draws.sets[0].feeds, session)
         rows = self._largest(session, model)
         session.close()
         return VerificationReport(
-            self._in_one_runtime(model, rows) if self.not_loaded else rows,
+            self._in_one_runtime(model, rows) if not_loaded == self.not_loaded != "" else rows,
             self.criterion.rtol,
             self.draws.sets[0].sizes,
             self.seed if self.draws.is_random else None,
             self.criterion.atol,
             len(self.draws.sets),
             self.draws.never_ran,
-            self.not_loaded,
+            not_loaded,
             self.draws.ran,
         )
 

@@ -27,6 +27,8 @@ def test_json(model):
 
 def test_bad_use(model, tmp_path):
     assert "No node is called 'z'" in run("new-pattern", model, "z", code=2).stderr
+    close = "No node is called 'yes', and none gives a result of this name. Did you mean y?"
+    assert close in run("new-pattern", model, "yes", code=2).stderr
     assert "NODES" in run("new-pattern", model, code=2).stderr
     target = tmp_path / "p.py"
     run("new-pattern", model, "z", "-o", target, code=2)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 from onnx import ModelProto
+from onnx.numpy_helper import from_array
 
 from xbuilder.tensors.closeness import Criterion
 from xoptim import verify
@@ -60,6 +61,13 @@ def test_another_model_is_refused(second: ModelProto) -> None:
         models = detector(FIRST), second
         found = same_around_choices(Opener(files), models, FEEDS, ["y"], Criterion())
     assert found == set()
+
+
+def test_a_constant_output_is_another_model() -> None:
+    second = detector(SECOND)
+    last = second.graph.node.pop()
+    second.graph.initializer.append(from_array(np.zeros(8, np.float32), last.output[0]))
+    assert not verify(detector(FIRST), second, inputs=FEEDS).ok
 
 
 def test_an_output_that_no_choice_decides() -> None:

@@ -309,3 +309,20 @@ def test_types_that_numpy_lacks(kind: str, number: int, isolated: bool) -> None:
     value = np.array([1, -2], helper.tensor_dtype_to_np_dtype(number))
     given = {"x": value, "z": np.ones(2, np.float32)}
     assert verify_models(same, same, given, isolated=isolated).ok
+
+
+@pytest.mark.parametrize(("factor", "ok"), [(1 + 2.0**-7, True), (1 + 2.0**-4, False)])
+def test_neither_model_loads(factor: float, ok: bool) -> None:
+    """onnxruntime has no kernel for these products: the reference evaluator runs both, within units
+    in the last place."""
+
+    def scaled(value: float) -> onnx.ModelProto:
+        return onnx.parser.parse_model(
+            '<ir_version: 9, opset_import: ["" : 18]> '
+            "g (bfloat16[n, 4] x, bfloat16[4, 4] w) => (bfloat16[n, 4] y) "
+            f"{{ c = Constant<value_float = {value}>() b = Cast<to = 16>(c) "
+            "a = MatMul(x, w) y = Mul(a, b) }"
+        )
+
+    report = verify_models(scaled(1.0), scaled(factor))
+    assert report.ok is ok and report.not_loaded.count("implementation for MatMul") == 2

@@ -182,10 +182,12 @@ class Unverified:
 
     :param body: its name
     :param rewrites: number of rewrites in it, None if they were not recorded
+    :param right: number of these rewrites that are right in their own window
     """
 
     body: str
     rewrites: int | None = None
+    right: int = 0
 
     def __str__(self) -> str:
         if self.rewrites is None:
@@ -193,24 +195,34 @@ class Unverified:
         if not self.rewrites:
             return f"{self.body} never ran: no rewrite is in it"
         if self.rewrites == 1:
-            return f"{self.body} never ran: 1 rewrite in it is not verified"
-        return f"{self.body} never ran: {self.rewrites} rewrites in it are not verified"
+            text = f"{self.body} never ran: 1 rewrite in it is not verified"
+            return text + (" by a run, it is right in its own window" if self.right else "")
+        text = f"{self.body} never ran: {self.rewrites} rewrites in it are not verified"
+        if not self.right:
+            return text
+        if self.right == self.rewrites:
+            return f"{text} by a run, each is right in its own window"
+        return f"{text} by a run, {self.right} of them are right in their own window"
 
 
 def unverified(
-    bodies: Iterable[Body], rewrites: Iterable[Collection[str]] | None = None
+    bodies: Iterable[Body],
+    rewrites: Iterable[Collection[str]] | None = None,
+    right: Sequence[bool] = (),
 ) -> list[Unverified]:
     """Counts the rewrites in the bodies that never ran.
 
     :param bodies: the bodies
     :param rewrites: for each rewrite, the results of the nodes it removes and writes
+    :param right: whether each of them is right in its own window, none is if it is empty
     """
     known = None if rewrites is None else list(rewrites)
     found = []
     for body in bodies:
-        count = sum(not body.results.isdisjoint(names) for names in known or ())
-        unknown = known is None or (known and not count and body.in_function)
-        found.append(Unverified(body.name, None if unknown else count))
+        inside = [i for i, names in enumerate(known or ()) if not body.results.isdisjoint(names)]
+        unknown = known is None or (known and not inside and body.in_function)
+        checked = sum(right[i] for i in inside) if right else 0
+        found.append(Unverified(body.name, None if unknown else len(inside), checked))
     return found
 
 

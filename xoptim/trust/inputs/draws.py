@@ -277,7 +277,9 @@ class _Drawer:
             poles = decisive.poles.get(name)
             if poles:
                 pool = pools.get(name, range(max(high, 2)))
-                pools[name] = [v for v in pool if v not in poles]
+                pools[name] = [v for v in pool if v not in poles] or [
+                    next(v for v in itertools.count(1) if v not in poles)
+                ]
         return pools
 
     def more(self, fixed: Mapping[str, Any], coverage: Coverage | None) -> Iterator[InputSet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +34,6 @@ from .window import Window, window_of
 #: expensive ones: those near, which often agree with the rewrite at once, then those further
 _NEAR: tuple[tuple[int, bool], ...] = ((2, False),)
 _FAR = ((2, False), (2, True), (8, False), (8, True), (64, False), (100_000, True))
-#: a window does not grow beyond this number of results
-_MOST_AROUND = 50_000
 #: a window that differs on larger inputs, in bytes, is checked again
 _KEPT_BYTES = 1 << 20
 #: levels of readers that are added
@@ -176,8 +175,8 @@ class Validation(Observer):
         for _ in range(_READERS):
             if last.status != "differs" or not window.grow_forward():
                 break
-            while is_whole and window.grow(True):
-                pass
+            if is_whole:
+                window.grow(True, sys.maxsize, sys.maxsize)
             found = self._at_level(window, member, certificate, False)
             if found.status == "blocked":
                 break
@@ -205,9 +204,7 @@ class Validation(Observer):
             if last.status in (RIGHT, ROUNDS) or not _may_change(last):
                 break
             size = len(window.around)
-            for _ in range(times):
-                if not window.grow(heavy) or len(window.around) > _MOST_AROUND:
-                    break
+            window.grow(heavy, times)
             if len(window.around) > size:
                 last = self._at_level(window, member, certificate, False)
         return last

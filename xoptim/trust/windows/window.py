@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,8 @@ from .programs import renamed
 #: bigger constants, in bytes, are inputs of the two models, so that they are not copied; so are
 #: the weights, so that windows that have other ones share the models
 FED_BYTES = 1 << 16
+#: a window does not grow beyond this number of results
+_MOST_AROUND = 50_000
 #: operators whose results are left free as long as possible: they cost, and give any value
 _HEAVY = frozenset(
     {"Attention", "Conv", "ConvInteger", "ConvTranspose", "GRU", "Gemm", "GroupQueryAttention"}
@@ -100,19 +102,44 @@ class Window:
         """Facts of a result, before the rewrite for those of the removed nodes."""
         return self.known.get(name) or self.graph.facts[name]
 
-    def grow(self, heavy: bool = False) -> bool:
-        """Adds the producers of the inputs.
+    def grow(self, heavy: bool = False, levels: int = 1, most: int = _MOST_AROUND) -> bool:
+        """Adds the producers of the inputs, then theirs. Cost: that of the nodes added.
 
         :param heavy: the producers that cost much are added as well
+        :param levels: number of levels of producers
+        :param most: no level is added to more results than this
         :return: whether there was one
         """
-        made = {o for side in (self.before, self.after) for n in side for o in n.output}
-        found = [None if name in made else producer_of(self.graph, name) for name in self.inputs()]
-        new = [n for n in found if n is not None and (heavy or n.op_type not in _HEAVY)]
-        if new:
+        known = {o for side in (self.before, self.after) for n in side for o in n.output}
+        known.update(self.around)
+        names, size = self.inputs(), len(self.around)
+        for _ in range(levels):
+            if len(self.around) > most:
+                break
+            new = self._producers(names, known, heavy)
+            if not new:
+                break
             self._add(new)
-            self.read_constants()
-        return bool(new)
+            known.update(o for node in new for o in node.output)
+            names = list(dict.fromkeys(n for n in names_read(new) if n not in known))
+        if len(self.around) == size:
+            return False
+        self.read_constants()
+        return True
+
+    def _producers(
+        self, names: Iterable[str], known: Container[str], heavy: bool
+    ) -> list[NodeProto]:
+        """The nodes that give results, constants and those already known excepted."""
+        found = {
+            id(node): node
+            for name in names
+            if name not in known and name not in self.constants
+            if constant_value(self.graph, name) is None
+            if (node := producer_of(self.graph, name)) is not None
+            if heavy or node.op_type not in _HEAVY
+        }
+        return list(found.values())
 
     def grow_forward(self) -> bool:
         """Adds the nodes that read the compared results, and compares theirs instead.

@@ -36,6 +36,17 @@ def wrong_then_branch(g, node):
     g.require("then_" in node.output[0] or "then_" in node.input[0], "another branch")
     return g.op.Abs(node.input[0])
 '''
+RIGHT = '''
+import numpy as np
+
+from xoptim import rewrite
+
+@rewrite(root="Relu")
+def neg_relu(g, node):
+    """Relu(x) -> Max(x, 0), in one branch of If."""
+    g.require("then_" in node.output[0], "another branch")
+    return g.op.Max(node.input[0], np.float32(0))
+'''
 SILERO = ROOT / ".models" / "silero_vad" / "data" / "silero_vad.onnx"
 
 
@@ -78,7 +89,7 @@ def test_a_branch_that_never_runs_is_told(tmp_path, rules) -> None:
     text = "then_branch of y never ran: 1 rewrite in it is not verified"
     assert f"not verified: {text}" in told
     found = json.loads(run("optimize", model, other, *rules, "--verify", "--json").stdout)
-    row = {"body": "then_branch of y", "rewrites": 1}
+    row = {"body": "then_branch of y", "rewrites": 1, "right": 0}
     assert found["verification"]["never_ran"] == [row]
     bisected = run("bisect", model, *rules, code=1).output
     assert "rewrite 1 is to blame, pattern WrongThenBranch: " in bisected
@@ -88,6 +99,21 @@ def test_a_branch_that_never_runs_is_told(tmp_path, rules) -> None:
     assert "not compared: then_branch of y never ran" in compared
     listed = json.loads(run("compare", model, other, "--json").stdout)["never_ran"]
     assert listed == ["then_branch of y"]
+
+
+def test_a_branch_that_never_runs_is_validated(tmp_path, rules) -> None:
+    """Its rewrites run in their own windows: the wrong one is refused, the report of the right ones
+    gives both facts."""
+    model = save(tmp_path, UNREACHED)
+    refused = run("optimize", model, "--dry-run", *rules, "--validate", "--verify", code=1)
+    assert "Rewrite WrongThenBranch is wrong: result 'then_y' of [Relu]" in refused.stderr
+    text = "then_branch of y never ran: 1 rewrite in it is not verified"
+    right = ["-p", "NegRelu", "--load", tmp_path / "right.py"]
+    (tmp_path / "right.py").write_text(RIGHT, encoding="utf-8")
+    told = run("optimize", model, "--dry-run", *right, "--verify").stdout
+    assert told.rstrip().endswith(text)
+    told = run("optimize", model, "--dry-run", *right, "--verify", "--validate").stdout
+    assert told.rstrip().endswith(f"{text} by a run, it is right in its own window")
 
 
 def test_real_inputs(tmp_path, rules) -> None:

@@ -102,4 +102,9 @@ def test_what_is_not_verified_is_told() -> None:
     inner = Body(0, "function a.b", -1, True, frozenset("ab"), 2)
     assert unverified([inner], [{"c"}]) == [Unverified("function a.b", None)]
     assert str(Unverified("b", 1)) == "b never ran: 1 rewrite in it is not verified"
+    assert str(Unverified("b", 1, 1)).endswith(
+        "not verified by a run, it is right in its own window"
+    )
+    assert str(Unverified("b", 3, 3)).endswith("by a run, each is right in its own window")
+    assert str(Unverified("b", 3, 2)).endswith("by a run, 2 of them are right in their own window")
     assert str(Unverified("b", 0)) == "b never ran: no rewrite is in it"

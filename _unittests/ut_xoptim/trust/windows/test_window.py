@@ -93,6 +93,23 @@ def test_growth() -> None:
     assert len(windows(CHAIN, "TransposeTranspose", look)) == 1
 
 
+def test_growth_by_levels() -> None:
+    """Several levels of producers at once are those of one level after the other."""
+
+    def look(window: Window, done: Application) -> None:
+        other = window_of(window.graph, done)
+        count = 0
+        while other.grow(True):
+            count += 1
+        assert count > 1 and window.grow(True, count) and not window.grow(True, 5)
+        assert list(map(str, window.producers)) == list(map(str, other.producers))
+        assert window.inputs() == other.inputs()
+        small = window_of(window.graph, done)
+        assert small.grow(True, 5, most=0) and len(small.around) == 1
+
+    assert len(windows(CHAIN, "TransposeTranspose", look)) == 1
+
+
 def test_constants() -> None:
     """Small ones are initializers of the models, big ones are inputs."""
     text = """g (float[n, 4] x) => (float[n, 4] z) {
