@@ -243,9 +243,11 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
     1 are the same ones, proven equal one by one. Nothing is left when they stay at their place.
     """
     record = g.record(second)
-    first = g.before(second, "Transpose" if record.op_type == "Reshape" else "Reshape")
-    if not _may_move_ones(g, record if record.op_type == "Reshape" else g.record(first)):
+    is_last = record.op_type == "Reshape"
+    reshape = record if is_last else g.store.producers.get(record.inputs[0])
+    if reshape is not None and reshape.op_type == "Reshape" and not _may_move_ones(g, reshape):
         return g.no("the Reshape moves more than dimensions 1")
+    first = g.before(second, "Transpose" if is_last else "Reshape")
     x = first.input[0]
     dims = g.shape_of(x)
     places: Places = tuple(None if d == 1 else i for i, d in enumerate(dims))

@@ -196,7 +196,7 @@ def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -
     return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
 
 
-@rewrite("default", root="MatMul", behind="ScaledScores", precision="rounding")
+@rewrite("default", root="MatMul", behind="ScaledScores", min_opset=7, precision="rounding")
 def shape_based_mat_mul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
 
@@ -204,8 +204,8 @@ def shape_based_mat_mul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | 
     product and zero turns -0.0 into 0.0: nothing after may tell one from the other. Mul broadcasts
     since opset 7.
     """
-    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-    left, right = [g.facts[name].shape for name in g.inputs(node)]
+    a, b = g.inputs(node)
+    left, right = g.facts[a].shape, g.facts[b].shape
     if left is None or right is None:
         return g.no("a shape is not known")
     if len(left) < 2 or len(right) < 2:
@@ -213,4 +213,4 @@ def shape_based_mat_mul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | 
     if not left[-1] == 1 == right[-2]:
         return g.no("the inner dimension is not 1")
     g.require(not sees_sign_of_zero(g, node.output[0]), SEEN)
-    return g.op.Mul(*g.inputs(node))
+    return g.op.Mul(a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TypeAlias
 
 from onnx import NodeProto
@@ -69,21 +70,23 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
     if value is None:  # most sums and products
         return None
     dims = value if isinstance(value, tuple) else (value,)
-    known = [d for d in dims if d is not None]
-    if len(known) < len(dims) or not any(isinstance(d, str) for d in known):
+    if None in dims or str not in map(type, dims):
         return None
-    return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, known))
+    return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, dims))
 
 
 def _nodes_by_content(g: RewriteContext) -> _Alike:
     """The nodes computing each content. Cost: O(nodes of these operators) after each change."""
     alike = until_change(g, _Alike)
     if not alike:
-        nodes = (r for op in _ROOTS for r in g.store.bucket("", op))
+        nodes = chain.from_iterable([g.store.bucket("", op) for op in _ROOTS])
+        facts = g.facts
         # most sums and products are those of floats: the others are sorted
-        found = [(r, c) for r in nodes if (c := _content(g, r)) is not None]
-        for record, content in sorted(found, key=lambda pair: by_order(pair[0])):
-            alike.setdefault(content, []).append(record)
+        valued = [r for r in nodes if facts[r.outputs[0]].value is not None]
+        for record in sorted(valued, key=by_order):
+            content = _content(g, record)
+            if content is not None:
+                alike.setdefault(content, []).append(record)
     return alike
 
 
