@@ -231,5 +231,5 @@ class _Half(torch.nn.Module):
 
 
 def test_an_attribute_is_named_once() -> None:
-    with pytest.warns(UserWarning, match=r"The model assigns self\.last when it is called"):
+    with pytest.warns(UserWarning, match=r"The model changes self\.last when it is called"):
         to_onnx(_Half(), (torch.ones(8),), dynamic_shapes={"x": {0: torch.export.Dim.AUTO}})
