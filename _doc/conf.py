@@ -100,7 +100,7 @@ sphinx_gallery_conf = {
     "examples_dirs": [f"auto_scripts/{name}" for name in ("tutorials", "gallery", "benchmarks")],
     "gallery_dirs": ["auto_tutorials", "auto_gallery", "auto_benchmarks"],
     "filename_pattern": r"[\\/]plot_",
-    "ignore_pattern": r"^(collect|gains|roofline|__init__)\.py",
+    "ignore_pattern": r"^(collect|gains|opsets|roofline|__init__)\.py",
     "subsection_order": [
         f"auto_scripts/tutorials/{name}" for name in ("start", "torch", "rewrites")
     ]

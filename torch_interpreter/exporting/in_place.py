@@ -8,6 +8,7 @@ again from the new value of its source.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 from typing import Any
@@ -277,7 +278,11 @@ def _storages(node: Node) -> list[int]:
     """The storages of the tensors of a node."""
     leaves = torch.utils._pytree.tree_leaves(node.meta.get("val"))
     tensors = [v for v in leaves if isinstance(v, torch.Tensor)]
-    return list(dict.fromkeys(v.untyped_storage()._cdata for v in tensors))
+    found = list[int]()
+    for value in tensors:
+        with contextlib.suppress(NotImplementedError):  # a tensor of vmap has none
+            found.append(value.untyped_storage()._cdata)
+    return list(dict.fromkeys(found))
 
 
 def _keep_type(graph: Graph, node: Node, dtype: torch.dtype) -> None:

@@ -166,14 +166,6 @@ def _of_numbers(original: Callable[..., Any], data: Any, *args: Any, **options: 
     return tensor.to(options.get("device") or tensor.device, options.get("dtype") or tensor.dtype)
 
 
-def _at(original: Callable[..., Any], x: torch.Tensor, key: Any) -> Any:
-    """Makes an index take a list of any length."""
-    parts = key if isinstance(key, tuple) else (key,)
-    if not any(isinstance(p, SymbolicRange) for p in parts):
-        return original(x, key)
-    return original(x, tuple(p.tensor() if isinstance(p, SymbolicRange) else p for p in parts))
-
-
 def _kronecker(
     original: Callable[..., Any], input: torch.Tensor, other: torch.Tensor, **options: Any
 ) -> Any:
@@ -318,7 +310,6 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "avg_pool1d", partial(_whole, 1)),
     *((torch.nn.functional, f"avg_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
     (torch.Tensor, "split", _pieces),
-    (torch.Tensor, "__getitem__", _at),
 )
 #: the function of torch that bounds a position of a slice, in most versions
 _BOUND = "_compute_slice_index"

@@ -170,6 +170,8 @@ def check_precision(name: str, precision: str, tags: Sequence[str] = ()) -> None
     :param precision: what it declares
     :param tags: the sets it belongs to
     :raises OptionError: there is no such precision, or the sets do not accept it
+
+    >>> check_precision("GeluErf", "rounding", ["default"])
     """
     if precision not in _PRECISIONS:
         raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")

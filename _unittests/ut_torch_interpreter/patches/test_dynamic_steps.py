@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -37,6 +39,14 @@ def test_linspace(name):
 def test_linspace_of_known_steps_is_the_one_of_torch():
     onx = check_export(lambda x: x + torch.linspace(-1, 1, 5), (torch.randn(2, 5),))
     assert [n.op_type for n in onx.graph.node] == ["Add"]
+
+
+def test_a_tensor_is_no_sequence_of_c_after_the_export():
+    """Replacing ``__getitem__`` of tensors would make them one for good: torch.onnx looks at it."""
+    is_sequence = ctypes.pythonapi.PySequence_Check
+    is_sequence.argtypes = [ctypes.py_object]
+    to_onnx(torch.nn.GRU(3, 4), (torch.ones(5, 2, 3),), dynamic_shapes=({0: "n"},))
+    assert not is_sequence(torch.ones(()))
 
 
 def test_linspace_is_the_one_of_torch_after_the_export():

@@ -274,8 +274,8 @@ LISTS = {
     "in reverse": lambda x: x[:, 2:] + torch.tensor(list(range(x.shape[1] - 2))[::-1]),
     "from the last": lambda x: x + torch.tensor(list(range(x.shape[1] - 1, -1, -1))),
     "some from the last": lambda x: x.sum() + torch.tensor(list(range(x.shape[1], -2, -3))),
-    "positions": lambda x: x[list(range(0, x.shape[0], 2))],
-    "positions in reverse": lambda x: x[:, list(range(x.shape[1] - 1, -1, -1)), None],
+    "positions": lambda x: x[torch.tensor(list(range(0, x.shape[0], 2)))],
+    "positions in reverse": lambda x: x[:, torch.tensor(list(range(x.shape[1] - 1, -1, -1)))],
     "a range": lambda x: x + torch.as_tensor(range(1, 2 * x.shape[1] + 1, 2), dtype=torch.float32),
     "parts": pooled,
     "its class": lambda x: (

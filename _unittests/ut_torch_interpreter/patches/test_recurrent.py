@@ -119,5 +119,5 @@ def test_another_attribute_is_a_warning():
             self.last = x.sum()
             return y
 
-    with pytest.warns(UserWarning, match=r"assigns self\.last when"):
+    with pytest.warns(UserWarning, match=r"changes self\.last when"):
         to_onnx(Model(), (X,))

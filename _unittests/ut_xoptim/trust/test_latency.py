@@ -108,7 +108,7 @@ class BoundSession:
     def run_with_iobinding(self, binding: Any) -> None:
         self.calls.append("bound")
 
-    def run(self, names: Any, feeds: Any) -> None:
+    def run(self, names: Any, feeds: Any, options: Any = None) -> None:
         self.calls.append("run")
 
 
