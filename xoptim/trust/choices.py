@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from xbuilder.errors import XoptimError
 from xbuilder.files.model_container import ModelContainer
-from xbuilder.nodes.subgraphs import subgraphs_of
+from xbuilder.nodes.functions import all_nodes
 from xbuilder.tensors.closeness import Criterion
 
 from .noise import Roundings, with_noise, with_outputs
@@ -40,7 +40,8 @@ class Cut:
         self.after: set[str] = set()
         known: dict[str, None] = {}
         for node in graph.node:
-            names, kinds = reads(node), _choices_of(node)
+            names = reads(node)
+            kinds = _CHOICES.intersection(n.op_type for n in all_nodes([node]))
             if kinds or not self.after.isdisjoint(names):
                 self.choices |= kinds
                 self.after.update(node.output)
@@ -74,14 +75,6 @@ class Cut:
         if missing:
             raise XoptimError(f"no node gives {missing}")
         return {name: to_python(known[name]) for name in outputs}
-
-
-def _choices_of(node: NodeProto) -> set[str]:
-    """The operators of a node and of its bodies that choose."""
-    found = _CHOICES & {node.op_type}
-    for _, body in subgraphs_of(node):
-        found = found.union(*map(_choices_of, body.node))
-    return set(found)
 
 
 def same_around_choices(

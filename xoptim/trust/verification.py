@@ -220,7 +220,7 @@ class Reference:
             session = reference_session(model, "second", e)
             not_loaded = f"{not_loaded}; {e}"
         _check_signatures(self.names, self.draws.sets[0].feeds, session)
-        rows = self._largest(session, model)
+        rows = self._differences(session, model)
         session.close()
         return VerificationReport(
             self._in_one_runtime(model, rows) if not_loaded == self.not_loaded != "" else rows,
@@ -234,7 +234,7 @@ class Reference:
             self.draws.ran,
         )
 
-    def _largest(self, session: Session, model: Model) -> list[OutputDifference]:
+    def _differences(self, session: Session, model: Model) -> list[OutputDifference]:
         """The largest difference of each output, over the sets of inputs."""
         rows: list[OutputDifference] = []
         for i, one in enumerate(self.draws.sets):
@@ -265,7 +265,7 @@ class Reference:
         again = rows
         if not all(row.ok for row in rows):
             with suppress(VerificationError):  # it does not know the operators of onnxruntime
-                again = self._largest(
+                again = self._differences(
                     reference_session(model, "second", VerificationError()), model
                 )
         return [
