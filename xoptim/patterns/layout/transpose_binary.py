@@ -18,6 +18,8 @@ from ...authoring import DerivedConstant, NewNode, Refusal, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
+#: operators of any number of operands
+_ANY = ("Max", "Mean", "Min", "Sum")
 #: operators whose weights absorb a factor or a constant of the result -> axis of the channels
 CHANNELS = {
     "BatchNormalization": 1,
@@ -29,36 +31,38 @@ CHANNELS = {
 }
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", min_opset=7)
+@rewrite("default", root=(*ELEMENTWISE_BINARY, *_ANY), reads="Transpose", min_opset=7)
 def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
     """op(Transpose(a, p), Transpose(b, p)) -> Transpose(op(a, b), p), at most as many Transpose.
 
-    1. Nothing else reads one of both Transpose, no dimension of each is broadcast to the other's:
-       the result would have more elements to move than both operands.
+    1. Nothing else reads one of the Transpose, one operand is not broadcast to another one:
+       the result would have more elements to move than each operand. A Sum, a Mean, a Max or a
+       Min may have more than two.
     2. Transpose(op(Transpose(a, p), b), p^-1) -> op(a, Transpose(b, p^-1)), b has the same rank,
        or is a constant of a smaller one; nothing else reads the inner results.
     """
     moves = g.before_each(node, "Transpose")
-    if len(moves) != 2 or moves == [None, None]:
+    known = [move for move in moves if move is not None]
+    if len(moves) < 2 or not known:
         return g.no("no Transpose before")
     perms = [None if move is None else perm_of(g, move) for move in moves]
-    left, right = moves
-    if left is not None and right is not None and perms[0] is not None and perms[0] == perms[1]:
-        alone = any(g.is_used_only_by(move.output[0], node) for move in (left, right))
-        if not alone:
-            return g.no("both Transpose are used elsewhere")
-        larger = _is_larger(g, left.input[0], right.input[0])
-        g.require(not larger, "the result is larger than both operands")
-        inner = g.like(node, left.input[0], right.input[0])
+    if None not in perms and perms.count(perms[0]) == len(perms):
+        if not any(g.is_used_only_by(move.output[0], node) for move in known):
+            return g.no("every Transpose is used elsewhere")
+        operands = [move.input[0] for move in known]
+        g.require(not _is_larger(g, operands), "the result is larger than every operand")
+        inner = g.like(node, *operands)
         return {node.output[0]: g.op.Transpose(inner, perm=perms[0])}
+    if len(moves) > 2:
+        return g.no("not the same Transpose before each operand")
     return _cancelled(g, node, moves, perms)
 
 
-def _is_larger(g: RewriteContext, *names: str) -> bool:
-    """Whether both operands are known to be broadcast, each one along some dimension."""
-    a, b = (g.shape_or_none(name) or () for name in names)
-    pairs = list(zip(reversed(a), reversed(b), strict=False))
-    return any(d == 1 != e for d, e in pairs) and any(e == 1 != d for d, e in pairs)
+def _is_larger(g: RewriteContext, names: list[str]) -> bool:
+    """Whether every operand is known to be broadcast along some dimension."""
+    shapes = [g.shape_or_none(name) or () for name in dict.fromkeys(names)]
+    largest = [next((d for d in dims if d != 1), 1) for dims in zip(*shapes, strict=False)]
+    return all(any(d == 1 != e for d, e in zip(shape, largest, strict=False)) for shape in shapes)
 
 
 def _cancelled(

@@ -12,6 +12,7 @@ from xoptim.testing.models import model_from_text
 
 P = "perm = [0, 2, 1]"
 TWO = "g (float[a, b, c] x, float[a, b, c] z) => (float[a, c, b] y)"
+THREE = "g (float[a, b, c] x, float[a, b, c] z, float[a, b, c] w) => (float[a, c, b] y)"
 BACK = "g (float[a, b, c] x, float[a, c, b] z) => (float[a, b, c] y)"
 W = "float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[3] b = {1, 0, -1}"
 K = "float[3, 1] k = {2, 3, 4}"
@@ -47,6 +48,17 @@ MODELS = {
             "{ t = Transpose(x) u = Transpose(z) y = Less(t, u) }",
             "g (float[a, c] x, float[1, c] z) => (bool[c, a] y)"
             "{ s = Less(x, z) y = Transpose<perm = [1, 0]>(s) }",
+        ),
+        "three operands": (
+            f"{THREE} {{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) v = Transpose<{P}>(w)"
+            "y = Sum(t, u, v) }",
+            f"{THREE} {{ s = Sum(x, z, w) y = Transpose<{P}>(s) }}",
+        ),
+        "the largest of three, one is broadcast": (
+            "g (float[a, b] x, float[1, b] z, float[a, b] w) => (float[b, a] y)"
+            "{ t = Transpose(x) u = Transpose(z) v = Transpose(w) y = Max(t, u, v) }",
+            "g (float[a, b] x, float[1, b] z, float[a, b] w) => (float[b, a] y)"
+            "{ s = Max(x, z, w) y = Transpose<perm = [1, 0]>(s) }",
         ),
         "transposed back": (
             f"{BACK} {{ t = Transpose<{P}>(x) s = Sub(t, z) y = Transpose<{P}>(s) }}",
@@ -120,12 +132,22 @@ REFUSED = {
         "both are used elsewhere": (
             f"{TWO[:-1]}, float[a, c, b] t, float[a, c, b] u)"
             f"{{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) y = Add(t, u) }}",
-            "both Transpose are used elsewhere",
+            "every Transpose is used elsewhere",
         ),
         "both are broadcast": (
             "g (float[a, 1] x, float[1, b] z) => (float[b, a] y)"
             "{ t = Transpose(x) u = Transpose(z) y = Add(t, u) }",
-            "the result is larger than both operands",
+            "the result is larger than every operand",
+        ),
+        "every one of three is broadcast": (
+            "g (float[a, 1] x, float[1, b] z, float[a, 1] w) => (float[b, a] y)"
+            "{ t = Transpose(x) u = Transpose(z) v = Transpose(w) y = Mean(t, u, v) }",
+            "the result is larger than every operand",
+        ),
+        "one of three is not transposed": (
+            f"{THREE} {{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) v = Transpose<perm = [2, 0, 1]>(w)"
+            "y = Sum(t, u, v) }",
+            "not the same Transpose before each operand",
         ),
         "other permutations": (
             "g (float[a, b, c] x, float[c, a, b] z) => (float[a, c, b] y) {"
