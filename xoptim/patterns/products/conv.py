@@ -8,6 +8,7 @@ from onnx import NodeProto
 from xbuilder.nodes.attributes import has_reference
 
 from ...analysis.constants import Ints, is_filled_with
+from ...analysis.neighbours import consumers_of
 from ...analysis.pads import adds_zeros, pads_of
 from ...analysis.reshapes import added_ones
 from ...authoring import NewNode, Refusal, RewriteContext
@@ -25,14 +26,14 @@ def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     return g.like(node, *names[:2])
 
 
-@rewrite("default", root="Conv", after=("Pad", "Unsqueeze", "Reshape"), sole_use=True)
+@rewrite("default", root="Conv", after=("Pad", "Unsqueeze", "Reshape"))
 def pad_conv(g: RewriteContext, node: NodeProto) -> NewNode:
     """Conv(Pad(X, pads), W, B) -> Conv(X, W, B, pads) when the padding is made of zeros.
 
     1. The padding is constant, not negative, on spatial dimensions only; the mode is `constant`.
     2. `auto_pad` is missing or is `NOTSET`: the two paddings are added.
     3. Dimensions 1 are added in between, by an Unsqueeze or a Reshape: `Conv(Unsqueeze(X), ...)`.
-    4. Nothing else reads the padded tensor.
+    4. Only convolutions read the padded tensor, one of them if dimensions are added in between.
     """
     pad, added_axes = _pad_before(g, node)
     reference = has_reference(pad) or has_reference(node)
@@ -53,10 +54,14 @@ def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
     """The Pad before a convolution, and the axes of the dimensions 1 added in between."""
     pad = g.before_or_none(conv, "Pad")
     if pad is not None:
+        padded = pad.output[0]
+        alone = g.is_used_only_by(padded, *consumers_of(g, padded, "Conv"))
+        g.require(alone, "the padded tensor is used elsewhere")
         return pad, ()
     middle = g.before(conv, "Unsqueeze", "Reshape")
     pad = g.before(middle, "Pad")
-    g.require_sole_use("the padded tensor is used elsewhere", pad.output[0])
+    results = (pad.output[0], middle.output[0])
+    g.require_sole_use("the padded tensor is used elsewhere", *results)
     return pad, added_ones(g, middle)
 
 

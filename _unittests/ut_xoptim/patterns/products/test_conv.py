@@ -59,6 +59,13 @@ MODELS = {
             "{ p1 = Pad(x, p, , axes) y = Conv(p1, w) }",
             f"{H} <{W}> {{ y = Conv<pads=[0, 1, 0, 2]>(x, w) }}",
         ),
+        "two convolutions": (
+            f"g (float[a, 1, b, c] x) => (float[a, 2, d, e] y, float[a, 2, f, h] z) <{W}, {P}>"
+            "{ p1 = Pad(x, p) y = Conv(p1, w) z = Conv<strides=[2, 2], pads=[1, 0, 0, 0]>(p1, w) }",
+            f"g (float[a, 1, b, c] x) => (float[a, 2, d, e] y, float[a, 2, f, h] z) <{W}>"
+            "{ y = Conv<pads=[1, 0, 2, 1]>(x, w)"
+            "z = Conv<strides=[2, 2], pads=[2, 0, 2, 1]>(x, w) }",
+        ),
         "one dimension": (
             "g (float[a, 1, b] x) => (float[a, 1, c] y) <float[1, 1, 2] w = {1, 2},"
             "  int64[6] p = {0, 0, 1, 0, 0, 1}> { p1 = Pad(x, p) y = Conv(p1, w) }",
@@ -104,6 +111,11 @@ NEAR_MISSES = {
         "padded used elsewhere": (
             f"g (float[a, 1, c] x) => (float[a, 2, d, e] y, float[a, 1, f] p1) <{W}, {P1}, {A}>"
             "{ p1 = Pad(x, p) u = Unsqueeze(p1, a) y = Conv(u, w) }",
+            "the padded tensor is used elsewhere",
+        ),
+        "padded read by another operator": (
+            f"g (float[a, 1, b, c] x) => (float[a, 2, d, e] y, float[a, 1, f, h] z) <{W}, {P}>"
+            "{ p1 = Pad(x, p) y = Conv(p1, w) z = Relu(p1) }",
             "the padded tensor is used elsewhere",
         ),
         "reflect": (
