@@ -24,8 +24,10 @@ from .space_to_depth import reordered_channels
 
 #: permutation -> mode of DepthToSpace, the order of the channels
 _MODES: dict[Ints, str] = {(0, 3, 4, 1, 5, 2): "DCR", (0, 1, 4, 2, 5, 3): "CRD"}
+#: the same, the channels are last in the result
+_LAST_MODES: dict[Ints, str] = {(0, 4, 1, 5, 2, 3): "DCR", (0, 4, 2, 5, 3, 1): "CRD"}
 #: numbers of factors of the dimensions of images, blocks being in the channels, or in the plane
-_DEPTH, _SPACE = (1, 3, 1, 1), (1, 1, 2, 2)
+_DEPTH, _SPACE, _SPACE_LAST = (1, 3, 1, 1), (1, 1, 2, 2), (1, 2, 2, 1)
 #: onnxruntime, one thread: Gather takes 0.56 to 0.89 of the time of the Transpose when it copies
 #: runs of so many elements, up to 3.4 times otherwise
 _RUN = 4
@@ -49,22 +51,27 @@ def reshape_depth_to_space(g: RewriteContext, node: NodeProto) -> NewNode:
     2. Reshape(Transpose(Reshape(x, (n, c, h, b, w, b)), (0, 3, 5, 1, 2, 4)), (n, b*b*c, h, w)) ->
        SpaceToDepth(x, b). The channels may be in another order, as those of pixel_unshuffle:
        Gather(SpaceToDepth(x, b), order, axis=1).
+    3. The channels may be last in the result, as Keras has them: Transpose(DepthToSpace(x, b)),
+       0.56 to 0.81 of the time.
     """
     x, factors, perm, fits = _exchange(g, node)
-    mode = _MODES.get(perm, "")
+    last = perm in _LAST_MODES
+    mode = _LAST_MODES[perm] if last else _MODES.get(perm, "")
     deep = perm[:1] == (0,) and sorted(perm[1:4]) == [1, 3, 5] and perm[4:] == (2, 4)
     g.require(mode or deep, "the blocks are not moved by the operator")
-    rows, columns = (perm[3], perm[5]) if mode else (3, 5)
+    rows, columns = (perm[3 - last], perm[5 - last]) if mode else (3, 5)
     block, channels = factors[rows], factors[1]
     if not isinstance(block, int) or block < 2 or factors[columns] != block:
         g.refuse("the blocks are not known to be squares")
-    same = fits(_DEPTH, _SPACE) if mode else fits(_SPACE, _DEPTH)
+    plane = _SPACE_LAST if last else _SPACE
+    same = fits(_DEPTH, plane) if mode else fits(plane, _DEPTH)
     g.require(same, "the dimensions are not those of blocks")
     op_type = "DepthToSpace" if mode else "SpaceToDepth"
     known = has_kernel(op_type, g.type_or_none(x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
     if mode:
-        return g.op.DepthToSpace(x, blocksize=block, mode=mode)
+        new = g.op.DepthToSpace(x, blocksize=block, mode=mode)
+        return g.op.Transpose(new, perm=[0, 2, 3, 1]) if last else new
     new = g.op.SpaceToDepth(x, blocksize=block)
     if perm[1:4] == (3, 5, 1):
         return new

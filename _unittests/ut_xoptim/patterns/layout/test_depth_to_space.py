@@ -30,6 +30,7 @@ def _written(row: tuple[str, ...], node: str, constants: str = "") -> str:
     return f"g (float[{row[0]}] x) => (float[{row[1]}] y) {constants} {{ {node} }}"
 
 
+TO_DEPTH = 'd = DepthToSpace<blocksize = 2, mode = "DCR">(x)'
 _IMAGE = "SpaceToDepth<blocksize = 2>(x)"
 MODELS = {
     "ReshapeDepthToSpace": {
@@ -40,6 +41,17 @@ MODELS = {
         "blocks first": (
             _moved(*DCR),
             _written(DCR, 'y = DepthToSpace<blocksize = 2, mode = "DCR">(x)'),
+        ),
+        "channels last after": (
+            _other(DCR, after="a, 8, 10, 3", perm="0, 4, 1, 5, 2, 3", last="0, 8, 10, 3"),
+            _written((DCR[0], "a, 8, 10, 3"), f"{TO_DEPTH} y = Transpose<perm = [0, 2, 3, 1]>(d)"),
+        ),
+        "channels first before, last after": (
+            _other(CRD, after="a, 8, 10, 3", perm="0, 4, 2, 5, 3, 1", last="0, 8, 10, 3"),
+            _written(
+                (CRD[0], "a, 8, 10, 3"),
+                f"{TO_DEPTH.replace('DCR', 'CRD')} y = Transpose<perm = [0, 2, 3, 1]>(d)",
+            ),
         ),
         "any number of rows": (
             _other(
@@ -111,6 +123,20 @@ REFUSED = {
         "blocks that are no squares": (
             _other(CRD, first="0, 2, 2, 3, 4, 5", after="a, 2, 8, 15", last="0, 2, 8, 15"),
             "the blocks are not known to be squares",
+        ),
+        "other blocks, channels last": (
+            _other(
+                DCR,
+                first="0, 2, 3, 2, 4, 5",
+                after="a, 8, 15, 2",
+                perm="0, 4, 1, 5, 2, 3",
+                last="0, 8, 15, 2",
+            ),
+            "the blocks are not known to be squares",
+        ),
+        "channels inside, last": (
+            _other(DCR, after="a, 8, 3, 10", perm="0, 4, 1, 5, 2, 3", last="0, 8, 3, 10"),
+            "the dimensions are not those of blocks",
         ),
         "blocks of one element": (
             _other(CRD, first="0, 12, 1, 1, 4, 5", after="a, 12, 4, 5", last="0, 12, 4, 5"),
