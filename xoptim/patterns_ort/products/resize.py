@@ -1,4 +1,4 @@
-"""Resizes pictures with the channels last, where the kernel of onnxruntime is faster."""
+"""Resizes pictures with the channels last or with products, where onnxruntime is faster."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from xbuilder.nodes.attributes import has_reference
 from ...analysis.arguments import optional_input
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
+from ...analysis.values.infinities import may_hold_infinities
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -25,6 +26,8 @@ _CHANNELS, _ALREADY_LAST = 16, 8
 #: bounds on the elements of the result, with two more Transpose: fewer do not pay for them, more
 #: do not stay in the cache; the second bound is for one picture when their number is unknown
 _LEAST, _MOST, _MOST_EACH = 1 << 10, 1 << 20, 1 << 18
+#: most elements of a matrix of weights
+_MATRIX = 1 << 19
 
 
 @rewrite("onnxruntime", root="Resize", min_opset=11, priority="late", precision="rounding")
@@ -52,6 +55,7 @@ def resize_channels_last(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     g.require(len(shape) == 4, "it is not a picture")
     scales = _scales(g, node, shape, target)
     g.require(scales[:2] == [1, 1], "the first two dimensions may change")
+    g.require(scales[3] != 1, "the last dimension may not change")
     after = g.reader_or_none(result, "Transpose")
     back = after is not None and perm_of(g, after) == _LAST
     data = _before(g, node, back)
@@ -70,6 +74,73 @@ def resize_channels_last(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
         g.look_at(after)
         return {after.output[0]: new}
     return {result: g.op.Transpose(new, perm=list(_SECOND))}
+
+
+@rewrite("approximate", root="Resize", min_opset=11, priority="later", precision="approximate")
+def resize_cubic_products(g: RewriteContext, node: NodeProto) -> str | NewNode:
+    """Resize(x), cubic -> MatMul(rows, MatMul(x, columns)). On CPU, for pictures.
+
+    1. The sides are known before and after, nothing else changes; the weights of each side are a
+       constant matrix of 524,288 elements at most.
+    2. Nothing is cropped or smoothed, the size is not rounded.
+    3. x is taken for finite: a NaN or an infinity makes NaN of its row and of its column, where the
+       kernel keeps it among its neighbours.
+
+    The kernel computes 16 weights for each pixel again. The products take 0.02 to 0.2 of its time:
+    super-resolution, models that resize their picture.
+    """
+    x, result = node.input[0], node.output[0]
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    g.require(_interpolation(g, node) == "cubic", "it is not cubic")
+    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
+    shape, target = g.shape_of(x), g.shape_of(result)
+    g.require(len(shape) == 4, "it is not a picture")
+    scales = _scales(g, node, shape, target)
+    g.require(scales[:2] == [1, 1], "the first two dimensions may change")
+    before, after = ([d for d in dims[2:] if isinstance(d, int)] for dims in (shape, target))
+    g.require(len(before) == len(after) == 2 and min(before) > 0, "the sides are not known")
+    g.require(not may_hold_infinities(g, x), "the picture holds infinities")
+    rows, columns = (
+        _weights(g, node, *sides) for sides in zip(before, after, scales[2:], strict=True)
+    )
+    new: str | NewNode = x
+    if scales[3] != 1:
+        new = g.op.MatMul(new, np.ascontiguousarray(columns.T))
+    if scales[2] != 1:
+        new = g.op.MatMul(rows, new)
+    g.require(not isinstance(new, str), "nothing changes")
+    return new
+
+
+def _weights(
+    g: RewriteContext, node: NodeProto, before: int, after: int, scale: float | None
+) -> np.ndarray:
+    """The share of each pixel of one side in each pixel of the result, `(after, before)`, as the
+    definition of Resize computes it: https://onnx.ai/onnx/operators/onnx__Resize.html."""
+    g.require(before * after <= _MATRIX, "the matrix would be large")
+    if scale is None or abs(scale * before - after) > 1e-6 * after:
+        g.refuse("the size is rounded")
+    moves = "coordinate_transformation_mode"
+    where = g.get_attribute_with_default(node, moves, "half_pixel")
+    a = g.get_attribute_with_default(node, "cubic_coeff_a", -0.75)
+    places = np.arange(after, dtype=np.float64)
+    if where in ("half_pixel", "pytorch_half_pixel"):
+        g.require(after > 1 or where == "half_pixel", "runtimes place a single pixel in two ways")
+        places = (places + 0.5) / scale - 0.5
+    elif where == "align_corners":
+        places *= (before - 1) / max(after - 1, 1)
+    else:
+        g.require(where == "asymmetric", "the pixels are placed in another way")
+        places /= scale
+    first = np.floor(places).astype(np.int64)
+    weights = np.zeros((after, before))
+    for i in range(-1, 3):
+        t = np.abs(places - first - i)
+        near = ((a + 2) * t - (a + 3)) * t * t + 1
+        far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+        pixels = np.clip(first + i, 0, before - 1)
+        np.add.at(weights, (np.arange(after), pixels), np.where(t <= 1, near, far))
+    return weights.astype(np.float32)
 
 
 def _before(g: RewriteContext, node: NodeProto, back: bool) -> Operand | None:
@@ -140,7 +211,6 @@ def _scales(
         axes = g.get_attribute_with_default(node, "axes", [0, 1, 2, 3])
         for axis, scale in zip(axes, g.constant_of(given).tolist(), strict=True):
             found[axis] = scale
-    g.require(found[3] != 1, "the last dimension may not change")
     return found
 
 

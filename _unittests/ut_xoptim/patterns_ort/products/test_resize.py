@@ -1,4 +1,4 @@
-"""Resize with the channels last."""
+"""Resize with the channels last, or with products."""
 
 from __future__ import annotations
 
@@ -40,6 +40,28 @@ def around(attributes: str, inputs: str = ", twice") -> str:
     return f"{moved} y = Transpose<{TO_LAST}>(r)"
 
 
+def cubic(
+    more: str = "", inputs: str = ", , , sizes", x: str = "1, 2, 3, 6", y: str = "1, 2, 6, 3"
+) -> str:
+    """A cubic Resize to known sides, nothing moves the channels."""
+    return (
+        f'<ir_version: 8, opset_import: ["" : 19]> g (float[{x}] x) => (float[{y}] y) '
+        "<int64[4] sizes = {1, 2, 6, 3}, float[4] third = {1, 1, 1.3, 1}, float[4] row = {1, 1, 2, 1}>"
+        f"{{ y = Resize<{CUBIC}{more}>(x{inputs}) }}"
+    )
+
+
+#: weights of a side of two pixels that becomes four
+ROWS = (
+    "1.10546875, -0.10546875, 0.7734375, 0.2265625, 0.2265625, 0.7734375, -0.10546875, 1.10546875"
+)
+
+
+def plain(attributes: str, inputs: str = ", twice") -> str:
+    """One Resize."""
+    return f"y = Resize<{attributes}>(x, {inputs})"
+
+
 LAST = "n, 8, 8, 16"
 ANY = ("n, h, w, 3", "n, a, b, 3")
 SIZES = "m = Shape<start = 0, end = 1>(x) s = Concat<axis = 0>(m, channels, sides)"
@@ -58,6 +80,13 @@ MODELS = {
         "nearest, both Transpose": (
             model(around(NEAREST), *ANY),
             model(f"y = Resize<{NEAREST}>(x, , turned)", *ANY),
+        ),
+    },
+    "ResizeCubicProducts": {
+        "rows": (
+            cubic(inputs=", , row", x="n, 3, 2, 5", y="n, 3, 4, 5"),
+            "g (float[n, 3, 2, 5] x) => (float[n, 3, 4, 5] y)"
+            f"<float[4, 2] w = {{{ROWS}}}> {{ y = MatMul(w, x) }}",
         ),
     },
 }
@@ -117,6 +146,55 @@ CASES = {
 }
 #: pattern -> case -> (model, reason)
 REFUSED = {
+    "ResizeCubicProducts": {
+        "linear": (model(plain(LINEAR)), "it is not cubic"),
+        "sides of any length": (
+            model(plain(CUBIC), "n, 3, h, w", "n, 3, a, b"),
+            "the sides are not known",
+        ),
+        "a size that is rounded": (
+            cubic(inputs=", , third", y="1, 2, 3, 6"),
+            "the size is rounded",
+        ),
+        "a large matrix": (
+            model(plain(CUBIC), "1, 1, 8, 1024", "1, 1, 16, 2048"),
+            "the matrix would be large",
+        ),
+        "another way to place the pixels": (
+            cubic(', coordinate_transformation_mode = "half_pixel_symmetric"'),
+            "the pixels are placed in another way",
+        ),
+        "a single pixel": (
+            cubic(
+                ', coordinate_transformation_mode = "pytorch_half_pixel"', y="1, 2, 1, 1"
+            ).replace("{1, 2, 6, 3}", "{1, 2, 1, 1}"),
+            "runtimes place a single pixel in two ways",
+        ),
+        "pictures are repeated": (
+            model(plain(CUBIC, ", batch"), "3, 16, 8, 8", "6, 16, 16, 16"),
+            "the first two dimensions may change",
+        ),
+        "smoothed": (cubic(", antialias = 1"), "it crops, smooths or keeps the ratio"),
+        "doubles": (
+            cubic()
+            .replace("(float[1, 2, 3", "(double[1, 2, 3")
+            .replace("(float[1, 2, 6", "(double[1, 2, 6"),
+            "the elements are not float",
+        ),
+        "a volume": (
+            '<ir_version: 8, opset_import: ["" : 18]> g (float[1, 2, 3] x) => (float[1, 2, 6] y)'
+            f"<float[3] s = {{1, 1, 2}}> {{ y = Resize<{CUBIC}>(x, , s) }}",
+            "it is not a picture",
+        ),
+        "infinities": (
+            cubic()
+            .replace("{ y = Resize", "{ m = Where(c, x, low) y = Resize")
+            .replace(">(x, , , sizes", ">(m, , , sizes")
+            .replace(" x) =>", " x, bool[1, 2, 3, 6] c) =>")
+            .replace("<int64[4] sizes", "<float low = {-inf}, int64[4] sizes"),
+            "the picture holds infinities",
+        ),
+    },
     "ResizeChannelsLast": {
         "no Transpose": (model(f"y = Resize<{CUBIC}>(x, , twice)"), "no Transpose would be saved"),
         "the Transpose is used elsewhere": (
@@ -216,6 +294,19 @@ REFUSED = {
 test_rewrites = rewrite_tests(MODELS, atol=1e-5)
 test_cases = rewrite_tests(CASES, atol=1e-5)
 test_refused = refusal_tests(REFUSED)
+
+
+@pytest.mark.parametrize("sizes", ["1, 2, 6, 3", "1, 2, 7, 9", "1, 2, 2, 2", "1, 2, 3, 13"])
+@pytest.mark.parametrize("more", ["", ", cubic_coeff_a = -0.5"])
+@pytest.mark.parametrize(
+    "transformation", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]
+)
+def test_same_pixels_with_products(transformation, more, sizes):
+    """Larger, smaller and equal sides, as onnxruntime and the reference compute them."""
+    text = cubic(f'{more}, coordinate_transformation_mode = "{transformation}"', y=sizes)
+    text = text.replace("{1, 2, 6, 3}", f"{{{sizes}}}")
+    x = np.random.default_rng(0).standard_normal((1, 2, 3, 6)).astype(np.float32)
+    check_pattern(text, None, "ResizeCubicProducts", feeds=[{"x": x}], atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
