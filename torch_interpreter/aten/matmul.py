@@ -176,7 +176,7 @@ def _multiplies(node: torch.fx.Node | None, compute_mode: int | None) -> bool:
 @aten("aten._euclidean_dist.default")
 def euclidean_distance(g: GraphWriter, x: str, y: str) -> str:
     """The square root of ``|x|**2 + |y|**2 - 2 x y``."""
-    squares = [reduce(g, "ReduceSumSquare", rows, [-1], True) for rows in (x, y)]
+    squares = [reduce(g, "ReduceSum", g.op.Mul(rows, rows), [-1], True) for rows in (x, y)]
     columns, across = (transpose(g, rows, -2, -1) for rows in (y, squares[1]))
     product = g.op.MatMul(g.op.Mul(x, const(-2, g.get_type(x))), columns)
     total = g.op.Add(g.op.Add(product, squares[0]), across)

@@ -73,8 +73,6 @@ def _is_hidden(node: torch.fx.Node | None, axes: Sequence[int]) -> bool:
 
 
 def _of_scalar(g: GraphWriter, op_type: str, x: str) -> str:
-    if op_type == "ReduceSumSquare":
-        return g.op.Mul(x, x)
     return op_named(g, _NORMS[op_type])(x) if op_type in _NORMS else x
 
 
@@ -231,18 +229,38 @@ def logsumexp(g: GraphWriter, x: str, dim: Dims, keepdim: bool = False) -> str:
     return reduce(g, "ReduceLogSumExp", as_float(g, x), dim, keepdim)
 
 
-def variance(g: GraphWriter, x: str, dim: Dims, correction: Number | None, keepdim: bool) -> str:
-    """The variance, divided by n - correction."""
+def variance(
+    g: GraphWriter,
+    x: str,
+    dim: Dims,
+    correction: Number | None,
+    keepdim: bool,
+    node: torch.fx.Node | None = None,
+) -> str:
+    """The variance, divided by n - correction. ReduceSumSquare takes one element at a time in
+    onnxruntime.
+
+    :param g: builder
+    :param x: the values
+    :param dim: the dimensions
+    :param correction: subtracted from the number of values, 1 if it is None
+    :param keepdim: keeps the dimensions, with 1 element
+    :param node: the variance in the graph of torch
+    """
     itype = g.get_type(x)
     axes = axes_of(dim, g.get_rank(x))
     centered = g.op.Sub(x, reduce(g, "ReduceMean", x, axes, True) if axes else x)
-    total = reduce(g, "ReduceSumSquare", centered, axes, keepdim)
+    squares = g.op.Mul(centered, centered)
     size = size_product(g, x, axes)
     correction = 1 if correction is None else correction
+    if correction == 0 and (size if not isinstance(size, str) else _is_hidden(node, axes)):
+        return reduce(g, "ReduceMean", squares, axes, keepdim)
+    total = reduce(g, "ReduceSum", squares, axes, keepdim)
     if not isinstance(size, str):
         return g.op.Div(total, const(max(size - correction, 0), itype))
-    count = g.op.Sub(operand(g, size, itype), const([correction], itype))
-    count = g.op.Max(count, const([0], itype))
+    count = operand(g, size, itype)
+    if correction:
+        count = g.op.Max(g.op.Sub(count, const([correction], itype)), const([0], itype))
     if g.get_rank(total) == 0:
         count = g.op.Squeeze(count, int_vector([0]))
     return g.op.Div(total, count)
@@ -258,12 +276,13 @@ def _deviation(
     keepdim: bool = False,
     *,
     correction: Number | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """A converter of all overloads of var (finish=None) or std (finish="Sqrt")."""
     unbiased = dim if isinstance(dim, bool) else unbiased
     axes = None if isinstance(dim, bool) else dim
     divisor = int(unbiased) if correction is None else correction
-    result = variance(g, x, axes, divisor, keepdim)
+    result = variance(g, x, axes, divisor, keepdim, expected.node)
     return result if finish is None else op_named(g, finish)(result)
 
 
