@@ -77,6 +77,8 @@ def _roll_one(g: GraphWriter, x: str, shift: Size, axis: int) -> str:
     size = dim_of(g, x, axis)
     if isinstance(size, int) and isinstance(shift, int):
         cut: Tensor = int_vector([-shift % size if size else 0])
+    elif shift in (-1, 1):  # right for any number of elements
+        cut = int_vector([-shift])
     else:
         back = int_vector([-shift]) if isinstance(shift, int) else g.op.Neg(shift)
         least = int_vector([1])

@@ -36,6 +36,12 @@ def test_roll(shifts, dims):
         check_export(lambda x: x.roll(shifts, dims), (X,), DYNAMIC, OTHERS)
 
 
+@pytest.mark.parametrize("shift", [1, -1])
+def test_roll_by_one_reads_no_size(shift):
+    model = check_export(lambda x: x.roll(shift, 1), (X,), DYNAMIC, [*OTHERS, (X[:, :0],)])
+    assert [n.op_type for n in model.graph.node] == ["Slice", "Slice", "Concat"]
+
+
 def test_roll_several():
     check_export(lambda x: x.roll((1, 2), (0, 1)), (X,), DYNAMIC, OTHERS)
 
