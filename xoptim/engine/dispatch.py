@@ -212,8 +212,11 @@ class Dispatch:
                 return False
         if self._asks[rank]:
             return patterns[rank].may_match(keys)
-        found = self._alternatives[rank]
-        return not found or any(needed <= keys for needed in found)
+        alternatives = self._alternatives[rank]
+        for needed in alternatives:
+            if needed <= keys:
+                return True
+        return not alternatives
 
 
 def has_listeners(patterns: Sequence[PatternOptimization]) -> bool:
@@ -234,7 +237,7 @@ def candidate_roots(
     if pattern.listener is not None:
         return roots.of(pattern.roots)
     wanted = pattern.read_by
-    if wanted and roots.store.main_types().isdisjoint(wanted) and in_main_domain(wanted):
+    if wanted and not roots.has_one_of(wanted):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)
