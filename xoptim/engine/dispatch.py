@@ -212,11 +212,11 @@ class Dispatch:
                 return False
         if self._asks[rank]:
             return patterns[rank].may_match(keys)
-        alternatives = self._alternatives[rank]
-        for needed in alternatives:
-            if needed <= keys:
+        found = self._alternatives[rank]
+        for alternative in found:
+            if alternative <= keys:
                 return True
-        return not alternatives
+        return not found
 
 
 def has_listeners(patterns: Sequence[PatternOptimization]) -> bool:
