@@ -60,6 +60,9 @@ def broadcast_shapes(
     for shape in shapes:
         shift = rank - len(shape)
         for i, dim in enumerate(shape, shift):
+            if dim.__class__ is int and result[i] in (1, dim):  # most of the time
+                result[i] = dim
+                continue
             try:
                 result[i] = broadcast_dim(result[i], dim, constraints, origin)
             except DimensionError as error:

@@ -252,8 +252,12 @@ def candidate_roots(
     if pattern.read_by:
         rows = roots.read_by(rows, pattern.read_by)
     if pattern.rank and facts is not None:
-        possible = (pattern.rank, None)
-        rows = [r for r in rows if facts[r.outputs[0]].known_rank() in possible]
+        wanted_rank, known = pattern.rank, [facts[r.outputs[0]] for r in rows]
+        rows = [
+            r
+            for r, f in zip(rows, known, strict=True)
+            if (f.rank if f.shape is None else len(f.shape)) in (wanted_rank, None)
+        ]
     return rows
 
 
