@@ -60,8 +60,11 @@ def broadcast_shapes(
     for shape in shapes:
         shift = rank - len(shape)
         for i, dim in enumerate(shape, shift):
-            if dim.__class__ is int and result[i] in (1, dim):  # most of the time
+            known = result[i]
+            if dim.__class__ is int and known in (1, dim):  # most of the time
                 result[i] = dim
+                continue
+            if dim == 1 and known.__class__ is int:
                 continue
             try:
                 result[i] = broadcast_dim(result[i], dim, constraints, origin)
