@@ -105,6 +105,8 @@ class ConstantTable:
         )
         self.derived: dict[str, str] = {}
         self._stored: dict[str, tuple[TensorProto, int]] = {}
+        #: what a pass read of a big initializer, dropped when it changes
+        self.samples: dict[str, Any] = {}
 
     @property
     def cached_names(self) -> set[str]:
@@ -139,6 +141,7 @@ class ConstantTable:
         :param current: maps a node of that time to the one that replaces it now
         """
         before = self.initializers.copy()
+        self.samples.clear()
         for table, rows in zip(self._tables(), tables[0], strict=True):
             table.clear()
             table.update(rows)
@@ -188,6 +191,8 @@ class ConstantTable:
             del self._uniform[name]
         if name in self._stored:  # the content of a removed weight is released
             del self._stored[name]
+        if name in self.samples:
+            del self.samples[name]
 
     def remove_initializer(self, name: str) -> None:
         """Removes an initializer, with its facts and cached values."""

@@ -60,6 +60,12 @@ def broadcast_shapes(
     for shape in shapes:
         shift = rank - len(shape)
         for i, dim in enumerate(shape, shift):
+            known = result[i]
+            if dim.__class__ is int and known in (1, dim):  # most of the time
+                result[i] = dim
+                continue
+            if dim == 1 and known.__class__ is int:
+                continue
             try:
                 result[i] = broadcast_dim(result[i], dim, constraints, origin)
             except DimensionError as error:

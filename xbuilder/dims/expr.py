@@ -127,6 +127,14 @@ class Poly:
         """Returns the form reduced to one atom."""
         return Poly((((atom,), 1),))
 
+    @property
+    def is_symbol(self) -> bool:
+        """Whether the form is one symbol, any integer from 0."""
+        if len(self.terms) != 1:
+            return False
+        ((atoms, factor),) = self.terms
+        return factor == 1 and len(atoms) == 1 and not atoms[0].op
+
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, Poly) and self._hash == other._hash and self.terms == other.terms

@@ -38,6 +38,8 @@ def _expand(poly: Poly) -> Poly:
 
 def equal_forms(left: Poly, right: Poly) -> bool | None:
     """Compares two forms: True, False, or None when it is not known."""
+    if left.is_symbol and right.is_symbol:
+        return True if left == right else None
     return _by_cases(_equal_forms, left, right)
 
 

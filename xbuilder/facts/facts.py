@@ -305,14 +305,16 @@ class FactTable(dict[str, ResultFacts]):
             return ""
         if old.type and new.type and old.type != new.type:
             return f"type {pretty_type(old.type)} against {pretty_type(new.type)}"
-        a, b = old.known_rank(), new.known_rank()
+        before, after = old.shape, new.shape
+        if before is not None and before == after:
+            return ""
+        a = old.rank if before is None else len(before)
+        b = new.rank if after is None else len(after)
         if a is not None and b is not None and a != b:
             return f"rank {a} (shape {old.shape}) against {b} (shape {new.shape})"
-        if old.shape is None or new.shape is None or old.shape == new.shape:
+        if before is None or after is None or _same_dims(before, after, self.constraints):
             return ""
-        if _same_dims(old.shape, new.shape, self.constraints):
-            return ""
-        return f"shape {old.shape} against {new.shape}"
+        return f"shape {before} against {after}"
 
     def _merge(self, name: str, old: ResultFacts, new: ResultFacts, origin: object) -> ResultFacts:
         reason = self.contradicts(name, new)

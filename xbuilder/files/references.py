@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain, repeat
+from itertools import repeat
 from math import prod
 from operator import contains, methodcaller
 from typing import Any
@@ -74,8 +74,9 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
             protos.append(model)  # a fourth of the time of one node after the other
         else:
             # what tells the line of a torch model is longer than the attributes, and refers to none
-            kept = (n for n in model.node if n.op_type != "Constant" or not _is_big_inside(n))
-            protos.extend(chain.from_iterable(node.attribute for node in kept))
+            for node in model.node[:]:
+                if node.op_type != "Constant" or not _is_big_inside(node):
+                    protos.extend(node.attribute[:])
             protos.extend(model.sparse_initializer)
     try:
         return any(map(contains, map(_content, protos), repeat(_LOCATION)))

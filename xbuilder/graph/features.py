@@ -160,6 +160,11 @@ def features_of(graph: Graph) -> list[Feature]:
     return [attachment.feature for attachment in graph.notes[Attachments]]
 
 
+def has_features(graph: Graph) -> bool:
+    """Whether a feature is attached to a graph."""
+    return bool(graph.notes[Attachments])
+
+
 def attach(graph: Graph, feature: Feature) -> bool:
     """Attaches a feature to a graph.
 

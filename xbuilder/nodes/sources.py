@@ -92,33 +92,28 @@ class NodeMetadata:
     """The metadata of a node, read once.
 
     Attribute `props` holds the pairs, `by_key` the same ones by key, `source` the place in a torch
-    model they give, None if they do not say it.
+    model they give, None if they do not say it, `labels` the operators of torch the node computes:
+    several for a fused node.
 
     :param node: the node
     """
 
-    __slots__ = ("_labels", "by_key", "props", "source")
+    __slots__ = ("by_key", "labels", "props", "source")
 
     def __init__(self, node: NodeProto):
         self.props = node.metadata_props[:]
-        self.by_key = {p.key: p for p in self.props}
-        self.source: NodeSource | None = None
-        self._labels: list[str] | None = None
-        scopes = _texts(self._text(SCOPES))
-        if scopes:
-            self.source = NodeSource(scopes, _texts(self._text(CLASSES)), self._text(TRACE))
-
-    def _text(self, key: str) -> str:
-        found = self.by_key.get(key)
-        return "" if found is None else found.value
-
-    def labels(self) -> list[str]:
-        """The operators of torch the node computes: several for a fused node."""
-        if self._labels is None:
-            fused = self._text(FUSED)
-            alone = [] if self.source is None else [self.source.label]
-            self._labels = fused.split("\n") if fused else alone
-        return self._labels
+        by_key = self.by_key = dict[str, StringStringEntryProto]()
+        for p in self.props:
+            by_key[p.key] = p
+        scopes, classes = by_key.get(SCOPES), by_key.get(CLASSES)
+        trace, fused = by_key.get(TRACE), by_key.get(FUSED)
+        self.source, alone = _source_and_labels(
+            "" if scopes is None else scopes.value,
+            "" if classes is None else classes.value,
+            "" if trace is None else trace.value,
+        )
+        written = "" if fused is None else fused.value
+        self.labels: Sequence[str] = written.split("\n") if written else alone
 
 
 def source_of(node: NodeProto) -> NodeSource | None:
@@ -175,10 +170,13 @@ def fused_metadata(replaced: Sequence[NodeMetadata]) -> dict[str, str]:
 
     :param replaced: the metadata of the nodes it replaces
     """
-    labels = _distinct([label for old in replaced for label in old.labels()])
-    if len(labels) < 2:
+    found: dict[str, None] = {}
+    for old in replaced:
+        found.update(dict.fromkeys(old.labels))
+    if len(found) < 2:
         return {}
-    traces = _distinct([old.source.trace for old in replaced if old.source])
+    labels = list(found)
+    traces = list(dict.fromkeys([old.source.trace for old in replaced if old.source]))
     listed = [*labels[:_MOST_FUSED], *(["..."] if len(labels) > _MOST_FUSED else [])]
     return {FUSED: "\n".join(listed), TRACE: "\n".join(filter(None, traces[:_MOST_FUSED]))}
 
@@ -209,11 +207,20 @@ def fused_labels(node: NodeProto) -> list[str]:
     :param node: a node
     :return: several for a fused node, none if its metadata does not say it
     """
-    return NodeMetadata(node).labels()
+    return list(NodeMetadata(node).labels)
 
 
-def _distinct(texts: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
+@lru_cache(maxsize=1024)
+def _source_and_labels(
+    scopes: str, classes: str, trace: str
+) -> tuple[NodeSource | None, tuple[str, ...]]:
+    """The place in a torch model that three texts of a node give, and its label, read once for all
+    the nodes that come from there."""
+    paths = _texts(scopes)
+    if not paths:
+        return None, ()
+    source = NodeSource(paths, _texts(classes), trace)
+    return source, (source.label,)
 
 
 @lru_cache(maxsize=1024)

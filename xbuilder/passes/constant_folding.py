@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from ..constants.content import known_content
 from ..constants.deferred import DEFERRED_BYTES, deferred_tensor
@@ -176,17 +177,20 @@ def _fold(graph: Graph, plan: FoldPlan, newly_known: list[str]) -> str:
     deferred = _deferred(graph, outputs[0])
     if deferred is not None and graph.notes[PatternsAhead].expected:
         return "a weight stays in its file until the patterns have run"
-    values = {o: deferred or table.value(o) for o in outputs}
-    if any(v is None for v in values.values()):
-        return table.why_unknown(record)
+    values: dict[str, Any] = {}
+    for o in outputs:
+        values[o] = value = deferred or table.value(o)
+        if value is None:
+            return table.why_unknown(record)
     for o, value in values.items():
         if graph.facts.contradicts(o, ResultFacts(*initializer_type_shape(value))):
             return "the value contradicts what is known of the result"
     graph.scope.totals.growth.spend(plan.growth)
     name = _inherited_name(graph, record, plan.weights)
     store.detach(record)
-    newly_known.extend(name or o for o in outputs if graph.facts[o].value is None)
     for o, value in values.items():
+        if graph.facts[o].value is None:
+            newly_known.append(name or o)
         if name:
             store.redirect(o, name)
             table.change_initializer(name, value)
@@ -233,9 +237,9 @@ def _remove_sources(graph: Graph, record: NodeRecord) -> int:
                 table.remove_initializer(name)
             continue
         producer = store.producers.get(name)
-        if producer is None or any(store.is_used(o) for o in producer.outputs if o):
+        if producer is None or producer.captured or not store.pinned.isdisjoint(producer.outputs):
             continue
-        if producer.captured or any(o in graph.store.pinned for o in producer.outputs):
+        if len(producer.outputs) > 1 and any(map(store.is_used, producer.outputs)):
             continue
         store.detach(producer)
         count += 1

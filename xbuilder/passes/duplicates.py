@@ -17,6 +17,8 @@ from .registry import register_count
 
 #: bytes compared before a whole tensor is hashed
 _SAMPLE = 256
+#: the sample of a tensor of so many bytes is kept until it changes
+_COPIED = 1 << 14
 #: a parameter of a torch model of fewer bytes keeps its name even if another one is equal
 _NAMED = 1024
 #: bytes of parameters a run may hash
@@ -130,10 +132,16 @@ def _sample(graph: Graph, name: str) -> Any:
         return tuple(sorted((e.key, e.value) for e in value.external_data))
     if isinstance(value, BlockTensor):
         return value.key()
+    samples = graph.constants.samples
+    if name in samples:
+        return samples[name]
     raw = _raw(graph, name)
     if len(raw) <= _SAMPLE:
         return bytes(raw)
-    return bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
+    found = bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
+    if len(raw) >= _COPIED:  # protobuf copies it whole
+        samples[name] = found
+    return found
 
 
 def _digest(graph: Graph, name: str) -> Any:

@@ -65,8 +65,12 @@ def merge_equal_nodes(graph: Graph, records: Iterable[NodeRecord]) -> int:
     """
     initializers, shared = graph.constants.initializers, graph.constants.shared_initializer
     equal = EqualNodes(graph, lambda name: (name in initializers and shared(name)) or name)
-    pairs = ((record, equal.first_like(record)) for record in records)
-    return sum(first is not record and _merge(graph, record, first) for record, first in pairs)
+    count = 0
+    for record in records:
+        first = equal.first_like(record)
+        if first is not record and _merge(graph, record, first):
+            count += 1
+    return count
 
 
 def _merge(graph: Graph, record: NodeRecord, first: NodeRecord) -> bool:

@@ -9,6 +9,7 @@ from ..constants.growth import METADATA, GrowthBudget
 from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import DEQUANTIZERS
+from ..store.readers import NO_READERS
 from ..tensors.sizes import initializer_bytes
 from .rewritten_weights import why_not_rewritten
 
@@ -58,15 +59,14 @@ def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
 
 
 def _refusal(graph: Graph, record: NodeRecord) -> str:
-    store = graph.store
-    outputs = [o for o in record.outputs if o]
+    store, outputs = graph.store, record.outputs
     if record.key in DEQUANTIZERS:
         return "the runtime needs it to know that the weight is quantized"
-    if any(o in store.outputs for o in outputs):
+    if not store.outputs.keys().isdisjoint(outputs):
         return "the result is an output"
-    if any(o in store.pinned for o in outputs):
+    if not store.pinned.isdisjoint(outputs):
         return "the node must stay"
-    if not any(store.is_used(o) for o in outputs):
+    if store.consumers.keys().isdisjoint(outputs):
         return "the result is not used"
     return ""
 
@@ -85,10 +85,11 @@ def _note_freed(graph: Graph, plan: FoldPlan) -> None:
     """Adds to a plan the nodes it alone depends on, and the constants only these nodes read."""
     table, store = graph.constants, graph.store
     seen, constants = {plan.record}, dict[str, None]()
+    outputs, pinned, readers_of = store.outputs, store.pinned, store.consumers.get
 
     def is_freed(name: str) -> bool:
-        stays = name in store.outputs or name in graph.store.pinned
-        return not stays and seen.issuperset(store.readers(name))
+        stays = name in outputs or name in pinned
+        return not stays and seen.issuperset(readers_of(name, NO_READERS))
 
     stack = list(plan.record.reads())
     while stack:
@@ -102,7 +103,8 @@ def _note_freed(graph: Graph, plan: FoldPlan) -> None:
         producer = table.computed.get(name)
         if producer is None or producer in seen:
             continue
-        if all(is_freed(o) for o in producer.outputs if o):  # else another result is still read
+        others = [o for o in producer.outputs if o and o != name]
+        if not others or all(map(is_freed, others)):  # else another result is still read
             seen.add(producer)
             stack.extend(producer.reads())
             if producer.op_type == "Constant":

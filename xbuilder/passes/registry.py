@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..errors import OptionError
 from ..graph.feature_checks import FeatureChecks
-from ..graph.features import features_of, notify_pass
+from ..graph.features import has_features, notify_pass
 from ..graph.graph import Graph
 from ..graph.snapshot import Snapshot
 from ..support.close_names import closest_names
@@ -118,13 +118,14 @@ def run_pass(graph: Graph, name: str) -> list[PassReport]:
 
     :raises OptionError: there is none of this name
     """
-    names = [_FIRST[name], name] if name in _FIRST else [name]
-    return [_run(graph, each) for each in names]
+    if name not in _FIRST:
+        return [_run(graph, name)]
+    return [_run(graph, _FIRST[name]), _run(graph, name)]
 
 
 def _run(graph: Graph, name: str) -> PassReport:
     function = get_pass(name)
-    if not features_of(graph):
+    if not has_features(graph):
         return function(graph)
     with notify_pass(graph, name):
         return run_checked(graph, name, function)

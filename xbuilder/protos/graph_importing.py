@@ -307,11 +307,13 @@ def _with_labels(graph: Graph, declared: ResultFacts, known: Shape | None) -> Re
     its shapes prove nothing."""
     shape = None
     if declared.shape is not None and known is not None:
-        label = graph.dimensions.label
-        shape = tuple(label(k, d) for k, d in zip(known, declared.shape, strict=True))
-    sequence, optional = (
-        f and _with_labels(graph, f, None) for f in (declared.sequence, declared.optional)
-    )
+        dimensions, shape = graph.dimensions, known
+        if not dimensions.names.generated.isdisjoint(known):  # only these take a label
+            label = dimensions.label
+            shape = tuple([label(k, d) for k, d in zip(known, declared.shape, strict=True)])
+    sequence, optional = declared.sequence, declared.optional
+    sequence = sequence and _with_labels(graph, sequence, None)
+    optional = optional and _with_labels(graph, optional, None)
     return ResultFacts(declared.type, shape, None, None, sequence, optional)
 
 

@@ -68,12 +68,14 @@ class GraphStore(StoreOrder):
         known, read = producers.keys(), self.consumers.keys()
         records: list[NodeRecord] = []
         order = self._last_order
+        once = dict[str, str]().setdefault  # one string for a name, protobuf makes several
         for proto in protos:
             record = NodeRecord(proto, order, GAP)
             if check is not None:
                 check(record)
             order += GAP
-            outputs = record.outputs
+            outputs = record.outputs = tuple(map(once, record.outputs, record.outputs))
+            record.inputs = tuple(map(once, record.inputs, record.inputs))
             if len(outputs) > 1 or not known.isdisjoint(outputs):
                 check_new_results(record, producers)
             self._register(record)

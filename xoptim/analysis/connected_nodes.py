@@ -89,4 +89,4 @@ class ConnectedNodes:
         store = self._g.store
         if name in store.outputs or name in store.captures:
             return True
-        return any(r not in self._inside and r not in others for r in store.readers(name))
+        return bool(set(store.readers(name)).difference(self._inside, others))

@@ -26,11 +26,15 @@ def dtype_of(g: RewriteContext, name: str) -> np.dtype:
     return np.dtype(oh.tensor_dtype_to_np_dtype(g.type_of(name)))
 
 
+#: the type of a dimension that is known
+_INTEGER = frozenset({int})
+
+
 def int_values(g: GraphQueries, name: str) -> Ints | None:
     """Content of a vector of integers, constant or proven, None for any other result."""
     if not name:
         return None
-    value = g.value_as_shape(name)
+    value = g.facts[name].value
     if value is None:
         array = g.constant_or_none(name)
         if array is None or array.ndim != 1 or array.dtype.kind != "i":
@@ -38,8 +42,10 @@ def int_values(g: GraphQueries, name: str) -> Ints | None:
         return tuple(array.tolist())
     if not isinstance(value, tuple):
         return None
-    found = tuple(v for v in map(_proven(g), value) if isinstance(v, int))
-    return found if len(found) == len(value) else None
+    if _INTEGER.issuperset(map(type, value)):
+        return value  # type: ignore[return-value]
+    found = [v for v in map(_proven(g), value) if isinstance(v, int)]
+    return tuple(found) if len(found) == len(value) else None
 
 
 def _proven(g: GraphQueries) -> Callable[[Dim], Dim]:

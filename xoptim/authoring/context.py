@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import onnx.helper as oh
@@ -47,6 +47,8 @@ class RewriteContext(SeedQueries):
         self.processor = queries.processor
         self.shared = queries.shared
         self.op = NewNodeFactory(queries.main_opset)
+        #: what each pattern calls on its roots, by `id`, kept from one iteration to the next
+        self.looks: dict[int, Any] = {}
         #: nodes the rewrite visited, its root first
         self.visited: list[NodeRecord] = []
 
@@ -196,11 +198,17 @@ class RewriteContext(SeedQueries):
 
     def type_of(self, name: str, reason: str = "the type is not known") -> int:
         """Element type of a result; refuses if it is not known."""
-        return self.known(self.type_or_none(name), reason)
+        found = self.facts[name].type
+        if not found:
+            raise Refusal(reason)
+        return found
 
     def shape_of(self, name: str, reason: str = "the shape is not known") -> Shape:
         """Shape of a result; refuses if it is not known."""
-        return self.known(self.shape_or_none(name), reason)
+        shape = self.facts[name].shape
+        if shape is None:
+            raise Refusal(reason)
+        return shape
 
     def static_shape(self, name: str, reason: str = "a shape is not static") -> tuple[int, ...]:
         """Shape of a result; refuses unless every dimension is an integer."""
@@ -297,7 +305,7 @@ def context_of(queries: GraphQueries, even_slower: bool = False) -> RewriteConte
     """The context of an optimizer, created once, and another one for the patterns that also apply
     where they were measured slower."""
     kind = _UngatedContext if even_slower else RewriteContext
-    found = queries.shared.get(kind)
+    found: RewriteContext | None = queries.shared.get(kind)
     if found is None:
         found = queries.shared[kind] = kind(queries, even_slower)
-    return cast(RewriteContext, found)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
@@ -52,10 +52,10 @@ def until_change(g: GraphQueries, kind: type[T]) -> T:
     :param kind: the class, called without argument for the graph as it is now
     """
     state = g.store, g.store.generation
-    known = g.shared.get(kind)
+    known: tuple[Any, T] | None = g.shared.get(kind)
     if known is None or known[0] != state:
         known = g.shared[kind] = state, kind()
-    return cast(T, known[1])
+    return known[1]
 
 
 class GraphQueries:
@@ -83,8 +83,10 @@ class GraphQueries:
         :param name: the result
         :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
         """
-        record = self._producer_record(name, op_types)
-        return None if record is None else self.store.proto(record)
+        record = self.store.producers.get(name)
+        if record is None or (op_types and not is_one_of(record, op_types)):
+            return None
+        return self.store.proto(record) if record.stale else record._proto
 
     def _producer_record(self, name: str, op_types: tuple[str, ...]) -> NodeRecord | None:
         record = self.store.producers.get(name)
@@ -183,7 +185,8 @@ class GraphQueries:
 
     def rank_or_none(self, name: str) -> int | None:
         """Rank of a result, None if it is not known."""
-        return self.facts[name].known_rank()
+        facts = self.facts[name]
+        return facts.rank if facts.shape is None else len(facts.shape)
 
     def value_as_shape(self, name: str) -> Value:
         """Known content of a shape-like result: a tuple, an int, an expression; None if unknown."""
@@ -209,7 +212,8 @@ class GraphQueries:
 
     def constant_or_none(self, name: str) -> np.ndarray | None:
         """Value of a constant, None if the result is not constant or cannot be computed."""
-        return self.graph.constants.value(name) if self.is_constant(name) else None
+        constants = self.graph.constants
+        return constants.value(name) if name and constants.is_constant(name) else None
 
     def is_constant(self, name: str) -> bool:
         """Whether a result is the same whatever the inputs are."""
@@ -222,7 +226,8 @@ class GraphQueries:
         :param exc: raises an exception instead of returning None
         :raises FactError: *exc* is True and the result is not constant
         """
-        shape = self.facts[name].shape if self.is_constant(name) else None
+        is_constant = bool(name) and self.graph.constants.is_constant(name)
+        shape = self.facts[name].shape if is_constant else None
         if shape is not None and is_static(shape):
             return shape
         if exc:

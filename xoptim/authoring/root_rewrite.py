@@ -57,7 +57,11 @@ class RootRewrite(PatternOptimization):
         """Same as :meth:`match`, on records; calls :meth:`match` if a subclass overrides it."""
         if type(self).match is not RootRewrite.match:
             return super().matcher(g, matched)
-        return _Analysis(self, g).look
+        context = context_of(g, self.even_slower)
+        analysis: _Analysis | None = context.looks.get(id(self))
+        if analysis is None or analysis.listener is not self.listener:
+            analysis = context.looks[id(self)] = _Analysis(self, g)
+        return analysis.look
 
 
 class _Analysis:
@@ -67,13 +71,14 @@ class _Analysis:
     :param g: the optimizer
     """
 
-    __slots__ = ("_analysis", "_context", "_has_listener", "_pattern")
+    __slots__ = ("_analysis", "_context", "_pattern", "listener")
 
     def __init__(self, pattern: RootRewrite, g: GraphQueries):
         self._pattern = pattern
         self._context = context_of(g, pattern.even_slower)
         self._analysis = pattern._analysis()
-        self._has_listener = pattern.listener is not None
+        #: the subscriber to the reasons of the refusals
+        self.listener = pattern.listener
 
     @property
     def visited(self) -> list[NodeRecord]:
@@ -88,11 +93,11 @@ class _Analysis:
         try:
             answer = self._analysis(context, node)
         except Refusal as refusal:
-            if not self._has_listener:
+            if self.listener is None:
                 return None
             return self._pattern.none(node, _line(refusal.__traceback__), refusal.reason)
         if isinstance(answer, Refusal):
-            return self._refused(node, answer.reason) if self._has_listener else None
+            return None if self.listener is None else self._refused(node, answer.reason)
         found = self._pattern._concluded(context, record, answer)
         return self._refused(node, found) if isinstance(found, str) else found
 

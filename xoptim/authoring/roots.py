@@ -87,11 +87,19 @@ class Roots(ABC):
 
     def __init__(self, store: GraphStore):
         self.store = store
+        self._types: set[str] | None = None
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
         self._kinds: dict[Key, Kinds] = {}
         # types, as roots are written, of the producers of the inputs of a node, and of its readers
         self._producers: dict[NodeRecord, set[str]] = {}
         self._readers: dict[NodeRecord, set[str]] = {}
+
+    def has_one_of(self, types: Iterable[str]) -> bool:
+        """Whether the graph may have a node of one of these types, written as roots are: True if
+        one is of another domain than the main one."""
+        if self._types is None:
+            self._types = self.store.main_types()
+        return not self._types.isdisjoint(types) or not in_main_domain(types)
 
     @abstractmethod
     def everything(self) -> list[NodeRecord]:
@@ -121,6 +129,8 @@ class Roots(ABC):
         if "*" in roots:
             return self.everything()
         keys, starts = root_keys(roots)
+        if len(keys) == 1 and not starts:
+            return self.bucket(keys[0])
         if starts:
             some = [k for d, s in starts for k in self.keys() if k[0] == d and k[1].startswith(s)]
             keys = tuple(dict.fromkeys((*keys, *some)))
@@ -146,17 +156,19 @@ class Roots(ABC):
         are. Cost: O(nodes returned), O(edges) the first time.
         """
         names, types = tuple(roots), tuple(types)
-        if self.store.main_types().isdisjoint(types) and in_main_domain(types):
+        if not self.has_one_of(types):
             return []
         keys, starts = root_keys(names)
         if starts:
             keys = tuple({record.key for record in self.of(names)})
         elif len(keys) > _MANY:
             keys = tuple(self.keys() & _key_set(names))
-        found = []
+        found, known = [], self._kinds
         for key in keys:
-            kinds = self.kinds(key)
-            found += [kinds[op_type] for op_type in types if op_type in kinds]
+            kinds = known[key] if key in known else self.kinds(key)
+            for op_type in types:
+                if op_type in kinds:
+                    found.append(kinds[op_type])
         if len(found) < 2:
             return found[0] if found else []
         return sorted(set(chain.from_iterable(found)), key=order_of)
@@ -215,8 +227,11 @@ class Roots(ABC):
         return found
 
     def _types_of_readers(self, record: NodeRecord) -> set[str]:
-        consumers = self.store.consumers
-        return {as_root(r.key) for name in record.outputs for r in consumers.get(name, NO_READERS)}
+        consumers, types = self.store.consumers, set[str]()
+        for name in record.outputs:
+            for reader in consumers.get(name, NO_READERS):
+                types.add(as_root(reader.key))
+        return types
 
 
 class Sweep(Roots):
@@ -252,7 +267,7 @@ class Candidates(Roots):
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
         super().__init__(store)
-        self.records = sorted((r for r in records if r.alive), key=order_of)
+        self.records = sorted([r for r in records if r.alive], key=order_of)
         self._by_key: dict[Key, list[NodeRecord]] = {}
         for r in self.records:
             self._by_key.setdefault(r.key, []).append(r)

@@ -14,6 +14,9 @@ _PRELUDE = (
     "    store = g.store",
     "    get, readers = store.producers.get, store.consumers.get",
     "    many = store.is_used_more_than_once",
+    "    facts, constants = g.facts, g.graph.constants",
+    "    stored, computed = constants.initializers, constants.computed",
+    "    is_inside = constants.parent is not None",
 )
 
 #: lines of a function up to the next loop, with their indentation

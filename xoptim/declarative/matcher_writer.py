@@ -9,6 +9,7 @@ variable of the function, so nothing is copied and nothing is undone. For `Add(M
         store = g.store
         get, readers = store.producers.get, store.consumers.get
         many = store.is_used_more_than_once
+        ...
         def search(n0):
             i0 = n0.inputs
             if len(i0) != 2 and (i0 := resized(i0, 2)) is None: return
@@ -257,14 +258,14 @@ class MatcherWriter(FunctionText):
         if isinstance(operand, Number):
             number = self._constant(checks.number_check(operand.value))
             self._refuse_if(
-                f"not {number}.accepts(g, {name}, {beside})",
+                f"{_varies(name)} or not {number}.accepts(g, {name}, {beside})",
                 "{}",
                 f"{number}.refusal(g, {name}, {beside})",
             )
         elif isinstance(operand, Tensor):
             value = self._constant(operand.value)
             self._refuse_if(
-                f"not is_tensor(g, {name}, {value}, {beside})",
+                f"{_varies(name)} or not is_tensor(g, {name}, {value}, {beside})",
                 "{!r} cannot be {!r}, the constant {}",
                 *(name, repr(operand.name), f"array_text({value})"),
             )
@@ -276,7 +277,7 @@ class MatcherWriter(FunctionText):
             self._refuse_if(f"not {local}", "{!r} cannot be {!r}", local, repr(variable.name))
         if variable.type:
             self._refuse_if(
-                f"g.facts[{local}].type != {variable.type}",
+                f"facts[{local}].type != {variable.type}",
                 "{!r} cannot be {!r}, its type is not {}",
                 *(local, repr(variable.name), str(variable.type)),
             )
@@ -422,6 +423,12 @@ class MatcherWriter(FunctionText):
             for i, name in enumerate(operation.outputs):
                 if name:
                     self._bound[name] = self._output(self._records[id(operation)], i)
+
+
+def _varies(name: str) -> str:
+    """The text of a quick test that a result is not a constant, true for most of those."""
+    known = f"{name} in stored or {name} in computed or facts[{name}].value is not None"
+    return f"not (is_inside or {known})"
 
 
 def _is_not(record: str, source: Operation | Product) -> str:

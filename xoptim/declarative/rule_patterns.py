@@ -80,7 +80,12 @@ class RulePattern(SearchedPattern):
         """Same as :meth:`match`, on records; calls :meth:`match` if a subclass overrides it."""
         if type(self).match is not RulePattern.match:
             return super().matcher(g, matched)
-        return _RuleSearch(self, g).look
+        context = context_of(g, self.even_slower)
+        search: _RuleSearch | None = context.looks.get(id(self))
+        if search is None or search.listener is not self.listener:
+            search = context.looks[id(self)] = _RuleSearch(self, g)
+        search.start()
+        return search.look
 
 
 class _RuleSearch:
@@ -95,8 +100,10 @@ class _RuleSearch:
         "_by_root",
         "_condition",
         "_context",
+        "_keys",
         "_pattern",
         "_sole_use",
+        "listener",
         "look",
     )
 
@@ -107,8 +114,18 @@ class _RuleSearch:
         self._arguments = pattern.arguments
         self._sole_use = pattern.sole_use
         self._by_root: dict[str, Searches] = {}
+        self._keys = self._context.store.bucket_keys()
+        #: the subscriber to the reasons of the refusals
+        self.listener = pattern.listener
         #: called on each root
         self.look = self._found if pattern.listener is None else self._reported
+
+    def start(self) -> None:
+        """Takes the operators that the graph has now: an equation that needs another is left."""
+        keys = self._context.store.bucket_keys()
+        if keys is not self._keys and keys != self._keys:
+            self._by_root.clear()
+        self._keys = keys
 
     def _found(self, record: NodeRecord) -> MatchResult | None:
         root = _root_of(record) if record.domain else record.op_type
@@ -133,7 +150,7 @@ class _RuleSearch:
         """The searches for the equations with an operator as root, if all their operators are in
         the graph. Graphs of one equation with a common prefix share a search."""
         context = self._context
-        keys = context.store.bucket_keys()
+        keys = self._keys
         sides = [s for s in self._pattern.sides if s.left.root == root and s.left.keys <= keys]
         alone = len(sides) == 1  # its search tests the first input as early
         groups: dict[tuple[str, tuple[str, ...]], list[RuleSide]] = {}

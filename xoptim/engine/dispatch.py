@@ -213,7 +213,10 @@ class Dispatch:
         if self._asks[rank]:
             return patterns[rank].may_match(keys)
         found = self._alternatives[rank]
-        return not found or any(needed <= keys for needed in found)
+        for alternative in found:
+            if alternative <= keys:
+                return True
+        return not found
 
 
 def has_listeners(patterns: Sequence[PatternOptimization]) -> bool:
@@ -234,7 +237,7 @@ def candidate_roots(
     if pattern.listener is not None:
         return roots.of(pattern.roots)
     wanted = pattern.read_by
-    if wanted and roots.store.main_types().isdisjoint(wanted) and in_main_domain(wanted):
+    if wanted and not roots.has_one_of(wanted):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)
@@ -249,8 +252,12 @@ def candidate_roots(
     if pattern.read_by:
         rows = roots.read_by(rows, pattern.read_by)
     if pattern.rank and facts is not None:
-        possible = (pattern.rank, None)
-        rows = [r for r in rows if facts[r.outputs[0]].known_rank() in possible]
+        wanted_rank, known = pattern.rank, [facts[r.outputs[0]] for r in rows]
+        rows = [
+            r
+            for r, f in zip(rows, known, strict=True)
+            if (f.rank if f.shape is None else len(f.shape)) in (wanted_rank, None)
+        ]
     return rows
 
 

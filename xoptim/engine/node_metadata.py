@@ -33,18 +33,26 @@ def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[N
     :param removed: the removed nodes
     :param added: the new nodes, not in the graph yet
     """
-    documented = [_Replaced(r) for r in removed if _is_documented(r._proto)]
+    documented, replaced = list[_Replaced](), set[str]()
+    for record in removed:
+        replaced.update(record.outputs)
+        if record._proto.metadata_props or record._proto.doc_string:
+            documented.append(_Replaced(record))
     if not documented:
+        return
+    replaced.discard("")
+    if len(documented) == len(added) == 1:  # half of the rewrites
+        documents = not replaced.isdisjoint(added[0].output[:])
+        _inherit(graph, added[0], documented, set(), documents)
         return
     outputs = [set(node.output[:]) - {""} for node in added]
     given = set().union(*outputs)
     gone = [r for r in documented if given.isdisjoint(r.outputs)]
-    replacing = given.intersection(n for r in removed for n in r.outputs)
     same = _counterparts(documented, added) if len(documented) > 1 else {}  # it orders them
     named: set[str] = set()
     for node, names in zip(added, outputs, strict=True):
         first, op_type = same.get(id(node)), node.op_type
-        if replacing.isdisjoint(names):
+        if replaced.isdisjoint(names):
             ordered = sorted(documented, key=lambda r: (r is not first, r.op_type != op_type))
             _inherit(graph, node, ordered, named, documents=False)
             continue
@@ -92,10 +100,6 @@ def _counterparts(removed: Sequence[_Replaced], added: Sequence[NodeProto]) -> d
     return found
 
 
-def _is_documented(node: NodeProto) -> bool:
-    return bool(node.metadata_props or node.doc_string)
-
-
 class _Replaced:
     """A removed node, whose metadata is read once for all those that replace it."""
 
@@ -122,22 +126,22 @@ def _inherit(
     :param named: the names that new nodes have taken from them
     :param documents: their documentation is that of the node too
     """
-    known = {p.key for p in new.metadata_props[:]}
+    mine = new.metadata_props
+    known = {p.key for p in mine[:]} if mine else set[str]()
     is_kept = SCOPES in known
     more: list[StringStringEntryProto] = []
     for old in replaced:
         if documents and not new.doc_string and old.proto.doc_string:
             new.doc_string = readable(old.proto.doc_string)
         metadata = old.metadata
-        if known:
-            added = [p for key, p in metadata.by_key.items() if key not in known]
-        else:
-            added = metadata.props
-        if added:
-            more.extend(added)
-            known.update(metadata.by_key)
+        if not known:
+            more.extend(metadata.props)
+        elif not known.issuperset(metadata.by_key):
+            more += [p for key, p in metadata.by_key.items() if key not in known]
+        known.update(metadata.by_key)
     has_source = SCOPES in known and not is_kept
-    fused = fused_metadata([old.metadata for old in replaced]) if has_source else {}
+    several = len(replaced) > 1 or len(replaced[0].metadata.labels) > 1
+    fused = fused_metadata([old.metadata for old in replaced]) if has_source and several else {}
     complete_metadata(new, more, fused)
     if has_source:
         _rename(graph, new, replaced[0], named, documents)
@@ -155,9 +159,11 @@ def _rename(
     :param is_same: it gives the same result, and has the same name if the operator is the same
     """
     source: NodeSource | None = replaced.metadata.source
-    prefix = f"{source.module}." if source is not None and source.module else ""
-    before = replaced.proto.name
-    if new.name and prefix and before.startswith(f"{prefix}{replaced.op_type}"):
+    module = "" if source is None else source.module
+    if not module or not new.name:
+        return
+    prefix, before = f"{module}.", replaced.proto.name
+    if before.startswith(f"{prefix}{replaced.op_type}"):
         same = is_same and new.op_type == replaced.op_type and before not in named
         name = f"{prefix}{new.op_type}"
         new.name = before if same else graph.unique_node_name(name)

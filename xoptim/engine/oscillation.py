@@ -309,26 +309,26 @@ class UseDetector(Observer):
 
 def _reads_nothing_new(engine: Engine, done: Application) -> bool:
     """Whether the written nodes read what the removed ones read, or constants."""
-    known = {name for record in done.removed for name in (*record.reads(), *record.outputs)}
-    known.update(name for record in done.added for name in record.outputs)
-    read = {name for record in done.added for name in record.reads()} - known
-    return all(engine.graph.constants.is_constant(name) for name in read)
+    known, read = set[str](), set[str]()
+    for record in done.removed:
+        known.update(record.reads(), record.outputs)
+    for record in done.added:
+        known.update(record.outputs)
+        read.update(record.reads())
+    return all(map(engine.graph.constants.is_constant, read - known))
 
 
 def _window_hashes(engine: Engine, done: Application) -> tuple[int, int]:
     """Hashes of the nodes an application removed: with what is known of their inputs, of their
     results and of the readers of these, then with the names of those that other nodes share."""
     graph, ranks = engine.graph, dict[str, int]()
-    nodes = [
-        (
-            record.key,
-            tuple(sorted(a.SerializeToString(deterministic=True) for a in attributes)),
-            tuple(ranks.setdefault(name, len(ranks)) for name in names),
-        )
-        for record in done.removed
-        for attributes in [record.current().attribute]
-        for names in [(*record.inputs, *record.captured, *record.outputs)]
-    ]
+    nodes = []
+    for record in done.removed:
+        written = [a.SerializeToString(deterministic=True) for a in record.current().attribute[:]]
+        for name in (names := (*record.inputs, *record.captured, *record.outputs)):
+            if name not in ranks:
+                ranks[name] = len(ranks)
+        nodes.append((record.key, tuple(sorted(written)), tuple(map(ranks.__getitem__, names))))
     made = {name: facts for name, facts, *_ in done.known}
     kept = [name for name in ranks if name not in made or name in graph.store.producers]
     window = [
@@ -350,7 +350,7 @@ def _leaf(graph: Graph, name: str, otherwise: str | None = None) -> int:
     shape = graph.facts[name].shape
     if not known or shape is None:
         return unnamed
-    small = prod(d for d in shape if isinstance(d, int)) <= _SMALL
+    small = prod([d for d in shape if isinstance(d, int)]) <= _SMALL
     value = graph.constants.value(name) if small else None
     if value is None:
         return unnamed

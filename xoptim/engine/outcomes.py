@@ -98,7 +98,7 @@ def count_instances(rows: Sequence[Row]) -> int:
 
     :param rows: the rows of a run
     """
-    return sum(r["instances"] for r in rows if r["pattern"].startswith("apply_"))
+    return sum([r["instances"] for r in rows if r["pattern"].startswith("apply_")])
 
 
 def count_applied(applications: Sequence[Application]) -> int:
@@ -106,7 +106,7 @@ def count_applied(applications: Sequence[Application]) -> int:
 
     :param applications: those that were tried
     """
-    return sum(not a.refusal for a in applications)
+    return len([a for a in applications if not a.refusal])
 
 
 def names_of_applied(applications: Sequence[Application]) -> list[str]:

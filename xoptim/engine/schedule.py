@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from xbuilder.facts.facts import FactTable
-from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
 from ..authoring.patterns import PatternOptimization
 from ..authoring.roots import Candidates, Roots, Sweep
-from .dispatch import Dispatch
+from .dispatch import Dispatch, ranks_in
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -59,6 +59,9 @@ class Schedule:
         #: where the others look
         self.near = Candidates(store, near or ())
         self._level = len(self._levels) - 1 if self._from_fixed_point else 0
+        # operators and types of the graph, the patterns asked since, those that need nothing else
+        self._state: tuple[Set[Key], Set[int] | None] | None = None
+        self._asked = self._answers = 0
 
     @property
     def priority(self) -> int:
@@ -77,15 +80,32 @@ class Schedule:
         only_near = self._starting_from(lambda: self.near, only_near)
         if not everywhere and not only_near:
             return []
-        patterns = self._patterns
-        ranks = everywhere | only_near
-        possible = self._dispatch.possible(
-            ranks, patterns, self._store, self._facts, self._every_reason
-        )
+        patterns, near, whole = self._patterns, self.near, self._whole or self.near
         return [
-            (patterns[rank], self._sweep() if everywhere >> rank & 1 else self.near)
-            for rank in possible
+            (patterns[rank], whole if everywhere >> rank & 1 else near)
+            for rank in ranks_in(self._possible(everywhere | only_near))
         ]
+
+    def _possible(self, ranks: int) -> int:
+        """Those of some patterns for which the graph has the other operators and the types they
+        need. Each one is asked once, until the graph has others."""
+        if self._every_reason:  # a subscriber may come
+            return self._ask(ranks)
+        types = None if self._facts is None else frozenset(self._facts.all_types())
+        state = self._store.bucket_keys(), types
+        if self._state != state:
+            self._state, self._asked, self._answers = state, 0, 0
+        new = ranks & ~self._asked
+        if new:
+            self._answers |= self._ask(new)
+            self._asked |= new
+        return ranks & self._answers
+
+    def _ask(self, ranks: int) -> int:
+        found = self._dispatch.possible(
+            ranks, self._patterns, self._store, self._facts, self._every_reason
+        )
+        return sum([1 << rank for rank in found])
 
     def _starting_from(self, roots: Callable[[], Roots], wanted: int) -> int:
         """Those of the wanted patterns that may start from some nodes, which are only indexed if a

@@ -98,7 +98,9 @@ def test_text() -> None:
     one = [lines, ("        for i in range(n0):", "            yield i, 0")]
     two = [lines, ("        for i in range(n0):", "            yield -i, 1")]
     store = type("Store", (), {"producers": {}, "consumers": {}, "is_used_more_than_once": None})
-    g = type("G", (), {"store": store})
+    constants = type("Constants", (), {"initializers": {}, "computed": {}, "parent": None})
+    graph = type("Graph", (), {"constants": constants})
+    g = type("G", (), {"store": store, "facts": {}, "graph": graph})
     make = compiled("search", [one, two, one], {})
     assert list(make(g, quiet)(2)) == [(0, 0), (1, 0), (0, 1), (-1, 1)]
     assert list(make(g, quiet)(-1)) == []

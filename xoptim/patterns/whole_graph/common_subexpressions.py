@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 
 from onnx import FunctionProto, NodeProto
 
@@ -68,7 +68,11 @@ def have_twins(readers: Readers) -> bool:
     """Whether two readers of a result have the same operator type and read the same results, in any
     order, as common subexpressions do. The target of a Reshape or an Expand does not count. Cost:
     O(readers)."""
-    if not may_have_twins(readers):  # the usual case, in less time
+    if len(readers) == 2:  # most of the time
+        one, other = readers
+        if one.op_type != other.op_type:
+            return False
+    elif not may_have_twins(readers):
         return False
     kinds = {
         (r.op_type, frozenset(r.inputs[:1] if r.op_type in _SIZED else r.inputs)) for r in readers
@@ -76,23 +80,17 @@ def have_twins(readers: Readers) -> bool:
     return len(kinds) < len(readers)
 
 
-def names_with_readers(
-    store: GraphStore,
-    records: list[NodeRecord],
-    edges: Callable[[NodeRecord], Sequence[str]],
-) -> list[str]:
-    """Names that several nodes read. Cost: one step a name for a sweep, else O(edges of the
-    records).
+def names_read_twice(store: GraphStore, records: list[NodeRecord]) -> list[str]:
+    """Names that several nodes read, among the edges of some records when there are few of them.
+    Cost: one step a name for a sweep, else O(edges of the records).
 
     :param store: the graph
     :param records: every node, or a few of them
-    :param edges: returns the names of a node to inspect, when there are few nodes
     """
-    consumers = store.consumers
     if len(records) * _SWEEP > len(store):
         return list(store.read_twice)
-    names = dict.fromkeys(name for r in records for name in edges(r))
-    return [name for name in names if len(consumers.get(name, ())) > 1]
+    names = dict.fromkeys(chain.from_iterable([(*r.outputs, *r.inputs) for r in records]))
+    return list(filter(store.read_twice.__contains__, names))
 
 
 def among(records: list[NodeRecord], found: set[NodeRecord]) -> list[NodeRecord]:
@@ -214,14 +212,14 @@ class SameChildrenPattern(Rewrite):
         """Nodes with a result that several nodes of one type read, with the same other inputs; the
         first reader of an input or an outer result. A node whose subgraph reads it does not
         count."""
-        producers, readers = store.producers, store.readers
-        names = names_with_readers(store, records, lambda r: (*r.outputs, *r.inputs))
-        twice = [name for name in names if have_twins(readers(name))]
+        producers, readers = store.producers, store.consumers
+        names = names_read_twice(store, records)
+        twice = [name for name in names if have_twins(readers[name])]
         found = {producers[name] for name in twice if name in producers}
         outer = [name for name in twice if name not in producers]
         known = set(records if outer else ())
         for name in outer:
-            found.update(islice((r for r in readers(name) if r in known and name in r.inputs), 1))
+            found.update(islice((r for r in readers[name] if r in known and name in r.inputs), 1))
         return among(records, found)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
