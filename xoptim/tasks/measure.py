@@ -106,29 +106,31 @@ class _Turns:
         for one in loaded:
             _warm_up(one, feeds, self.warmup)
         shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
-        found: list[ModelLatency] = []
-        for i, one in enumerate(loaded):
-            latency = compare_sessions(
-                loaded[0].session, one.session, feeds, self.blocks, self.seconds, clock
+        first, *others = (one.session for one in loaded)
+        # a model alone runs in turns with itself, in the same time
+        seconds = self.seconds if others else self.seconds / 2
+        latencies = [
+            compare_sessions(first, other, feeds, self.blocks, seconds, clock)
+            for other in others or [first]
+        ]
+        fastest = min(found.before for found in latencies)
+        ratios = [(1.0, 1.0, 1.0), *((found.ratio, found.low, found.high) for found in latencies)]
+        return [
+            ModelLatency(
+                model=one.name,
+                nodes=one.nodes,
+                load=one.load,
+                milliseconds=fastest * 1e3 * ratio,
+                ratio=ratio,
+                low=low,
+                high=high,
+                threads=self.threads,
+                sizes=shapes,
+                series=series,
+                memory=_peak(one, feeds) if self.memory else None,
             )
-            ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
-            before = found[0].milliseconds if found else latency.before * 1e3
-            found.append(
-                ModelLatency(
-                    model=one.name,
-                    nodes=one.nodes,
-                    load=one.load,
-                    milliseconds=before * ratios[0],
-                    ratio=ratios[0],
-                    low=ratios[1],
-                    high=ratios[2],
-                    threads=self.threads,
-                    sizes=shapes,
-                    series=series,
-                    memory=_peak(one, feeds) if self.memory else None,
-                )
-            )
-        return found
+            for one, (ratio, low, high) in zip(loaded, ratios, strict=False)
+        ]
 
 
 def measure_models(
