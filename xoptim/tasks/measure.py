@@ -237,12 +237,24 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
 
 def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
     """Runs a model before it is measured, once at least."""
+    _check_inputs(one, feeds)
     try:
         run = prepared_run(one.session, None, feeds)
         for _ in range(max(runs, 1)):
             run()
     except Exception as e:
         raise VerificationError(f"{one.name} cannot be measured: {short_message(e)}") from e
+
+
+def _check_inputs(one: _Loaded, feeds: Mapping[str, Any]) -> None:
+    """Checks that a model takes the inputs that were drawn for the first one."""
+    needed = [value.name for value in one.session.get_inputs()]
+    accepted = {*needed, *(v.name for v in one.session.get_overridable_initializers())}
+    if not set(needed) <= feeds.keys() <= accepted:
+        raise VerificationError(
+            f"{one.name} cannot be measured: its inputs are {needed}, those of the first model are "
+            f"{list(feeds)}"
+        )
 
 
 def _peak(one: _Loaded, feeds: Mapping[str, Any]) -> int | None:
