@@ -19,7 +19,7 @@ from .declarative.onnx_patterns import (
 from .declarative.pattern_code import to_graph_pattern_matching as to_graph_pattern_matching
 from .declarative.rules import rule as rule
 from .engine.optimizer import GraphBuilderPatternOptimization as GraphBuilderPatternOptimization
-from .tasks.calls import batch as batch
+from .tasks.batch import batch as batch
 from .tasks.calls import bisect as bisect
 from .tasks.calls import check as check
 from .tasks.calls import compare as compare
@@ -28,7 +28,7 @@ from .tasks.calls import diff as diff
 from .tasks.calls import explain as explain
 from .tasks.calls import extract as extract
 from .tasks.calls import measure as measure
-from .tasks.calls import near_misses as near_misses
-from .tasks.calls import optimize as optimize
 from .tasks.calls import summary as summary
 from .tasks.calls import verify as verify
+from .tasks.explain import near_misses as near_misses
+from .tasks.optimize import optimize as optimize

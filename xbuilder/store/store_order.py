@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..nodes.record import NodeRecord
@@ -11,6 +12,8 @@ from .sorting import sorted_nodes
 
 #: room after a node
 GAP = 1 << 40
+#: new nodes that are put at their places one by one, rather than sorted with the others
+_FEW = 8
 
 
 class StoreOrder(EdgeTables):
@@ -43,8 +46,13 @@ class StoreOrder(EdgeTables):
         """Drops dead nodes, merges new ones, sorts again if an order violation was found."""
         nodes = [r for r in self._nodes if r.alive] if self._dead else self._nodes
         if self._new:
-            nodes = [*nodes, *(r for r in self._new if r.alive)]
-            nodes.sort(key=by_order)
+            new = [r for r in self._new if r.alive]
+            if len(new) <= _FEW:
+                nodes = nodes.copy()  # the list may be read
+                for record in new:
+                    insort(nodes, record, key=by_order)
+            else:
+                nodes = sorted((*nodes, *new), key=by_order)
             self._new = []
         self._nodes, self._dead = nodes, 0
         if self.order_violated:

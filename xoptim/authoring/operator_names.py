@@ -15,6 +15,8 @@ from xbuilder.support.user_warnings import warn_user
 
 #: operators onnxruntime has in the main domain, and onnx does not
 _RUNTIME = frozenset({"SimplifiedLayerNormalization"})
+#: the modules whose patterns a test checks, so that no process does it again
+_TESTED = "xoptim.patterns"
 #: declarations of a pattern that are types of operators
 DECLARATIONS = ("roots", "after", "reads", "beyond", "read_by")
 
@@ -47,6 +49,14 @@ def check_operators(owner: str, names: Iterable[str], form: str = "domain::Opera
             advice = "" if domain else f" One of another domain is written {form!r}."
             hint = hint or ", that onnx does not know."
             raise OptionError(f"{owner} names operator {op_type!r} {place}{hint}{advice}")
+
+
+def is_tested(module: object) -> bool:
+    """Whether the patterns of a module are those of this project, which a test checks.
+
+    :param module: its name
+    """
+    return str(module).startswith(_TESTED)
 
 
 def check_declared_operators(owner: str, declared: Mapping[str, object]) -> None:

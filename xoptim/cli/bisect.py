@@ -16,7 +16,7 @@ from xbuilder.files.model_files import load_model
 from xbuilder.files.writing.temporary_files import temporary_folder
 
 from ..reports.tables import counted
-from ..tasks.optimization import copy_next_to_data
+from ..tasks.saving import copy_next_to_data
 from ..tasks.verification_tables import other_runtime, verification_as_dict
 from ..trust.bisection import Bisection, bisect_rewrites
 from ..trust.inputs.coverage import Unverified, unverified

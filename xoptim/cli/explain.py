@@ -102,6 +102,9 @@ def _print_misses(misses: Sequence[NearMiss], as_json: bool, verbose: int) -> No
     if as_json:
         print_json([asdict(miss) for miss in misses])
         return
+    if not misses:
+        click.echo("no pattern declines after the first node it looks at, --op OP shows the others")
+        return
     shown = misses if verbose else misses[:_MISSES]
     rows = [(m.pattern, m.visited, m.count, m.result, m.reason) for m in shown]
     columns = ["pattern", "nodes visited", "times", "from", "declines because"]

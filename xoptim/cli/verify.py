@@ -39,7 +39,7 @@ def verify(
     from xbuilder.files.writing.temporary_files import temporary_folder
 
     from ..reports.tables import print_line
-    from ..tasks.optimization import copy_next_to_data
+    from ..tasks.saving import copy_next_to_data
     from ..tasks.verification_tables import print_verification, verification_as_dict
     from ..trust.inputs.coverage import unverified
     from ..trust.verification import verify_models

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto, StringStringEntryProto
 
-from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attributes import readable
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.sources import (
@@ -16,6 +16,12 @@ from xbuilder.nodes.sources import (
     complete_metadata,
     fused_metadata,
 )
+
+if TYPE_CHECKING:
+    from xbuilder.graph.graph import Graph
+
+#: what :class:`xoptim.toolkit.features.provenance.Provenance` writes in the metadata of a node
+REWRITES, SOURCES, CHECKS = "xoptim.rewrites", "xoptim.sources", "xoptim.checks"
 
 
 def copy_metadata(graph: Graph, removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:

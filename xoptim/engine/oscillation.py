@@ -18,6 +18,9 @@ from .outcomes import Application, names_of_applied
 
 #: iterations without a smaller graph before the graph is compared with its earlier states
 PATIENCE = 16
+#: a graph is compared once in so many iterations as it has times this number of nodes: a rewrite
+#: that moves along a chain does not read all of it at each step
+_RARER = 32
 #: constants with at most this number of elements are hashed by value, the others by name
 _SMALL = 64
 #: largest allowed ratio between the size of the graph and its first size
@@ -144,10 +147,11 @@ class OscillationDetector(Observer):
 
     A signature does not depend on generated names: a node is described by its type, its attributes
     and its inputs, down to inputs of the graph and constants. Cost: nothing while the graph gets
-    smaller, O(N) an iteration after.
+    smaller, O(N) an iteration once a place is as it was before, O(1) an iteration without it, when
+    a cycle is found after some of its turns.
 
     :param generations: the signatures are compared as soon as it sees a place that is as it was
-        before, and later without it
+        before, and later, in one iteration of many if the graph is large, without it
     """
 
     def __init__(self, generations: GenerationDetector | None = None) -> None:
@@ -181,6 +185,8 @@ class OscillationDetector(Observer):
         if self._stalled < PATIENCE and not came_back:
             return ""
         self._names.append(set(names_of_applied(applications)))
+        if not came_back and self._stalled % (1 + size // _RARER):
+            return ""
         signature = graph_signature(graph)
         if signature in self._seen:
             loop = self._names[self._seen[signature] :]

@@ -1,6 +1,5 @@
-"""The functions a user calls first: ``xoptim.optimize``, ``xoptim.verify``...
-
-Each is a subcommand of the command line as well.
+"""Functions a user calls, ``xoptim.verify``, ``xoptim.compare``..., under the names of the
+subcommands of the command line.
 """
 
 from __future__ import annotations
@@ -12,16 +11,12 @@ from ..trust.bisection import bisect_rewrites as bisect
 from ..trust.layers import compare_layers as compare
 from ..trust.sessions.runtime import Model, container_of
 from ..trust.verification import verify_models as verify
-from .batch import batch
 from .explain import explain_model as explain
-from .explain import near_misses
 from .extract import extract_model as extract
 from .measure import measure_models as measure
-from .optimize import optimize
 from .summary import summarize as summary
 
 __all__ = [
-    "batch",
     "bisect",
     "check",
     "compare",
@@ -30,8 +25,6 @@ __all__ = [
     "explain",
     "extract",
     "measure",
-    "near_misses",
-    "optimize",
     "summary",
     "verify",
 ]

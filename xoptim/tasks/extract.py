@@ -32,7 +32,8 @@ def extract_model(
     :param inputs: results the part begins with; the inputs of the model it needs are added
     :param data_roots: folders the weights may be in, beside the model's
     :return: a model whose inputs and outputs have the types and the shapes that are inferred
-    :raises OptionError: a name is not a result of the model
+    :raises OptionError: a name is not a result of the model, or the outputs depend on none of the
+        inputs
 
     ::
 
@@ -48,6 +49,11 @@ def extract_model(
     part = unfused_nodes(proto, [*inputs, *own], outputs, as_proto=True)
     assert isinstance(part, ModelProto), "it is asked for"
     read = {n for node in part.graph.node for n in (*node.input, *node_captures(node))}
+    if inputs and not read.union(outputs).intersection(inputs):
+        raise OptionError(
+            f"{_list(outputs)} does not depend on {_list(inputs)}: the part begins with results "
+            "that come before its outputs."
+        )
     kept = [v for v in part.graph.input if v.name in read or v.name in inputs]
     del part.graph.input[:]
     part.graph.input.extend(kept)
@@ -55,6 +61,10 @@ def extract_model(
     part.functions.extend(f for f in proto.functions if (f.domain, f.name) in called)
     part.producer_name, part.producer_version = proto.producer_name, proto.producer_version
     return part
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _check_names(model: ModelProto, names: Sequence[str]) -> None:

@@ -106,29 +106,31 @@ class _Turns:
         for one in loaded:
             _warm_up(one, feeds, self.warmup)
         shapes = {n: list(v.shape) for n, v in feeds.items() if hasattr(v, "shape")}
-        found: list[ModelLatency] = []
-        for i, one in enumerate(loaded):
-            latency = compare_sessions(
-                loaded[0].session, one.session, feeds, self.blocks, self.seconds, clock
+        first, *others = (one.session for one in loaded)
+        # a model alone runs in turns with itself, in the same time
+        seconds = self.seconds if others else self.seconds / 2
+        latencies = [
+            compare_sessions(first, other, feeds, self.blocks, seconds, clock)
+            for other in others or [first]
+        ]
+        fastest = min(found.before for found in latencies)
+        ratios = [(1.0, 1.0, 1.0), *((found.ratio, found.low, found.high) for found in latencies)]
+        return [
+            ModelLatency(
+                model=one.name,
+                nodes=one.nodes,
+                load=one.load,
+                milliseconds=fastest * 1e3 * ratio,
+                ratio=ratio,
+                low=low,
+                high=high,
+                threads=self.threads,
+                sizes=shapes,
+                series=series,
+                memory=_peak(one, feeds) if self.memory else None,
             )
-            ratios = (latency.ratio, latency.low, latency.high) if i else (1.0, 1.0, 1.0)
-            before = found[0].milliseconds if found else latency.before * 1e3
-            found.append(
-                ModelLatency(
-                    model=one.name,
-                    nodes=one.nodes,
-                    load=one.load,
-                    milliseconds=before * ratios[0],
-                    ratio=ratios[0],
-                    low=ratios[1],
-                    high=ratios[2],
-                    threads=self.threads,
-                    sizes=shapes,
-                    series=series,
-                    memory=_peak(one, feeds) if self.memory else None,
-                )
-            )
-        return found
+            for one, (ratio, low, high) in zip(loaded, ratios, strict=False)
+        ]
 
 
 def measure_models(
@@ -235,12 +237,24 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
 
 def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
     """Runs a model before it is measured, once at least."""
+    _check_inputs(one, feeds)
     try:
         run = prepared_run(one.session, None, feeds)
         for _ in range(max(runs, 1)):
             run()
     except Exception as e:
         raise VerificationError(f"{one.name} cannot be measured: {short_message(e)}") from e
+
+
+def _check_inputs(one: _Loaded, feeds: Mapping[str, Any]) -> None:
+    """Checks that a model takes the inputs that were drawn for the first one."""
+    needed = [value.name for value in one.session.get_inputs()]
+    accepted = {*needed, *(v.name for v in one.session.get_overridable_initializers())}
+    if not set(needed) <= feeds.keys() <= accepted:
+        raise VerificationError(
+            f"{one.name} cannot be measured: its inputs are {needed}, those of the first model are "
+            f"{list(feeds)}"
+        )
 
 
 def _peak(one: _Loaded, feeds: Mapping[str, Any]) -> int | None:

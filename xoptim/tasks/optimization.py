@@ -20,7 +20,7 @@ from xbuilder.options import DEFAULT_CONSTANT_SIZE
 
 from ..surgery.signature import SignatureChanges
 from .result import OptimizedModel
-from .saving import SavingFormat, data_files, stored
+from .saving import SavingFormat, copy_next_to_data, data_files, stored
 from .traces import Traces
 
 if TYPE_CHECKING:
@@ -303,17 +303,3 @@ def _matches(builder: GraphBuilder, patterns: str, processor: str) -> int:
         if match.nodes
     }
     return len(found)
-
-
-def copy_next_to_data(model: Any, data_roots: Sequence[Path], folder: Path) -> Any:
-    """A model for onnxruntime, without links out of the folder of its file.
-
-    :param model: the file of the model, or the model itself
-    :param data_roots: folders the weights may be in, beside the model's
-    :param folder: where the model is copied with its weights if there are such folders
-    :return: the file to give to onnxruntime, or the model
-    """
-    if not data_roots or not isinstance(model, Path):
-        return model
-    container = ModelContainer.load(model, data_roots)
-    return Path(container.save(folder / "before.onnx")[-1])

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xbuilder.errors import OptionError
 
 from ..catalogue.targets import target_options
 from ..surgery.signature import SignatureChanges
-from ..trust.verification import VerificationError
-from ..trust.windows.validation import Validation
-from .keep_faster import keep_faster as fastest
 from .optimization import Optimization
 from .result import OptimizedModel
 from .sources import model_source
+
+if TYPE_CHECKING:
+    from ..trust.windows.validation import Validation
 
 #: arguments of the comparison of the results
 COMPARISON = ("sizes", "rtol", "atol", "seed")
@@ -89,9 +89,23 @@ def optimize(
         **_chosen(target, patterns, processor, options.pop("public_operators", False)),
         comparison=how if verify else None,
         measured=_measured(how) if measure or keep_faster > 0 else None,
-        validation=Validation() if validate else None,
+        validation=_validation() if validate else None,
     )
-    return _saved(fastest(task, keep_faster) if keep_faster > 0 else task.run(), output)
+    return _saved(_fastest(task, keep_faster) if keep_faster > 0 else task.run(), output)
+
+
+def _fastest(task: Optimization, seconds: float) -> OptimizedModel:
+    """The fastest of the measured models, see :func:`optimize`."""
+    from .keep_faster import keep_faster
+
+    return keep_faster(task, seconds)
+
+
+def _validation() -> Validation:
+    """The observer that runs each rewrite in its window."""
+    from ..trust.windows.validation import Validation
+
+    return Validation()
 
 
 def _saved(done: OptimizedModel, output: str | os.PathLike[str] | None) -> OptimizedModel:
@@ -100,6 +114,8 @@ def _saved(done: OptimizedModel, output: str | os.PathLike[str] | None) -> Optim
     :raises VerificationError: they differ
     """
     if done.failure:
+        from ..trust.sessions.runtime import VerificationError
+
         raise VerificationError(done.failure)
     if output is not None:
         done.save(output)

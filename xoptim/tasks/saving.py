@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,3 +97,17 @@ def save(
         {"path": str(path.parent / Path(name).name), "bytes": os.path.getsize(name)}
         for name in written
     ]
+
+
+def copy_next_to_data(model: Any, data_roots: Sequence[Path], folder: Path) -> Any:
+    """A model for onnxruntime, without links out of the folder of its file.
+
+    :param model: the file of the model, or the model itself
+    :param data_roots: folders the weights may be in, beside the model's
+    :param folder: where the model is copied with its weights if there are such folders
+    :return: the file to give to onnxruntime, or the model
+    """
+    if not data_roots or not isinstance(model, Path):
+        return model
+    container = ModelContainer.load(model, data_roots)
+    return Path(container.save(folder / "before.onnx")[-1])

@@ -26,6 +26,7 @@ from .rewrite_places import RewritePlaces
 from .sessions.runtime import Opener, VerificationError
 from .verification import Reference, VerificationReport
 from .windows.certificates import Summary
+from .windows.sessions import shared_sessions
 from .windows.validation import Validation, WrongRewriteError
 
 
@@ -193,6 +194,7 @@ class _Search:
 
         :param kept: where the two sides of the window are written, with the inputs that show it
         """
+        shared_sessions().start(self.reference.opener.idle)
         validation, failed = Validation(kept), list[str]()
 
         def stop(error: PatternError, rewrite: Member) -> None:

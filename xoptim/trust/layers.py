@@ -328,7 +328,7 @@ class _Comparison:
         return node
 
     def _compare(self, name: str, node: NodeProto) -> LayerDifference:
-        from ..toolkit.features.provenance import REWRITES, SOURCES
+        from ..engine.node_metadata import REWRITES, SOURCES
 
         values = self.first.values[name], self.second.values[name]
         random = is_random(all_nodes([node]))

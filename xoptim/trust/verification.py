@@ -327,7 +327,10 @@ def _check_signatures(names: list[str], feeds: Mapping[str, Any], other: Session
     """Checks the second model gives the same outputs and takes the same inputs."""
     inputs, defaults, got = other.names
     if got != names:
-        raise VerificationError(f"the outputs of the models are {names} and {got}")
+        raise VerificationError(
+            f"the outputs of the models are {names} and {got}, the same names in the same order "
+            "are expected"
+        )
     missing = [name for name in feeds if name not in inputs and name not in defaults]
     unknown = [name for name in inputs if name not in feeds]
     sides = {"first": missing, "second": unknown}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -280,6 +281,21 @@ def test_replace_keeps_the_order():
     store = chain(6)
     store.replace([store.producers["r2"]], [node("Abs", ["r1"], ["a"]), node("Exp", ["a"], ["r2"])])
     assert [r.outputs[0] for r in store.nodes] == ["r0", "r1", "a", "r2", "r3", "r4", "r5"]
+    store.check()
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 30])
+def test_new_nodes_are_put_at_their_places(count):
+    """A few of them one by one, many by a sort; a list that is being read does not change."""
+    store = chain(100)
+    before = store.nodes
+    names = [r.outputs[0] for r in before]
+    steps = ["r49", *(f"a{i}" for i in range(count - 1)), "r50"]
+    new = [node("Abs", [a], [b]) for a, b in itertools.pairwise(steps)]
+    store.replace([store.producers["r50"]], new)
+    at = names.index("r50")
+    assert [r.outputs[0] for r in store.nodes] == names[:at] + steps[1:] + names[at + 1 :]
+    assert [r.outputs[0] for r in before] == names
     store.check()
 
 

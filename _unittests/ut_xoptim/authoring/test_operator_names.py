@@ -8,8 +8,16 @@ import pytest
 
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, explain, rewrite, rule
-from xoptim.authoring.operator_names import check_operators
-from xoptim.catalogue.registry import register_pattern
+from xoptim.authoring import patterns
+from xoptim.authoring.operator_names import (
+    DECLARATIONS,
+    check_declared_operators,
+    check_operators,
+    is_tested,
+)
+from xoptim.catalogue.registry import all_patterns, register_pattern
+from xoptim.declarative.rule_patterns import RulePattern
+from xoptim.declarative.rules import check_sides
 from xoptim.testing import model_from_text
 
 
@@ -148,3 +156,22 @@ def test_calls_of_older_opsets_and_other_domains():
         "Log(x, **_) -> x",
     ):
         declared_rule(text)
+
+
+def test_the_operators_of_the_patterns_of_this_project(recwarn):
+    """No process that optimizes a model checks them."""
+    checked = 0
+    for name, pattern in all_patterns().items():
+        assert is_tested(pattern.__module__) or issubclass(pattern, RulePattern), name
+        declared = {word: getattr(pattern, word) for word in DECLARATIONS}
+        check_declared_operators(name, declared)
+        if issubclass(pattern, RulePattern):
+            check_sides(name, pattern.sides)
+        checked += any(declared.values())
+    assert checked > 200 and not recwarn.list
+
+
+def test_the_operators_of_a_tested_pattern_are_not_checked(monkeypatch):
+    monkeypatch.setattr(patterns, "check_declared_operators", lambda *_: pytest.fail("checked"))
+    shipped = type("Shipped", (PatternOptimization,), {"__module__": "xoptim.patterns.a"})
+    assert shipped.roots == ("*",)

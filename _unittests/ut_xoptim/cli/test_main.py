@@ -68,6 +68,22 @@ def test_commands_that_only_read_import_no_rewrite(model):
     assert out.stdout.strip() == "[]", out.stdout + out.stderr
 
 
+def test_compare_imports_neither_the_engine_nor_the_builder(model):
+    code = (
+        "import sys; from click.testing import CliRunner; from xoptim.cli.main import main\n"
+        "print(CliRunner().invoke(main, ['compare', *sys.argv[1:]]).exit_code)\n"
+        "print([m for m in ('xoptim.engine.engine', 'xbuilder.builder') if m in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(model), str(model)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.split() == ["0", "[]"], out.stderr
+
+
 def test_optimize_imports_no_drawing_without_a_report(model, tmp_path):
     """What the page draws is recorded if the page is written."""
     code = (

@@ -11,10 +11,12 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xbuilder.store.graph_store import NodeRecord
 from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization, rewrite
+from xoptim.engine import oscillation
 from xoptim.engine.oscillation import (
     FREE_NODES,
     GROWTH,
     PATIENCE,
+    GenerationDetector,
     GrowthDetector,
     OscillationDetector,
     UseDetector,
@@ -95,6 +97,27 @@ def test_culprits_are_those_of_the_loop() -> None:
             break
     assert detector.culprits == ["A", "B"]
     assert i < PATIENCE + 5
+
+
+@pytest.mark.parametrize("came_back,read,last", [(False, 2, PATIENCE + 4), (True, 3, 8)])
+def test_a_large_graph_is_read_less_often(came_back, read, last, monkeypatch) -> None:
+    """The steps of a rewrite that moves along a chain do not read all of it, unless a place of the
+    graph is as it was."""
+    chain = " ".join(f"r{i + 1} = Exp(r{i})" for i in range(98))
+    large = [builder(f"r0 = {op}(X) {chain} Y = Neg(r98)") for op in ("Abs", "Neg")]
+    generations = GenerationDetector()
+    detector = OscillationDetector(generations)
+    signatures = []
+    monkeypatch.setattr(
+        oscillation, "graph_signature", lambda g: signatures.append(g) or graph_signature(g)
+    )
+    for i in range(200):
+        generations.came_back = came_back and i > 5
+        name = "A" if i % 2 else "B"
+        if stops(detector, large[i % 2], {name}):
+            break
+    assert detector.culprits == ["A", "B"]
+    assert len(signatures) == read and i == last
 
 
 def test_different_graphs_of_one_size() -> None:

@@ -68,3 +68,9 @@ def test_refusals():
         xoptim.extract(parse(), ["twoo"])
     with pytest.raises(OptionError, match="no result 'qqqq'"):
         xoptim.extract(parse(), ["y"], ["qqqq"])
+
+
+def test_a_part_that_begins_after_its_outputs():
+    with pytest.raises(OptionError, match="'a' does not depend on 'y': the part begins"):
+        xoptim.extract(parse(), ["a"], ["y"])
+    assert [v.name for v in xoptim.extract(parse(), ["a"], ["a"]).graph.input] == ["a"]

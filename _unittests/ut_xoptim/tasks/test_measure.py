@@ -11,7 +11,9 @@ from rich.console import Console
 
 import xoptim
 from xbuilder.errors import OptionError
+from xoptim.tasks import measure
 from xoptim.tasks.measure import print_latency
+from xoptim.trust.latency import Latency
 from xoptim.trust.verification import VerificationError
 
 SLOW = """<ir_version: 8, opset_import: ["" : 18]>
@@ -32,6 +34,24 @@ def test_rows():
     assert 0 < second.low <= second.ratio <= second.high < 1
     assert second.milliseconds == pytest.approx(first.milliseconds * second.ratio)
     assert first.sizes == {"x": [200, 200]} and first.to_row()["threads"] == 1
+
+
+@pytest.mark.parametrize("count,expected", [(1, [0.02]), (2, [0.04]), (3, [0.04] * 2)])
+def test_the_first_model_runs_once_with_each_other(count, expected, monkeypatch):
+    """A model alone takes the time of one model."""
+    seconds = []
+
+    def compare(first, second, feeds, blocks, each, clock):
+        seconds.append(each)
+        return Latency(2e-3 / len(seconds), 0.5, 0.4, 0.6)
+
+    monkeypatch.setattr(measure, "compare_sessions", compare)
+    given = [*models(), models()[1]][:count]
+    found = xoptim.measure(*given, sizes={"n": 4}, seconds=0.04, memory=False)
+    assert seconds == expected
+    assert [m.ratio for m in found] == [1.0, 0.5, 0.5][:count]
+    assert found[0].milliseconds == pytest.approx(2 / len(seconds)), "the best of its runs"
+    assert all(m.milliseconds == pytest.approx(1 / len(seconds)) for m in found[1:])
 
 
 def test_series():
@@ -98,8 +118,10 @@ def test_refusals():
     with pytest.raises(OptionError, match="no model to measure"):
         xoptim.measure()
     other = onnx.parser.parse_model(SLOW.replace("float[n, n] x", "float[n, n] z, float[n, n] x"))
-    with pytest.raises(VerificationError, match="model 2 cannot be measured"):
+    with pytest.raises(VerificationError, match=r"model 2 .* are \['z', 'x'\], .* \['x'\]"):
         xoptim.measure(models()[0], other)
+    with pytest.raises(VerificationError, match=r"model 2 .* are \['x'\], .* \['z', 'x'\]"):
+        xoptim.measure(other, models()[0])
 
 
 def test_types_that_numpy_lacks():

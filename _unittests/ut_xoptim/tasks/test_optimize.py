@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -143,3 +145,19 @@ def test_the_other_set_is_told():
     assert types(done.model) == ["Transpose", "MatMul"]
     done = xoptim.optimize(model, patterns="default+onnxruntime")
     assert done.other_matches == 0 and "more: " not in str(done)
+
+
+def test_a_call_imports_what_it_runs(tmp_path):
+    """Neither the other functions of the package nor what checks a model."""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(TEXT), path)
+    code = (
+        "import sys, xoptim; xoptim.optimize(sys.argv[1])\n"
+        "heavy = ('onnxruntime', 'xoptim.linting', 'xoptim.trust.sessions', 'xoptim.trust.windows',\n"
+        "         'xoptim.tasks.batch', 'xoptim.tasks.keep_faster', 'xoptim.tasks.measure')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]", out.stderr

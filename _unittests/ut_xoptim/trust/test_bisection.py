@@ -14,7 +14,11 @@ from xoptim import MatchResult, PatternOptimization, get_pattern_list
 from xoptim.cli.main import main
 from xoptim.trust import bisection
 from xoptim.trust.bisection import bisect_rewrites, find_wrong_rewrite
+from xoptim.trust.sessions import session_process
+from xoptim.trust.sessions.session_process import start_child
 from xoptim.trust.verification import VerificationError
+from xoptim.trust.windows import sessions
+from xoptim.trust.windows.sessions import shared_sessions
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -68,6 +72,22 @@ def test_a_right_model_is_optimized_twice(monkeypatch):
     done = bisect_rewrites(parse(), "TransposeTranspose")
     assert (done.rewrites, done.runs, done.windows.counts()) == (2, 1, {"right": 2})
     assert len(made) == 2
+
+
+def test_one_process_runs_the_model_and_the_windows(monkeypatch):
+    started = []
+
+    def start():
+        started.append(start_child())
+        return started[-1]
+
+    monkeypatch.setattr(session_process, "start_child", start)
+    monkeypatch.setattr(sessions, "start_child", start)
+    shared_sessions().end()
+    done = bisect_rewrites(onnx.parser.parse_model(MODEL), isolated=True)
+    assert done.wrong is None and done.windows.certificates
+    (process,) = started
+    assert process.poll() is None, "the next windows need it"
 
 
 @pytest.mark.parametrize("order", [0, 1])

@@ -13,11 +13,9 @@ from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.record import NodeRecord
 
 from ...engine.engine import Engine
+from ...engine.node_metadata import CHECKS, REWRITES, SOURCES
 from ...engine.observers import Observer
 from ...engine.outcomes import Application
-
-#: keys of the metadata of a node
-REWRITES, SOURCES, CHECKS = "xoptim.rewrites", "xoptim.sources", "xoptim.checks"
 
 
 @dataclass(frozen=True, slots=True)

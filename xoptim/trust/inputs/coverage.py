@@ -18,7 +18,6 @@ from typing import Any
 import onnx.helper as oh
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import XoptimError
 from xbuilder.files.writing.temporary_files import temporary_folder
 from xbuilder.nodes.functions import all_nodes
@@ -166,6 +165,8 @@ class Coverage:
 
     def _alive(self) -> set[int]:
         """The bodies that are left when the model is optimized without any pattern."""
+        from xbuilder import GraphBuilder, OptimizationOptions  # every body runs, most often
+
         try:
             options = OptimizationOptions(patterns=None)
             builder = GraphBuilder(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
-from xbuilder import GraphBuilder
 from xbuilder.dims import Dim
 from xbuilder.errors import OptionError, XoptimError
 
@@ -385,6 +384,8 @@ def demanded_sizes(model: ModelProto) -> dict[str, int]:
         >>> demanded_sizes(model_from_text(text))
         {'b': 3}
     """
+    from xbuilder import GraphBuilder  # usual sizes run, most often
+
     try:
         known = GraphBuilder(model, infer_shapes_options=True).constraints
     except XoptimError:

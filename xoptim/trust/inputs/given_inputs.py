@@ -63,7 +63,9 @@ def read_inputs(
             more, _, value = value.partition("=")
             name = f"{name}={more}"
         if not separator:
-            raise OptionError(f"{text!r} is not name=value, such as {next(iter(declared), 'x')}=1")
+            example = f"{next(iter(declared), 'x')}=1"
+            hint = "; --inputs reads the inputs of a file" if Path(text).suffix else ""
+            raise OptionError(f"{text!r} is not name=value, such as {example}{hint}")
         if name in fixed:
             raise OptionError(f"input {name!r} is given twice; --inputs gives several sets")
         fixed[name] = _value(_declaration(declared, name, text), value)

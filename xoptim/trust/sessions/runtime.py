@@ -147,13 +147,14 @@ class Opener:
     isolated: bool = False
 
     def __post_init__(self) -> None:
-        self._idle: list[subprocess.Popen[bytes]] = []
+        #: processes without a model
+        self.idle: list[subprocess.Popen[bytes]] = []
         self.files.callback(self._end)
 
     def _end(self) -> None:
         """Ends the processes that no session needs any longer."""
-        while self._idle:
-            end_child(self._idle.pop())
+        while self.idle:
+            end_child(self.idle.pop())
 
     def open(self, model: Model, which: str, optimized: bool = False, profile: str = "") -> Session:
         """Opens a session.
@@ -168,7 +169,7 @@ class Opener:
         providers = list(self.providers or ())
         try:
             if self.isolated:
-                process = SessionProcess(source, providers, optimized, profile, self._idle)
+                process = SessionProcess(source, providers, optimized, profile, self.idle)
                 self.files.callback(process.close)
                 names = process.inputs, process.defaults, process.outputs
                 return Session(process, names, which)

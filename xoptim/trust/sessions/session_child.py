@@ -1,4 +1,4 @@
-"""The program of the processes that run onnxruntime: one session, or many small ones.
+"""The program of the processes that run onnxruntime: one session, and many small ones.
 
 It imports nothing of the project unless numpy lacks a type, to start fast.
 :class:`.session_process.SessionProcess` is answered by :class:`OneSession`,
@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-#: argument of the program that serves :class:`ManySessions`
-MANY = "many"
 #: types of elements that numpy has, as onnxruntime writes them
 _KNOWN = {
     "bool", "complex64", "complex128", "double", "float", "float16", "int8", "int16", "int32",
@@ -197,6 +195,13 @@ def serve(answer: Callable[..., Any], requests: BinaryIO, replies: BinaryIO) -> 
         replies.flush()
 
 
+def answers() -> Callable[..., Any]:
+    """A function that answers both kinds of requests; one of :class:`ManySessions` is alone in a
+    tuple."""
+    one, many = OneSession(), ManySessions()
+    return lambda first, *others: one(first, *others) if others else many(*first)
+
+
 def main() -> None:
     """Serves on the standard streams; the first object read is the path of the modules."""
     replies = os.fdopen(os.dup(1), "wb")
@@ -206,8 +211,7 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no core file
     sys.path[:] = pickle.load(sys.stdin.buffer)
-    answer = ManySessions() if sys.argv[1:] == [MANY] else OneSession()
-    serve(answer, sys.stdin.buffer, replies)
+    serve(answers(), sys.stdin.buffer, replies)
 
 
 if __name__ == "__main__":

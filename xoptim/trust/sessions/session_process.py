@@ -148,14 +148,11 @@ class SessionProcess:
             end_child(process)
 
 
-def start_child(*arguments: str) -> subprocess.Popen[bytes]:
+def start_child() -> subprocess.Popen[bytes]:
     """Starts a process that serves on its standard streams, see
-    :func:`xoptim.trust.sessions.session_child.main`.
-
-    :param arguments: those of the program
-    """
+    :func:`xoptim.trust.sessions.session_child.main`."""
     return subprocess.Popen(
-        [sys.executable, session_child.__file__, *arguments],
+        [sys.executable, session_child.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from xbuilder.errors import XoptimError
 
-from ..sessions.session_child import MANY
 from ..sessions.session_process import how_it_ended, start_child
 from .window import FED_BYTES
 
@@ -133,13 +132,18 @@ class Sessions:
             process.kill()
             process.communicate()
 
-    def start(self) -> None:
-        """Starts the process, which imports onnxruntime in the meantime, unless it runs."""
-        if self._process is None:
+    def start(self, idle: list[subprocess.Popen[bytes]] | None = None) -> None:
+        """Starts the process, which imports onnxruntime in the meantime, unless it runs.
+
+        :param idle: processes without a model, one of which is taken rather than started
+        """
+        if self._process is None and idle:
+            self._process = idle.pop()
+        elif self._process is None:
             self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = self._process = start_child(MANY)
+        process = self._process = start_child()
         assert process.stdin is not None
         pickle.dump(sys.path, process.stdin, protocol=5)
         return process
@@ -148,7 +152,7 @@ class Sessions:
         process = self._process or self._start()
         assert process.stdin is not None and process.stdout is not None
         try:
-            pickle.dump(request, process.stdin, protocol=5)
+            pickle.dump((request,), process.stdin, protocol=5)
             process.stdin.flush()
             done, value = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as e:

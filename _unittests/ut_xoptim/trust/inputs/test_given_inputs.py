@@ -89,6 +89,7 @@ def test_data_sets(folder) -> None:
             "no input 'flags', did you mean 'flag'\\? its inputs are x, sr, flag, words",
         ),
         (["sr"], [], "'sr' is not name=value, such as x=1"),
+        (["all.npz"], [], "'all.npz' is not .* as x=1; --inputs reads the inputs of a file"),
         (["sr=1", "sr=2"], [], "'sr' is given twice; --inputs gives several sets"),
         (["sr=0.5"], [], "0.5 is not int64, the type of 'sr'"),
         (["sr=fast"], [], "'fast' is no value for input 'sr': expected a number, a list"),

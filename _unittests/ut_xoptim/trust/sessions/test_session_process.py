@@ -66,8 +66,8 @@ def test_a_process_is_left_to_the_next_session():
 def test_an_opener_needs_one_process_for_models_one_after_the_other(monkeypatch):
     started = []
 
-    def start(*arguments):
-        started.append(start_child(*arguments))
+    def start():
+        started.append(start_child())
         return started[-1]
 
     monkeypatch.setattr(session_process, "start_child", start)

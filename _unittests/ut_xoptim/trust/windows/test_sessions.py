@@ -10,7 +10,7 @@ import pytest
 from ut_xoptim.trust.sessions.crashing import only_where_it_crashes
 
 from xoptim.testing import model_from_text
-from xoptim.trust.sessions.session_child import ManySessions, serve
+from xoptim.trust.sessions.session_child import answers, serve
 from xoptim.trust.windows.sessions import CannotRunError, Sessions, shared_sessions
 
 X = np.arange(4, dtype=np.float32)
@@ -138,10 +138,10 @@ def test_child() -> None:
         ("open", 3, b"other", NEG, {}, [], [b"key"]),
         ("run", b"key", None, {"x": X, "c": X}),
     ):
-        pickle.dump(request, requests)
+        pickle.dump((request,), requests)
     requests.seek(0)
     replies = io.BytesIO()
-    serve(ManySessions(), requests, replies)
+    serve(answers(), requests, replies)
     replies.seek(0)
     assert pickle.load(replies) == (True, None)
     (found,) = pickle.load(replies)[1]
