@@ -71,7 +71,7 @@ def _updated(cls: Any) -> Callable[..., Any]:
         """Adds tokens, keeps those of the window, and returns them all."""
         past = self.keys.shape if self.is_initialized else ()
         dynamic = any(isinstance(n, torch.SymInt) for n in (*past, *key_states.shape))
-        if not dynamic or _keeps_all(self) or self.sliding_window < 2:
+        if not dynamic or _keeps_all(self):
             return original(self, key_states, value_states, *args, **kwargs)
         self.cumulative_length += key_states.shape[-2]
         found = super(cls, self).update(key_states, value_states, *args, **kwargs)
@@ -98,7 +98,7 @@ def _mask_sizes(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keeps_all(layer: Any) -> bool:
-    """Whether a layer keeps more than its window, to take tokens back, or has another size."""
+    """Whether a layer keeps more tokens than its window: to take them back, or because it is 1."""
     return bool(getattr(layer, "record_past", False)) or layer.sliding_window < 2
 
 
