@@ -212,7 +212,10 @@ def torch_differs(tiny: TinyModel, arguments: Any) -> bool:
     with torch.no_grad():
         expected = arrays(copy.deepcopy(tiny.model)(**copy.deepcopy(arguments)))
         got = arrays(program.module()(**copy.deepcopy(arguments)))
-    return distance(expected, got) > TOLERANCE
+    try:
+        return distance(expected, got) > TOLERANCE
+    except ValueError:  # other shapes
+        return True
 
 
 def row_of(family: str, kind: str, exporter: str) -> dict[str, Any]:

@@ -39,6 +39,12 @@ def slice_(
     return g.op.Slice(x, *limits, int_vector([axis]), *steps)
 
 
+@aten("torch_interpreter.last.default")
+def last(g: GraphWriter, x: str, count: int, dim: int) -> str:
+    """The last elements, see :mod:`torch_interpreter.exporting.sliding_windows`."""
+    return g.op.Slice(x, int_vector([-count]), int_vector([MAX_INT]), int_vector([dim]))
+
+
 @aten("aten.narrow.default", "aten.narrow_copy.default")
 def narrow(
     g: GraphWriter,

@@ -12,6 +12,7 @@ from xbuilder.support.user_warnings import warn_user
 
 from ..aten.symbolic import tensor_form
 from ..checking.own_state import assigned_attributes, state_message
+from ..checking.token_counts import count_message
 from ..checking.training import training_message
 from ..common.export_options import ExportOptions
 from ..common.types import is_symbolic
@@ -129,6 +130,8 @@ def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[s
             f"The arguments do not fit {type(mod).__name__}.forward{signature}: {e}. Give args, "
             f"a tuple, and kwargs, a dictionary."
         ) from e
+    if message := count_message(mod, args, kwargs):
+        warn_user(message)
 
 
 def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:

@@ -47,6 +47,7 @@ from .known_buffers import decide_with_buffers
 from .known_numbers import known_numbers
 from .segments import attend_inside_segments
 from .selected_rows import loop_on_all_rows
+from .sliding_windows import any_number_of_tokens
 from .tracing import check_traced, trace_module
 
 
@@ -165,6 +166,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(skip_mask_detection())
             stack.enter_context(remove_dynamic_ones())
             stack.enter_context(any_number_of_queries())
+            stack.enter_context(any_number_of_tokens())
             stack.enter_context(attend_inside_segments(mod))
             stack.enter_context(scale_queries())
             stack.enter_context(skip_content_checks())

@@ -369,6 +369,8 @@ OWN: dict[str, dict[str, Any]] = {
                   "backbone_config": {**SWIN, "depths": [1, 1, 1, 1], "num_heads": [2] * 4,
                                       "image_size": 64}},
     "qwen2_5_omni_thinker": {"text_config": {"rope_parameters": MROPE}},
+    "qwen3_omni_moe": {"talker_config": {
+        "spatial_merge_size": 2, "text_config": {"shared_expert_intermediate_size": 64}}},
     "qwen2_vl_text": {"rope_parameters": MROPE},
     "qwen2_5_vl": {"text_config": {"rope_parameters": MROPE}},
     "qwen2_5_vl_text": {"rope_parameters": MROPE},

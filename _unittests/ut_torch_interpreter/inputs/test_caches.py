@@ -195,25 +195,94 @@ def gemma():
     return transformers.Gemma3ForCausalLM(config).eval()
 
 
-@pytest.mark.parametrize("past", [5, 20])
-def test_a_window_in_a_cache(past):
+@pytest.mark.parametrize(("past", "other"), [(5, 20), (20, 5), (14, 15)])
+def test_a_window_in_a_cache(past, other):
     """Positions are those of all the tokens, whether the window forgot some or not."""
     model, ids = gemma(), torch.randint(0, 99, (2, 30))
     with torch.no_grad():
-        first, second = (model(ids[:, : past + i])["cache"] for i in (0, 2))
-    kept = {2: "window"} if past < 16 else {}
-    states = [kept, {2: "past"}]
+        first, second = (model(ids[:, :n])["cache"] for n in (past, other))
+    states = [{2: "window"}, {2: "past"}]
     onx = to_onnx(
         model,
         kwargs={"input_ids": ids[:, past : past + 1], "cache": first},
         dynamic_shapes={"cache": {"key_cache": states, "value_cache": states}},
         options=OptimizationOptions(patterns=None),
     )
-    token = ids[:, past + 2 : past + 3]
+    token = ids[:, other : other + 1]
     feeds = [token, *(t.clone() for t in torch.utils._pytree.tree_leaves(second))]
     with torch.no_grad():
         expected = model(input_ids=token, cache=second)
     assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+    kept = [dims(o)[2] for o in onx.graph.output[1:]]
+    assert kept == ["min(15,window+1)", "past+1"] * 2
+
+
+def test_a_window_and_padding():
+    """Several tokens and a mask, with a prompt that is shorter than the window, then longer."""
+    model, ids = gemma(), torch.randint(0, 99, (2, 30))
+    mask = torch.ones((2, 30), dtype=torch.int64)
+    mask[1, :7] = 0
+    calls = []
+    for past, seq in ((5, 3), (20, 4)):
+        with torch.no_grad():
+            cache = model(ids[:, :past], attention_mask=mask[:, :past])["cache"]
+        step, total = ids[:, past : past + seq], mask[:, : past + seq]
+        calls.append({"input_ids": step, "cache": cache, "attention_mask": total})
+    states = [{0: "batch", 2: "window"}, {0: "batch", 2: "past"}]
+    onx = to_onnx(
+        model,
+        kwargs=copy.deepcopy(calls[0]),
+        dynamic_shapes={
+            "input_ids": {0: "batch", 1: "seq"},
+            "cache": {"key_cache": states, "value_cache": states},
+            "attention_mask": {0: "batch", 1: "past+seq"},
+        },
+        options=OptimizationOptions(patterns=None),
+    )
+    for call in calls:
+        feeds = [t.clone() for t in torch.utils._pytree.tree_leaves(call)]
+        with torch.no_grad():
+            expected = model(**copy.deepcopy(call))
+        assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+
+
+def test_a_prompt_longer_than_the_window():
+    model, ids = gemma(), torch.randint(0, 99, (2, 30))
+    onx = to_onnx(model, kwargs={"input_ids": ids[:, :5]}, dynamic_shapes={"input_ids": {1: "seq"}})
+    assert [dims(o)[2] for o in onx.graph.output[1:]] == ["min(15,seq)", "seq"] * 2
+    for length in (2, 15, 16, 30):
+        with torch.no_grad():
+            expected = model(ids[:, :length])
+        assert_same(dict(expected), run_ort(onx, (ids[:, :length],)), 1e-4)
+
+
+def test_windows_only():
+    """The mask is that of the last tokens, the positions are given."""
+    sizes = {**SIZES, "num_hidden_layers": 2, "num_key_value_heads": 2, "sliding_window": 4}
+    torch.manual_seed(0)
+    model = transformers.MistralForCausalLM(transformers.MistralConfig(**sizes)).eval()
+    ids, calls = torch.randint(0, 99, (2, 12)), []
+    mask = torch.ones((2, 12), dtype=torch.int64)
+    mask[1, :5] = 0
+    for past in (2, 8):
+        with torch.no_grad():
+            cache = model(ids[:, :past], attention_mask=mask[:, :past])["cache"]
+        step, total = ids[:, past : past + 1], mask[:, : past + 1]
+        positions = torch.full((2, 1), past)
+        call = {"input_ids": step, "cache": cache, "attention_mask": total}
+        calls.append({**call, "position_ids": positions})
+    states = [{2: "window"}] * 2
+    shapes = {"cache": {"key_cache": states, "value_cache": states}}
+    shapes["attention_mask"] = {1: "total"}
+    onx = to_onnx(model, kwargs=copy.deepcopy(calls[0]), dynamic_shapes=shapes)
+    for call in calls:
+        feeds = [t.clone() for t in torch.utils._pytree.tree_leaves(call)]
+        with torch.no_grad():
+            expected = model(**copy.deepcopy(call))
+        assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+    del calls[0]["position_ids"]
+    with pytest.warns(UserWarning, match="right for less than 4 tokens"):
+        to_onnx(model, kwargs=calls[0], dynamic_shapes=shapes)
 
 
 def test_a_static_window_at_another_length():

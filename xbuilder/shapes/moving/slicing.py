@@ -123,6 +123,8 @@ def slice_length(
 
     >>> slice_length("a", 1, 2**63 - 1, 1)
     'max(0,a-1)'
+    >>> slice_length("a", -3, 2**63 - 1, 1)
+    'min(3,a)'
     >>> slice_length(10, -3, 100, 2)
     2
     """
@@ -132,6 +134,9 @@ def slice_length(
         return None
     if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(*slice(start, end, step).indices(dim)))
+    is_last = isinstance(start, int) and -INT32_MAX < start < 0
+    if step == 1 and is_last and end in (INT32_MAX, INT64_MAX):
+        return _at_most(dim, sub(0, start), constraints)
     span = _span(dim, start, end, step > 0, constraints)
     return None if span is None else ceildiv(_at_least(span, 0, constraints), abs(step))
 
