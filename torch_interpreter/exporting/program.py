@@ -13,6 +13,7 @@ from xbuilder.support.user_warnings import warn_user
 from ..aten.symbolic import tensor_form
 from ..checking.own_state import assigned_attributes, state_message
 from ..checking.training import training_message
+from ..common.errors import ExportError
 from ..common.export_options import ExportOptions
 from ..common.types import is_symbolic
 from ..dispatch.convertible import has_converter
@@ -20,8 +21,10 @@ from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
 from ..inputs.specifications import flat_specifications, torch_dynamic_shapes
 from ..patches.assumed_sizes import assumed_sizes
+from ..patches.caught_errors import caught_decisions
+from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value
-from .best_example import export_example
+from .best_example import export_example, trial_of
 from .decompositions import decompose, decompose_graph, trace_graph
 from .in_place import changed_buffers
 from .strategies import export_program, validate_program
@@ -72,7 +75,11 @@ def prepare(
     def export(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchProgram:
         shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
         changed = list[str]()
-        with assumed_sizes() as assumed, assigned_attributes() as assigned:
+        with (
+            assumed_sizes() as assumed,
+            assigned_attributes() as assigned,
+            caught_decisions() as caught,
+        ):
             exported = export_program(
                 mod, args, kwargs, options, shapes, specs, is_supported, verbose, changed
             )
@@ -80,12 +87,33 @@ def prepare(
             validate_program(exported, mod, args, kwargs, _tolerance(options.validate_ep))
         program = from_exported_program(exported, specs, options.fake)
         program.assumed = assumed
-        program.assigned, program.changed = assigned, changed
+        program.assigned, program.changed, program.caught = assigned, changed, caught
         return program
 
     program = export_example(export, mod, args, kwargs, specs, verbose)
+    _check_caught(program, mod, args, kwargs)
     _warn_about_state(state_message(mod, args, kwargs, program.assigned, program.changed))
     return program
+
+
+def _check_caught(
+    program: TorchProgram, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Warns about the decisions on the content of a tensor whose error the model catches.
+
+    :raises ExportError: the graph is wrong on the arguments
+    """
+    if not program.caught:
+        return
+    message = (
+        f"A decision depends on the content of a tensor at {program.caught[0]}. The model catches "
+        "the error of torch.export, and the graph always takes the branch of this error: use "
+        "torch.where or torch.cond."
+    )
+    held = (*torch.utils._pytree.tree_leaves((args, kwargs)), *mod.parameters(), *mod.buffers())
+    if not any(map(has_no_data, held)) and not trial_of(program, mod, args, kwargs).is_right():
+        raise ExportError(f"{message} Its results on the arguments are not those of the model.")
+    warn_user(message)
 
 
 def _warn_about_state(message: str) -> None:
