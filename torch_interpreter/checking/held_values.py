@@ -25,6 +25,7 @@ _STATES = (*_PLAIN, tuple, type(None), *_CONTAINERS, torch.Tensor)
 #: packages whose classes and functions keep what they hold
 _LIBRARIES = frozenset({"torch", "torch_interpreter", "numpy", "sympy", *sys.stdlib_module_names})
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+_HOLDERS = frozenset((*_CONTAINERS, *_GENERATORS))
 #: beginning of the names of the generators that modules hold
 OF_PYTHON = "the generator of"
 _DECORATED = (FunctionType, type(lru_cache(id)))
@@ -96,7 +97,8 @@ def held_values(mod: torch.nn.Module) -> list[Held]:
     seen = set[int]()
     for held in list(found):
         for name, value in held.before.items():
-            found.extend(_items(f"{held.owner}.{name}".lstrip("."), value, seen))
+            if type(value) in _HOLDERS:
+                found.extend(_items(f"{held.owner}.{name}".lstrip("."), value, seen))
     found.append(_generator(f"{OF_PYTHON} random", random.getstate, random.setstate))
     put = np.random.set_state
     found.append(_generator(f"{OF_PYTHON} numpy.random", np.random.get_state, put))
@@ -202,12 +204,12 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _items(owner: str, container: Any, seen: set[int]) -> Iterator[Held]:
     """The items of a container, and of the containers among them; the state of a generator."""
-    if isinstance(container, _GENERATORS) and id(container) not in seen:
-        seen.add(id(container))
-        yield _generator(owner, *_state_of(container))
-    if type(container) not in _CONTAINERS or id(container) in seen:
+    if id(container) in seen:
         return
     seen.add(id(container))
+    if not isinstance(container, _CONTAINERS):
+        yield _generator(owner, *_state_of(container))
+        return
 
     def read() -> Values:
         if isinstance(container, dict):
@@ -227,7 +229,8 @@ def _items(owner: str, container: Any, seen: set[int]) -> Iterator[Held]:
     held = Held(owner, read, write, read(), True)
     yield held
     for item in held.before.values():
-        yield from _items(owner, item, seen)
+        if type(item) in _HOLDERS:
+            yield from _items(owner, item, seen)
 
 
 def _state_of(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:

@@ -132,8 +132,14 @@ def _check_module(mod: Any) -> None:
     :raises OptionError: it is no module, or a ScriptModule
     """
     if not isinstance(mod, torch.nn.Module):
+        advice = ""
+        if isinstance(mod, type) and issubclass(mod, torch.nn.Module):
+            advice = f" Give an instance, {mod.__name__}(...)."
+        elif callable(mod):
+            advice = " Call it in the forward of a module, which holds its weights."
         raise OptionError(
-            f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
+            "mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not "
+            f"{type(mod)}.{advice}"
         )
     if isinstance(mod, torch.jit.ScriptModule):
         raise OptionError(

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from .assumed_sizes import is_of_user, location
 from .attributes import patched
 
-#: methods that read the content of a tensor, which has none during an export
+#: the tensors of an export, and the methods that read the content that they do not have
+_CLASSES = (FakeTensor, FunctionalTensor)
 _READERS = ("numpy", "__array__", "data_ptr")
 _ERRORS = (DataDependentOutputException, GuardOnDataDependentSymNode)
 
@@ -46,7 +48,8 @@ def caught_decisions() -> Iterator[list[str]]:
             changes = {"__init__": _listed(kind.__init__, errors)}
             stack.enter_context(patched(kind, changes))
         readers = {name: _kept_error(getattr(torch.Tensor, name), errors) for name in _READERS}
-        stack.enter_context(patched(torch.Tensor, readers))
+        for owner in _CLASSES:
+            stack.enter_context(patched(owner, readers))
         yield lines
     lines.extend(dict.fromkeys(line for e in errors if (line := _caught_line(e))))
 
