@@ -11,6 +11,7 @@ from xbuilder.errors import OptionError
 from xbuilder.support.user_warnings import warn_user
 
 from ..aten.symbolic import tensor_form
+from ..checking.caught_errors import caught_decisions
 from ..checking.own_state import assigned_attributes, state_message
 from ..checking.training import training_message
 from ..common.errors import ExportError
@@ -21,7 +22,6 @@ from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
 from ..inputs.specifications import flat_specifications, torch_dynamic_shapes
 from ..patches.assumed_sizes import assumed_sizes
-from ..patches.caught_errors import caught_decisions
 from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value
 from .best_example import export_example, trial_of
@@ -56,13 +56,8 @@ def prepare(
         return has_converter(op, dispatcher, on_complex)
 
     if isinstance(mod, torch.export.ExportedProgram):
-        examples, named = mod.example_inputs or ((), {})
-        specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
-        changed = changed_buffers(mod)
-        if changed and mod.example_inputs:
-            _warn_about_state(state_message(mod.module(), examples, named, (), changed))
-        return from_exported_program(functional, specs, options.fake)
+        return _from_exported(mod, functional, dynamic_shapes, options)
     _check_module(mod)
     if isinstance(mod, torch.fx.GraphModule) and any(map(is_symbolic, args)):
         mod = mod if _is_aten_graph(mod) else trace_graph(mod)
@@ -94,6 +89,21 @@ def prepare(
     _check_caught(program, mod, args, kwargs)
     _warn_about_state(state_message(mod, args, kwargs, program.assigned, program.changed))
     return program
+
+
+def _from_exported(
+    mod: torch.export.ExportedProgram,
+    functional: torch.export.ExportedProgram,
+    dynamic_shapes: Any,
+    options: ExportOptions,
+) -> TorchProgram:
+    """The program of a model that is exported already, *functional* once decomposed."""
+    examples, named = mod.example_inputs or ((), {})
+    specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
+    changed = changed_buffers(mod)
+    if changed and mod.example_inputs:
+        _warn_about_state(state_message(mod.module(), examples, named, (), changed))
+    return from_exported_program(functional, specs, options.fake)
 
 
 def _check_caught(

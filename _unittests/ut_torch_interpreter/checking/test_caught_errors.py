@@ -13,7 +13,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from torch_interpreter import ExportError, ExportOptions, to_onnx
-from torch_interpreter.patches.caught_errors import caught_decisions
+from torch_interpreter.checking.caught_errors import caught_decisions
 
 X = torch.arange(8.0).reshape(2, 4) + 1
 

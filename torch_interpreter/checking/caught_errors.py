@@ -16,8 +16,8 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from .assumed_sizes import is_of_user, location
-from .attributes import patched
+from ..patches.assumed_sizes import is_of_user, location
+from ..patches.attributes import patched
 
 #: the tensors of an export, and the methods that read the content that they do not have
 _CLASSES = (FakeTensor, FunctionalTensor)
