@@ -1,64 +1,44 @@
 """Restores the attributes that a model assigns while it is exported.
 
 ``self.shape = x.shape`` leaves symbols in the model, ``self.anchors = make(x)`` leaves a tensor
-without data, and torch.export only restores the buffers.
+without data, ``self.calls += 1`` counts the export, and torch.export only restores the buffers.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 
-#: the attributes of torch: what an export does with parameters, buffers and hooks is its own matter
-_OF_TORCH = frozenset(vars(torch.nn.Module()))
-_NOT_WALKED = (torch.nn.Module, torch.Tensor, type, FunctionType, ModuleType)
+from .held_values import held_values
+
+#: the weights of a recurrent layer, which torch itself assigns
+_WEIGHTS = "_flat_weights"
 
 
 @contextlib.contextmanager
-def restored_attributes(mod: torch.nn.Module) -> Iterator[None]:
-    """Restores the attributes of the modules of a model after this context, those of the objects
-    they hold, and the items of the lists and dictionaries among them.
+def restored_attributes(mod: torch.nn.Module, watch_calls: bool = False) -> Iterator[list[str]]:
+    """Restores what a model holds after this context, see :func:`.held_values.held_values`, and
+    lists the names of what it changed.
 
     :param mod: the model
+    :param watch_calls: lists them after each call too: torch.export restores some of them
     """
-    owners = dict[int, dict[str, Any]]()
-    for module in mod.modules():
-        owners.setdefault(id(module), vars(module))
-        for name, value in vars(module).items():
-            if name not in _OF_TORCH and not isinstance(value, _NOT_WALKED):
-                owned = getattr(value, "__dict__", None)
-                if isinstance(owned, dict):
-                    owners.setdefault(id(value), owned)
-    before = [(owner, dict(owner)) for owner in owners.values()]
-    lists, dicts = list[tuple[list[Any], list[Any]]](), list[tuple[dict[Any, Any], Any]]()
-    for _, values in before:
-        for name, value in values.items():
-            if name in _OF_TORCH:
-                continue
-            if isinstance(value, list):
-                lists.append((value, list(value)))
-            elif isinstance(value, dict):
-                dicts.append((value, dict(value)))
-    try:
-        yield
-    finally:
-        for owner, values in before:
-            _restore(owner, values, _OF_TORCH)
-        for items, kept in lists:
-            if len(items) != len(kept) or any(a is not b for a, b in zip(items, kept, strict=True)):
-                items[:] = kept
-        for content, kept in dicts:
-            _restore(content, kept, frozenset())
+    before = held_values(mod)
+    names = list[str]()
 
+    def list_changes(*_: Any) -> None:
+        changes = (n for held in before for n in held.changes() if not n.endswith(_WEIGHTS))
+        names.extend(n for n in changes if n not in names)
 
-def _restore(owner: dict[Any, Any], values: dict[Any, Any], left: frozenset[str]) -> None:
-    """Gives its items back to a dictionary, those of some names excepted."""
-    for name in [n for n in owner if n not in values and n not in left]:
-        del owner[name]
-    for name, value in values.items():
-        if name not in left and (name not in owner or owner[name] is not value):
-            owner[name] = value
+    with contextlib.ExitStack() as stack:
+        if watch_calls:
+            stack.callback(mod.register_forward_hook(list_changes).remove)
+        try:
+            yield names
+        finally:
+            list_changes()
+            for held in before:
+                held.restore()

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from ..patches.fake_tensors import has_no_data
+from .changing_lines import changing_line
+from .held_values import OF_PYTHON, held_values
 from .own_attributes import restored_attributes
 from .validation import clone_arguments, compare
 
@@ -20,6 +22,8 @@ _WEIGHT = re.compile(r"(^|\.)_flat_weights\[\d+\]$")
 #: how many attributes a message names
 _LISTED = 3
 _TOLERANCE = 1e-6
+#: how many calls are compared with the first one if the model draws numbers of Python
+_DRAWS = 8
 pytree = torch.utils._pytree
 
 
@@ -66,15 +70,18 @@ def state_message(
     :param args: positional arguments
     :param kwargs: named arguments
     :param names: the tensors that it assigns
-    :param changed: the buffers that it changes
+    :param changed: the buffers and the values of Python that it changes
     """
     if not names and not changed:
         return ""
-    repeated = _is_repeated(mod, args, kwargs)
+    is_drawn = any(name.startswith(OF_PYTHON) for name in changed)
+    repeated = _is_repeated(mod, args, kwargs, _DRAWS if is_drawn else 1)
     if repeated or (repeated is None and not names):
         return ""
-    names = list(dict.fromkeys([*names, *changed]))
+    others = (n for n in changed if not any(_is_in(name, n) for name in names))
+    names = list(dict.fromkeys([*names, *others]))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    place = "" if repeated is None else _place(mod, args, kwargs, names)
     listed = ", ".join(names[:_LISTED]) + more
     reason = (
         "it does not run here a second time, which would tell whether its results depend on it"
@@ -84,22 +91,53 @@ def state_message(
     return (
         f"The model changes {listed} when it is called, and {reason}. The graph computes the first "
         "call: make such a state an argument and a result of forward."
+        + (f" It changes at {place}." if place else "")
     )
 
 
+def _is_in(name: str, owner: str) -> bool:
+    """Whether a name is another one, or the one of an item of it: ``self.seen[0]``."""
+    return name == owner or name.startswith((f"{owner}[", f"{owner}."))
+
+
+def _place(
+    mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]
+) -> str:
+    """The line of a model that changes one of its values first, empty if it is not known."""
+    with _copied_tensors(mod), torch.no_grad():
+        watched = [h for h in held_values(mod) if any(n.startswith(h.owner) for n in names)]
+        buffers = {f"self.{name}": b for name, b in mod.named_buffers() if f"self.{name}" in names}
+        versions = _versions(buffers)
+
+        def is_changed() -> bool:
+            changed = (c for held in watched for c in held.changes())
+            return _versions(buffers) != versions or any(
+                _is_in(n, c) for c in changed for n in names
+            )
+
+        arguments = clone_arguments((tuple(args), dict(kwargs)))
+        return changing_line(lambda: _called(mod, *arguments), is_changed)
+
+
+def _versions(tensors: Mapping[str, torch.Tensor]) -> list[int]:
+    """The number of times tensors were changed."""
+    return [t._version for t in tensors.values()]
+
+
 def _is_repeated(
-    mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
+    mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], count: int
 ) -> bool | None:
-    """Whether a second call with the same arguments and the same random numbers gives the results
-    of the first one; None if the model does not run. The model is left as it was."""
+    """Whether other calls with the same arguments and the same random numbers of torch give the
+    results of the first one; None if the model does not run. The model is left as it was."""
     given = (tuple(args), dict(kwargs))
     tensors = (*pytree.tree_leaves(given), *mod.parameters(), *mod.buffers())
     if any(map(has_no_data, tensors)):
         return None
     try:
         with _copied_tensors(mod), torch.no_grad():
-            first, second = (_called(mod, *clone_arguments(given)) for _ in range(2))
-        return not compare(first, second, _TOLERANCE)
+            first = _called(mod, *clone_arguments(given))
+            others = (_called(mod, *clone_arguments(given)) for _ in range(count))
+            return not any(compare(first, other, _TOLERANCE) for other in others)
     except Exception:  # a model may fail in any way, or return what is not compared
         return None
 

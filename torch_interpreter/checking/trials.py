@@ -12,6 +12,7 @@ from torch._ops import OpOverload
 from ..inputs.examples import resized
 from ..inputs.inputs import ModelInput
 from .other_sizes import at_sizes, elements_at, evaluator
+from .own_attributes import restored_attributes
 from .validation import clone_arguments, compare
 
 #: operators that stop the graph on sizes torch did not see
@@ -154,10 +155,10 @@ class ExampleTrial:
         return not compare(expected, got, _TOLERANCE)
 
     def _expected(self, leaves: Sequence[Any]) -> list[Any]:
-        """The results of the model, whose buffers do not change."""
+        """The results of the model, which is left as it was."""
         args, kwargs = pytree.tree_unflatten(clone_arguments(list(leaves)), self._tree)
         buffers = {name: b.clone() for name, b in self._mod.named_buffers()}
-        with torch.no_grad():
+        with torch.no_grad(), restored_attributes(self._mod):
             found = torch.func.functional_call(self._mod, buffers, args, kwargs)
         results: list[Any] = pytree.tree_leaves(found)
         return results

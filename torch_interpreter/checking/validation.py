@@ -16,6 +16,7 @@ from ..common.errors import ValidationError
 from ..inputs.dynamic_shapes import user_name
 from ..inputs.inputs import ModelInput, to_numpy
 from .other_sizes import other_sizes
+from .own_attributes import restored_attributes
 
 
 def clone_arguments(values: Any) -> Any:
@@ -127,7 +128,7 @@ def validate(
 
 def _results(mod: torch.nn.Module, values: Sequence[Any], tree: Any) -> list[Any]:
     args, kwargs = torch.utils._pytree.tree_unflatten(clone_arguments(list(values)), tree)
-    with torch.no_grad():
+    with torch.no_grad(), restored_attributes(mod):
         found: list[Any] = torch.utils._pytree.tree_leaves(mod(*args, **kwargs))
     return found
 

@@ -50,9 +50,9 @@ class SymbolicRange(Sequence[Any]):
         """Whether there is an element."""
         return bool(self.length > 0)
 
-    def __reversed__(self) -> Iterator[Any]:
-        """The elements in reverse, whose number becomes a constant."""
-        return iter([*self][::-1])
+    def __reversed__(self) -> Any:
+        """The elements in reverse, whose number becomes a constant if some are before."""
+        return iter([*self][::-1]) if self.before else self[::-1]
 
     def __eq__(self, other: object) -> bool:
         """Whether the elements are those of a list."""
@@ -106,7 +106,9 @@ class SymbolicList(SymbolicRange):
         return cls(numbers.start, numbers.step, numbers.size, numbers.before)
 
     def __getattr__(self, name: str) -> Any:
-        """A method of a list."""
+        """A method of a list; torch asks an index for its own ``__torch_function__``."""
+        if name.startswith("__"):
+            raise AttributeError(name)
         return getattr(self._known(), name)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -133,3 +135,14 @@ class SymbolicList(SymbolicRange):
         """The elements, whose number is a constant from now on."""
         self.before, self.size = list(self), 0
         return self.before
+
+
+def index_of_tensors(key: Any) -> Any:
+    """An index whose lists of any length are tensors, another one as it is.
+
+    :param key: what is between the brackets
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(isinstance(part, SymbolicRange) for part in parts):
+        return key
+    return tuple(p.tensor() if isinstance(p, SymbolicRange) else p for p in parts)

@@ -160,16 +160,22 @@ class _Model(NamedTuple):
 
     def with_trial(self, program: TorchProgram) -> TorchProgram:
         """A program that can be compared with the model."""
-        program.trial = ExampleTrial(
-            self.mod,
-            self.args,
-            self.kwargs,
-            program.module,
-            program.weights,
-            program.inputs,
-            len(program.outputs),
-        )
+        program.trial = trial_of(program, self.mod, self.args, self.kwargs)
         return program
+
+
+def trial_of(
+    program: TorchProgram, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> ExampleTrial:
+    """The comparison of a graph with the model.
+
+    :param program: the graph
+    :param mod: the model
+    :param args: positional arguments
+    :param kwargs: named arguments
+    """
+    count = len(program.outputs)
+    return ExampleTrial(mod, args, kwargs, program.module, program.weights, program.inputs, count)
 
 
 def _wrong_sizes(program: TorchProgram, specs: Sequence[Any]) -> list[Mapping[str, int]]:

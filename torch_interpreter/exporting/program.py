@@ -11,9 +11,11 @@ from xbuilder.errors import OptionError
 from xbuilder.support.user_warnings import warn_user
 
 from ..aten.symbolic import tensor_form
+from ..checking.caught_errors import caught_decisions
 from ..checking.own_state import assigned_attributes, state_message
 from ..checking.token_counts import count_message
 from ..checking.training import training_message
+from ..common.errors import ExportError
 from ..common.export_options import ExportOptions
 from ..common.types import is_symbolic
 from ..dispatch.convertible import has_converter
@@ -21,8 +23,9 @@ from ..dispatch.dispatcher import Dispatcher, canonical_name
 from ..inputs.inputs import ModelInput, distinct_tensors
 from ..inputs.specifications import flat_specifications, torch_dynamic_shapes
 from ..patches.assumed_sizes import assumed_sizes
+from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value
-from .best_example import export_example
+from .best_example import export_example, trial_of
 from .decompositions import decompose, decompose_graph, trace_graph
 from .in_place import changed_buffers
 from .strategies import export_program, validate_program
@@ -54,13 +57,8 @@ def prepare(
         return has_converter(op, dispatcher, on_complex)
 
     if isinstance(mod, torch.export.ExportedProgram):
-        examples, named = mod.example_inputs or ((), {})
-        specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
-        changed = changed_buffers(mod)
-        if changed and mod.example_inputs:
-            _warn_about_state(state_message(mod.module(), examples, named, (), changed))
-        return from_exported_program(functional, specs, options.fake)
+        return _from_exported(mod, functional, dynamic_shapes, options)
     _check_module(mod)
     if isinstance(mod, torch.fx.GraphModule) and any(map(is_symbolic, args)):
         mod = mod if _is_aten_graph(mod) else trace_graph(mod)
@@ -73,7 +71,11 @@ def prepare(
     def export(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TorchProgram:
         shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
         changed = list[str]()
-        with assumed_sizes() as assumed, assigned_attributes() as assigned:
+        with (
+            assumed_sizes() as assumed,
+            assigned_attributes() as assigned,
+            caught_decisions() as caught,
+        ):
             exported = export_program(
                 mod, args, kwargs, options, shapes, specs, is_supported, verbose, changed
             )
@@ -81,12 +83,48 @@ def prepare(
             validate_program(exported, mod, args, kwargs, _tolerance(options.validate_ep))
         program = from_exported_program(exported, specs, options.fake)
         program.assumed = assumed
-        program.assigned, program.changed = assigned, changed
+        program.assigned, program.changed, program.caught = assigned, changed, caught
         return program
 
     program = export_example(export, mod, args, kwargs, specs, verbose)
+    _check_caught(program, mod, args, kwargs)
     _warn_about_state(state_message(mod, args, kwargs, program.assigned, program.changed))
     return program
+
+
+def _from_exported(
+    mod: torch.export.ExportedProgram,
+    functional: torch.export.ExportedProgram,
+    dynamic_shapes: Any,
+    options: ExportOptions,
+) -> TorchProgram:
+    """The program of a model that is exported already, *functional* once decomposed."""
+    examples, named = mod.example_inputs or ((), {})
+    specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
+    changed = changed_buffers(mod)
+    if changed and mod.example_inputs:
+        _warn_about_state(state_message(mod.module(), examples, named, (), changed))
+    return from_exported_program(functional, specs, options.fake)
+
+
+def _check_caught(
+    program: TorchProgram, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Warns about the decisions on the content of a tensor whose error the model catches.
+
+    :raises ExportError: the graph is wrong on the arguments
+    """
+    if not program.caught:
+        return
+    message = (
+        f"A decision depends on the content of a tensor at {program.caught[0]}. The model catches "
+        "the error of torch.export, and the graph always takes the branch of this error: use "
+        "torch.where or torch.cond."
+    )
+    held = (*torch.utils._pytree.tree_leaves((args, kwargs)), *mod.parameters(), *mod.buffers())
+    if not any(map(has_no_data, held)) and not trial_of(program, mod, args, kwargs).is_right():
+        raise ExportError(f"{message} Its results on the arguments are not those of the model.")
+    warn_user(message)
 
 
 def _warn_about_state(message: str) -> None:
@@ -105,8 +143,14 @@ def _check_module(mod: Any) -> None:
     :raises OptionError: it is no module, or a ScriptModule
     """
     if not isinstance(mod, torch.nn.Module):
+        advice = ""
+        if isinstance(mod, type) and issubclass(mod, torch.nn.Module):
+            advice = f" Give an instance, {mod.__name__}(...)."
+        elif callable(mod):
+            advice = " Call it in the forward of a module, which holds its weights."
         raise OptionError(
-            f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
+            "mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not "
+            f"{type(mod)}.{advice}"
         )
     if isinstance(mod, torch.jit.ScriptModule):
         raise OptionError(

@@ -72,7 +72,8 @@ def export_program(
     :param specs: the user's specification of every leaf of the arguments
     :param is_supported: whether an operator has a converter, others are decomposed
     :param verbose: prints the strategies and the exported program (10)
-    :param changed: receives the names of the buffers that the model changes
+    :param changed: receives the names of the buffers and of the values of Python that the model
+        changes
     :raises ExportError: no strategy works
     """
     request = _Request(mod, args, dict(kwargs), dynamic_shapes, specs or [])
@@ -81,7 +82,8 @@ def export_program(
     for candidate in options.candidates():
         try:
             printed = contextlib.nullcontext() if verbose else without_printed_graphs()
-            with assumed_sizes() as assumed, restored_attributes(mod), printed:
+            held_by = restored_attributes(mod, not candidate.strict)
+            with assumed_sizes() as assumed, held_by as held, printed:
                 program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))
@@ -97,7 +99,7 @@ def export_program(
             failures.append((candidate, e))
             continue
         if changed is not None:
-            changed += changed_buffers(program)
+            changed += [*changed_buffers(program), *held]
         return finished
     leaves = argument_leaves(mod, args, kwargs, request.specs)
     raise ExportError(failure_message(mod, failures, constants, leaves)) from failures[-1][1]

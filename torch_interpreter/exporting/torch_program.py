@@ -33,7 +33,8 @@ class TorchProgram:
     :param trial: compares the graph with the model, None if the model does not run
     :param assumed: the lines of the model that made torch assume sizes
     :param assigned: the tensors that the model assigns to its attributes when it is called
-    :param changed: the buffers that it changes
+    :param changed: the buffers and the values of Python that it changes
+    :param caught: the lines that decide with the content of a tensor and whose error it catches
     :param is_general: no condition was found that the dynamic dimensions must meet
     """
 
@@ -49,6 +50,7 @@ class TorchProgram:
     assumed: AssumedSizes = field(default_factory=AssumedSizes)
     assigned: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    caught: list[str] = field(default_factory=list)
     is_general: bool = False
 
 

@@ -59,17 +59,21 @@ def without_wrapper(mod: Any) -> Any:
 
 
 def distinct_tensors(values: Any) -> Any:
-    """Copies tensors given several times, since torch.export would see only one input.
+    """Copies tensors given several times, since torch.export would see only one input, and those
+    that are not contiguous: the inputs of an ONNX model are, and a model may ask.
 
     :param values: any nested python structure
     """
     seen: set[int] = set()
 
     def copy(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or id(value) not in seen:
-            seen.add(id(value))
+        if not isinstance(value, torch.Tensor):
             return value
-        return value.detach().clone()
+        if id(value) in seen:
+            return value.detach().clone(memory_format=torch.contiguous_format)
+        seen.add(id(value))
+        is_dense = value.layout is torch.strided and not value.is_nested
+        return value.detach().contiguous() if is_dense and not value.is_contiguous() else value
 
     return torch.utils._pytree.tree_map(copy, values)
 

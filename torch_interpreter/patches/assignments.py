@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ..common.symbolic_ranges import index_of_tensors
 from .attributes import patched
 
 _VIEWED = (int, slice, type(None), type(Ellipsis), torch.SymInt)
@@ -27,6 +28,7 @@ def assign_at_expressions() -> Iterator[None]:
     before = torch.Tensor.__setitem__
 
     def assign(self: Any, key: Any, value: Any) -> None:
+        key = index_of_tensors(key)
         parts = key if isinstance(key, tuple) else (key,)
         views = all(isinstance(p, _VIEWED) and not isinstance(p, bool) for p in parts)
         if not views or not any(map(_is_expression, parts)):

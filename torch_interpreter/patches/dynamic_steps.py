@@ -20,11 +20,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch._export import non_strict_utils
 from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
-from ..common.symbolic_ranges import SymbolicRange
+from ..common.symbolic_ranges import SymbolicRange, index_of_tensors
 from ..common.types import is_symbolic
 from .attributes import patched
 
@@ -288,6 +289,13 @@ def _position(original: Callable[..., Any], size: Any, index: Any) -> Any:
     return _UNTYPED.sym_min(index, size) if index >= 0 else _UNTYPED.sym_max(index + size, 0)
 
 
+def _indexed(original: Callable[..., Any], handler: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """Makes a list of any length an index: ``x[list(range(0, n, 2))]``."""
+    if getattr(func, "__name__", "") == "__getitem__" and len(args) > 1:
+        args = (args[0], index_of_tensors(args[1]))
+    return original(handler, func, args, kwargs)
+
+
 #: what is replaced, by functions that take the original one first; modules look them up by name
 _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "linspace", partial(_spaced, False)),
@@ -311,6 +319,8 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     *((torch.nn.functional, f"avg_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
     (torch.Tensor, "split", _pieces),
 )
+#: the method of torch that replaces calls of functions of torch, in most versions
+_OVERRIDE = "_override"
 #: the function of torch that bounds a position of a slice, in most versions
 _BOUND = "_compute_slice_index"
 
@@ -321,6 +331,10 @@ def allow_dynamic_steps() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for owner, name, function in _REPLACED:
             stack.enter_context(patched(owner, {name: _bound(function, getattr(owner, name))}))
+        handler = getattr(non_strict_utils, "_NonStrictTorchFunctionHandler", None)
+        if hasattr(handler, _OVERRIDE):
+            override = _bound(_indexed, getattr(handler, _OVERRIDE))
+            stack.enter_context(patched(handler, {_OVERRIDE: override}))
         stack.enter_context(any_bounds())
         yield
 

@@ -20,7 +20,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch._export import non_strict_utils
@@ -58,14 +58,18 @@ _DEFINED = (type, FunctionType)
 
 
 class _Again(BaseException):
-    """The export starts again with other functions in the globals of a module.
+    """The export starts again with other functions in the globals of a module, even if the model
+    catches it.
 
     :param names: these globals, None to replace the shapes of tensors
     """
 
+    raised: ClassVar[list[_Again]] = []
+
     def __init__(self, names: dict[str, Any] | None) -> None:
         super().__init__()
         self.names = names
+        self.raised.append(self)
 
 
 class _Shape(tuple[Any, ...]):
@@ -337,8 +341,12 @@ def keep_python_numbers(export: Callable[[], _T], mod: torch.nn.Module) -> _T:
             replaced.enter_context(patched(owner, without_caches(vars(owner))))
         given_types = False
         while True:
+            _Again.raised.clear()
             try:
-                return export()
+                result = export()
+                if not _Again.raised:
+                    return result
+                raise _Again.raised[0]
             except _Again as e:
                 if e.names is None:
                     replaced.enter_context(patched(torch.Tensor, _SHAPES))

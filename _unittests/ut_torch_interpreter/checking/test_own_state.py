@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import re
 import warnings
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from torch_interpreter import ExportOptions, to_onnx
+from torch_interpreter.checking.own_attributes import restored_attributes
 from torch_interpreter.checking.own_state import assigned_attributes, state_message
 
 X = torch.arange(8.0).reshape(2, 4)
@@ -233,3 +237,140 @@ class _Half(torch.nn.Module):
 def test_an_attribute_is_named_once() -> None:
     with pytest.warns(UserWarning, match=r"The model changes self\.last when it is called"):
         to_onnx(_Half(), (torch.ones(8),), dynamic_shapes={"x": {0: torch.export.Dim.AUTO}})
+
+
+COUNTS = {"calls": 0}
+CALLS = 0
+
+
+class _Step:
+    """An object that counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class _Counts(torch.nn.Module):
+    """Counts its calls in a value of Python."""
+
+    total = 0
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+        self.n, self.seen, self.nested, self.step = 0, [0], {"a": {"calls": 0}}, _Step()
+        self.last, self.draws = deque([1], maxlen=3), random.Random(0)
+        self.kinds = {1}
+
+    def count(self) -> float:
+        """The number of calls, or a random number."""
+        global CALLS
+        match self.place:
+            case "attribute":
+                self.n += 1
+                return self.n
+            case "list":
+                self.seen.append(1)
+                return len(self.seen)
+            case "set":
+                self.kinds.add(len(self.kinds) + 1)
+                return len(self.kinds)
+            case "dictionary":
+                self.nested["a"]["calls"] += 1
+                return self.nested["a"]["calls"]
+            case "deque":
+                self.last.append(self.last[-1] + 1)
+                return self.last[-1]
+            case "object":
+                self.step.count += 1
+                return self.step.count
+            case "class":
+                type(self).total += 1
+                return self.total
+            case "item of a global":
+                COUNTS["calls"] += 1
+                return COUNTS["calls"]
+            case "global":
+                CALLS += 1
+                return CALLS
+            case "generator":
+                return self.draws.random()
+            case "random":
+                return random.random()
+            case _:
+                return float(np.random.rand())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.count()
+
+
+PLACES = {
+    "attribute": "self.0.n",
+    "list": "self.0.seen",
+    "set": "self.0.kinds",
+    "dictionary": "self.0.nested",
+    "deque": "self.0.last",
+    "object": "self.0.step.count",
+    "class": "_Counts.total",
+    "global": "CALLS",
+    "item of a global": "COUNTS",
+    "generator": "self.0.draws",
+    "random": "the generator of random",
+    "numpy": "the generator of numpy.random",
+}
+
+
+def _state(mod: _Counts) -> list[str]:
+    """All that the model may change."""
+    values = {**vars(mod), "step": mod.step.count, "draws": mod.draws.getstate()}
+    state = (_Counts.total, COUNTS, CALLS, random.getstate(), np.random.get_state())
+    return [str(values), str(state)]
+
+
+@pytest.mark.parametrize("shapes", [None, ({0: "batch"},)], ids=["static", "dynamic"])
+@pytest.mark.parametrize(("place", "name"), PLACES.items())
+def test_a_state_of_python_is_a_warning(place: str, name: str, shapes: Any) -> None:
+    """The model is left as it was, and the message has the line."""
+    mod = torch.nn.Sequential(_Counts(place)).eval()
+    before = _state(mod[0])
+    text = (
+        rf"changes {re.escape(name)} when it .* It changes at {re.escape(__file__)}:\d+, in count"
+    )
+    with pytest.warns(UserWarning, match=text) as found:
+        to_onnx(mod, (X,), dynamic_shapes=shapes)
+    assert len(found) == 1
+    assert _state(mod[0]) == before
+
+
+class _Ignored(torch.nn.Module):
+    """Counts its calls, which its results do not depend on, and caches what it computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n, self.shapes, self.known = 0, [()], dict[int, Any]()
+        self.is_drawn = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.n += 1
+        self.shapes[0] = x.shape
+        drawn = random.random()
+        if 3 not in self.known:
+            self.known[3] = torch.arange(4)
+        return x + self.known[3] + (drawn if self.is_drawn else 0)
+
+
+@pytest.mark.parametrize("shapes", [None, ({0: "batch"},)], ids=["static", "dynamic"])
+def test_values_that_the_results_do_not_read(shapes: Any) -> None:
+    mod = _Ignored()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_onnx(mod, (X,), dynamic_shapes=shapes, validate_onnx=True)
+    assert (mod.n, mod.shapes, mod.known) == (0, [()], {})
+
+
+def test_a_copy_is_no_change() -> None:
+    """torch.export gives back copies of the containers."""
+    mod = _Ignored()
+    with restored_attributes(mod) as names:
+        mod.shapes, mod.known = list(mod.shapes), dict(mod.known)
+    assert names == []

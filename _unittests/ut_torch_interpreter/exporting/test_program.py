@@ -19,3 +19,17 @@ def test_a_script_module_is_refused(how):
         OptionError, match="give the torch.nn.Module it was traced or scripted from"
     ):
         to_onnx(scripted, (x,))
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (torch.nn.ReLU().forward, r"'method'>\. Call it in the forward of a module"),
+        (torch.relu, "Call it in the forward of a module"),
+        (torch.nn.ReLU, r"Give an instance, ReLU\(\.\.\.\)\."),
+        ("model", "not <class 'str'>"),
+    ],
+)
+def test_what_is_no_module(given, advice):
+    with pytest.raises(OptionError, match=rf"mod must be a torch\.nn\.Module.*{advice}"):
+        to_onnx(given, (torch.ones(2),))

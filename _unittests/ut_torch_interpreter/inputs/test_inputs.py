@@ -116,6 +116,17 @@ def test_distinct_tensors():
     assert a is X and b is not X and torch.equal(b, X) and c is not X
 
 
+def test_contiguous_tensors():
+    """A model that asks gets the answer that it has in ONNX."""
+    x = X.t().requires_grad_()
+    (a,) = distinct_tensors((x,))
+    assert a.is_contiguous() and torch.equal(a, x) and not x.is_contiguous()
+    b, c = distinct_tensors((x, x))
+    assert b.is_contiguous() and c.is_contiguous()
+    sparse = torch.eye(2).to_sparse()
+    assert distinct_tensors((sparse,))[0] is sparse
+
+
 def test_to_numpy():
     assert to_numpy(3).dtype == np.int64 and to_numpy(2.5).dtype == np.float32
     assert to_numpy(True).dtype == np.bool_

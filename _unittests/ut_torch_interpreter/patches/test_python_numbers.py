@@ -269,12 +269,22 @@ def pooled(x):
     return x.sum() + first.sum() + torch.tensor(rest).sum() * len(positions)
 
 
+def _written(x):
+    """The even rows are 1."""
+    x[list(range(0, x.shape[0], 2))] = 1
+    return x
+
+
 LISTS = {
     "a list": lambda x: x + torch.tensor(list(range(x.shape[1]))),
     "in reverse": lambda x: x[:, 2:] + torch.tensor(list(range(x.shape[1] - 2))[::-1]),
     "from the last": lambda x: x + torch.tensor(list(range(x.shape[1] - 1, -1, -1))),
     "some from the last": lambda x: x.sum() + torch.tensor(list(range(x.shape[1], -2, -3))),
     "positions": lambda x: x[torch.tensor(list(range(0, x.shape[0], 2)))],
+    "a list as an index": lambda x: x[list(range(0, x.shape[0], 2))],
+    "a list among indices": lambda x: x[1:, list(range(1, x.shape[1], 2))],
+    "a list in reverse": lambda x: x + torch.tensor(list(reversed(range(x.shape[1])))),
+    "a list that is written": lambda x: _written(x.clone()),
     "positions in reverse": lambda x: x[:, torch.tensor(list(range(x.shape[1] - 1, -1, -1)))],
     "a range": lambda x: x + torch.as_tensor(range(1, 2 * x.shape[1] + 1, 2), dtype=torch.float32),
     "parts": pooled,

@@ -1,0 +1,256 @@
+"""Values that Python holds between two calls of a model: attributes, globals, generators."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache, partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+#: the attributes of torch: what an export does with parameters, buffers and hooks is its own matter
+_OF_TORCH = frozenset(vars(torch.nn.Module()))
+_NOT_WALKED = (torch.nn.Module, torch.Tensor, type, FunctionType, ModuleType)
+_MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
+_SEQUENCES = (list, tuple, deque)
+_CONTAINERS = (list, set, deque, *_MAPPINGS)
+#: values that are the same when they are equal
+_PLAIN = (int, float, complex, str, bytes, set)
+_STATES = (*_PLAIN, tuple, type(None), *_CONTAINERS, torch.Tensor)
+#: packages whose classes and functions keep what they hold
+_LIBRARIES = frozenset({"torch", "torch_interpreter", "numpy", "sympy", *sys.stdlib_module_names})
+_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+_HOLDERS = frozenset((*_CONTAINERS, *_GENERATORS))
+#: beginning of the names of the generators that modules hold
+OF_PYTHON = "the generator of"
+_DECORATED = (FunctionType, type(lru_cache(id)))
+_MISSING = object()
+Values = Mapping[Any, Any]
+
+
+class Held(NamedTuple):
+    """Some values, which have a name each.
+
+    :param owner: what holds them: ``self.0``, the name of a class, nothing for globals
+    :param read: reads them
+    :param write: gives them back
+    :param before: the values first read
+    :param is_whole: the names are those of items, or of nothing: only the owner is told
+    """
+
+    owner: str
+    read: Callable[[], Values]
+    write: Callable[[Values], None]
+    before: Values
+    is_whole: bool = False
+
+    def changes(self) -> list[str]:
+        """The names of what has another value."""
+        if self._is_as_before():
+            return []
+        values, before = self.read(), self.before
+        found = dict[str, None]()
+        for name in dict.fromkeys((*before, *values)):
+            old, new = before.get(name, _MISSING), values.get(name, _MISSING)
+            if not _is_same(old, new):
+                found[self.owner if self.is_whole else f"{self.owner}.{name}".lstrip(".")] = None
+        return list(found)
+
+    def restore(self) -> None:
+        """Gives back the values first read."""
+        if not self._is_as_before():
+            self.write(self.before)
+
+    def _is_as_before(self) -> bool:
+        values, before = self.read(), self.before
+        return len(values) == len(before) and all(
+            values.get(name, _MISSING) is value for name, value in before.items()
+        )
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Whether a value is the same, or a copy of the same items."""
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if isinstance(old, _MAPPINGS):
+        return old.keys() == new.keys() and all(_is_same(v, new[k]) for k, v in old.items())
+    if isinstance(old, _SEQUENCES):
+        return len(old) == len(new) and all(map(_is_same, old, new))
+    return isinstance(old, _PLAIN) and bool(old == new)
+
+
+def held_values(mod: torch.nn.Module) -> list[Held]:
+    """The attributes of the modules of a model and of the objects they hold, those of their
+    classes, the globals that their methods name, the items of the containers among all these, the
+    generators of random numbers.
+
+    :param mod: the model
+    """
+    found = [*_attributes(mod), *_of_classes(mod)]
+    seen = set[int]()
+    for held in list(found):
+        for name, value in held.before.items():
+            if type(value) in _HOLDERS:
+                found.extend(_items(f"{held.owner}.{name}".lstrip("."), value, seen))
+    found.append(_generator(f"{OF_PYTHON} random", random.getstate, random.setstate))
+    put = np.random.set_state
+    found.append(_generator(f"{OF_PYTHON} numpy.random", np.random.get_state, put))
+    return found
+
+
+def _attributes(mod: torch.nn.Module) -> Iterator[Held]:
+    """The attributes of the modules of a model and of the objects they hold."""
+    seen = set[int]()
+    for path, module in mod.named_modules():
+        owner = f"self.{path}".rstrip(".")
+        yield _of_dict(owner, vars(module), _OF_TORCH)
+        for name, value in vars(module).items():
+            owned = getattr(value, "__dict__", None)
+            if name in _OF_TORCH or isinstance(value, _NOT_WALKED) or id(value) in seen:
+                continue
+            if isinstance(owned, dict):
+                seen.add(id(value))
+                yield _of_dict(f"{owner}.{name}", owned)
+
+
+def _of_dict(owner: str, values: dict[Any, Any], left: Collection[Any] = ()) -> Held:
+    """The attributes in a dictionary, those of some names excepted."""
+
+    def read() -> Values:
+        return {name: value for name, value in values.items() if name not in left}
+
+    def write(before: Values) -> None:
+        for name in [n for n in values if n not in before and n not in left]:
+            del values[name]
+        values.update(before)
+
+    return Held(owner, read, write, read())
+
+
+def _of_classes(mod: torch.nn.Module) -> Iterator[Held]:
+    """The attributes of the classes of a model and the globals that their methods name."""
+    classes = {c: None for m in mod.modules() for c in type(m).__mro__ if not _is_of_library(c)}
+    functions = list[FunctionType]()
+    for cls in classes:
+        names = [n for n, v in vars(cls).items() if n[:2] != "__" and isinstance(v, _STATES)]
+        read = partial(_read, vars(cls), names)
+        yield Held(cls.__name__, read, partial(_set, cls), read())
+        functions.extend(f for v in vars(cls).values() if (f := _function(v)) is not None)
+    for values, own in _globals_of(functions):
+        read = partial(_read, values, own)
+        yield Held("", read, values.update, read())
+
+
+def _read(values: Values, names: Collection[str]) -> Values:
+    return {name: values[name] for name in names if name in values}
+
+
+def _set(owner: type, values: Values) -> None:
+    for name, value in values.items():
+        setattr(owner, name, value)
+
+
+def _is_of_library(value: Any) -> bool:
+    return str(value.__module__).partition(".")[0] in _LIBRARIES
+
+
+def _function(value: Any) -> FunctionType | None:
+    """The function of a method, of a property, of what decorates it."""
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    while isinstance(value, _DECORATED) and "__wrapped__" in vars(value):
+        value = vars(value)["__wrapped__"]
+    return value if isinstance(value, FunctionType) else None
+
+
+def _globals_of(functions: list[FunctionType]) -> list[tuple[dict[str, Any], set[str]]]:
+    """The globals that functions name, and those of the functions that they name, if they may be a
+    state."""
+    found = dict[int, tuple[dict[str, Any], set[str]]]()
+    seen = set[CodeType]()
+    for function in functions:  # the list grows
+        values = function.__globals__
+        _, own = found.setdefault(id(values), (values, set()))
+        for code in _codes(function.__code__):
+            if code in seen:
+                continue
+            seen.add(code)
+            for name in code.co_names:
+                value = values.get(name)
+                called = None if isinstance(value, _STATES) else _function(value)
+                if name in values and isinstance(value, _STATES):
+                    own.add(name)
+                elif called is not None and not _is_of_library(called):
+                    functions.append(called)
+    return list(found.values())
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function and of those it defines."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _items(owner: str, container: Any, seen: set[int]) -> Iterator[Held]:
+    """The items of a container, and of the containers among them; the state of a generator."""
+    if id(container) in seen:
+        return
+    seen.add(id(container))
+    if not isinstance(container, _CONTAINERS):
+        yield _generator(owner, *_state_of(container))
+        return
+
+    def read() -> Values:
+        if isinstance(container, dict):
+            return dict(container)
+        if isinstance(container, set):
+            return {id(item): item for item in container}
+        return dict(enumerate(container))
+
+    def write(before: Values) -> None:
+        container.clear()
+        if isinstance(container, dict):
+            container.update(before)
+        else:
+            add = container.update if isinstance(container, set) else container.extend
+            add(before.values())
+
+    held = Held(owner, read, write, read(), True)
+    yield held
+    for item in held.before.values():
+        if type(item) in _HOLDERS:
+            yield from _items(owner, item, seen)
+
+
+def _state_of(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """The functions that give and set the state of a generator of random numbers."""
+    if isinstance(generator, random.Random):
+        return generator.getstate, generator.setstate
+    if isinstance(generator, np.random.RandomState):
+        return generator.get_state, generator.set_state
+    bits = generator.bit_generator
+    return lambda: bits.state, partial(setattr, bits, "state")
+
+
+def _generator(owner: str, get: Callable[[], Any], put: Callable[[Any], None]) -> Held:
+    """The state of a generator of random numbers."""
+    state = get()
+
+    def read() -> Values:
+        return {"": str(get())}
+
+    def write(_: Values) -> None:
+        put(state)
+
+    return Held(owner, read, write, read(), True)
