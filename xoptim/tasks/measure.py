@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xbuilder.errors import OptionError, short_message
+from xbuilder.runtimes.custom_operators import loading_message
 
 from ..reports.model_summary import count_ops
 from ..reports.tables import counted, human_bytes, print_table, without_empty
@@ -228,7 +229,7 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
     except OptionError:
         raise
     except Exception as e:
-        raise VerificationError(f"{name} cannot be measured: {short_message(e)}") from e
+        raise VerificationError(f"{name} cannot be measured: {loading_message(e)}") from e
     nodes = sum(counts.values()) - counts["Constant"]
     return _Loaded(name, nodes, source, session, time.perf_counter() - begin)
 
