@@ -2,9 +2,10 @@
 Beside other optimizers
 =======================
 
-The same models go through xoptim and the optimizers that are installed: onnxsim, onnxscript,
-onnxruntime's own offline optimization. For each of them: number of nodes left, time, whether the
-results are the same as the original's, and latency with onnxruntime's optimizations enabled.
+The same models go through xoptim and the optimizers that are installed: OnnxSlim, onnxsim,
+onnxscript, onnxruntime's own offline optimization. For each of them: number of nodes left, time,
+whether the results are the same as the original's, and latency with onnxruntime's optimizations
+enabled.
 ``make bench`` runs this script; give it your own models as arguments.
 
     python _doc/examples/bench_peers.py --wheels ~/models     # those that wheels of PyPI ship
@@ -51,6 +52,14 @@ def onnxsim(model: onnx.ModelProto) -> onnx.ModelProto:
     return package.simplify(model)[0]
 
 
+def onnxslim(model: onnx.ModelProto) -> onnx.ModelProto:
+    """OnnxSlim."""
+    import onnxslim as package
+
+    slimmed: onnx.ModelProto = package.slim(model)
+    return slimmed
+
+
 def onnxscript(model: onnx.ModelProto) -> onnx.ModelProto:
     """The optimizer of onnxscript."""
     from onnxscript import optimizer
@@ -74,6 +83,7 @@ TOOLS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
     "original": lambda model: model,
     "xoptim default": xoptim("default"),
     "xoptim default+onnxruntime": xoptim("default+onnxruntime"),
+    "OnnxSlim": onnxslim,
     "onnxsim": onnxsim,
     "onnxscript": onnxscript,
     "onnxruntime extended": ort_extended,
