@@ -27,6 +27,9 @@ from .steps import OnStep
 if TYPE_CHECKING:
     from ..reports.tables import Output
 
+#: a model that loads in less seconds is loaded twice: the first session of a process takes longer
+_SHORT = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class ModelLatency:
@@ -223,15 +226,18 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
     """A session, and the time to load it."""
     source = opener.source(model, f"{position + 1}th")
     counts = count_ops(structure_of(model))
-    begin = time.perf_counter()
+    times: list[float] = []
     try:
-        session = fast_session(source, turns.threads, processor=turns.processor)
+        while not times or (len(times) == 1 and times[0] < _SHORT):
+            begin = time.perf_counter()
+            session = fast_session(source, turns.threads, processor=turns.processor)
+            times.append(time.perf_counter() - begin)
     except OptionError:
         raise
     except Exception as e:
         raise VerificationError(f"{name} cannot be measured: {loading_message(e)}") from e
     nodes = sum(counts.values()) - counts["Constant"]
-    return _Loaded(name, nodes, source, session, time.perf_counter() - begin)
+    return _Loaded(name, nodes, source, session, min(times))
 
 
 def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:
