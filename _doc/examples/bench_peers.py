@@ -90,7 +90,7 @@ TOOLS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
 }
 
 
-def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int = 30) -> float:
+def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int) -> float:
     """Returns the median time of one run, in milliseconds, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -105,8 +105,9 @@ def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int = 30) -> 
     return float(np.median(times)) * 1e3
 
 
-def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
-    """Runs one tool on one model; a failure is a row too."""
+def measure(name: str, model: onnx.ModelProto, tool: str, repeat: int = 30) -> dict[str, Any]:
+    """Runs one tool on one model; a failure is a row too. The latency is measured unless *repeat*
+    is 0."""
     row: dict[str, Any] = {"model": name, "tool": tool}
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -119,7 +120,9 @@ def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
         report = verify_models(model, optimized)
         row["same"] = report.ok
         row["max_rel"] = report.max_rel
-        row["latency_ms"] = latency(optimized, random_inputs(model, report.sizes))
+        if repeat:
+            feeds = random_inputs(model, report.sizes)
+            row["latency_ms"] = latency(optimized, feeds, repeat)
     except Exception as e:  # the other tools are compared even where one of them fails
         row["error"] = f"{type(e).__name__}: {e}".splitlines()[0][:100]
     return row
@@ -128,12 +131,11 @@ def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
 def summary(table: pandas.DataFrame) -> pandas.DataFrame:
     """Ratios to the original, geometric means over the models that every tool makes right, then
     how many of the models each tool makes."""
-    wide = table.pivot(
-        index="model", columns="tool", values=["nodes", "latency_ms", "seconds", "same"]
-    )
+    measured = [c for c in ("nodes", "latency_ms", "seconds") if c in table]
+    wide = table.pivot(index="model", columns="tool", values=[*measured, "same"])
     right = wide["same"].eq(True)
     kept = wide[right.all(axis=1) & wide.notna().all(axis=1)].drop(columns="same").astype(float)
-    ratios = {c: kept[c].div(kept[c]["original"], axis=0) for c in ("nodes", "latency_ms")}
+    ratios = {c: kept[c].div(kept[c]["original"], axis=0) for c in measured if c != "seconds"}
     ratios["seconds"] = kept["seconds"]
     found = pandas.DataFrame({c: np.exp(np.log(v).mean()) for c, v in ratios.items()}).round(3)
     found["models"], found["right"] = len(kept), right.sum()
@@ -141,20 +143,20 @@ def summary(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def main(
-    output: Path, paths: list[Path], nodes: int, wheels: Path | None = None
+    output: Path, paths: list[Path], nodes: int, wheels: Path | None = None, repeat: int = 30
 ) -> pandas.DataFrame:
     """Compares the tools on a synthetic model, on the models of the command line and of wheels."""
     models: dict[str, Path | None] = {f"chain of {nodes} nodes": None}
     models.update({path.name: path for path in paths})
-    published = fetch(wheels) if wheels else []
+    published = sorted(fetch(wheels), key=lambda p: p.stat().st_size) if wheels else []
     models.update({str(path.relative_to(wheels or path)): path for path in published})
+    output.mkdir(parents=True, exist_ok=True)
     rows = []
     for name, path in track(models.items(), description="models", transient=True):
         model = chain_model(nodes) if path is None else onnx.load(path)
-        rows += [measure(name, model, tool) for tool in TOOLS]
-    table = pandas.DataFrame(rows)
-    output.mkdir(parents=True, exist_ok=True)
-    table.to_csv(output / "peers.csv", index=False)
+        rows += [measure(name, model, tool, repeat) for tool in TOOLS]
+        table = pandas.DataFrame(rows)
+        table.to_csv(output / "peers.csv", index=False)  # a tool may crash on the next model
     print(table.to_string(index=False))
     print(summary(table).to_string())
     return table
@@ -165,6 +167,7 @@ if __name__ == "__main__":
     parser.add_argument("models", type=Path, nargs="*", help="models to optimize")
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--nodes", type=int, default=1500)
+    parser.add_argument("--repeat", type=int, default=30, help="runs to time, 0 for no latency")
     parser.add_argument("--wheels", type=Path, help="folder of the models of wheels, fetched once")
     args = parser.parse_args()
-    main(args.output, args.models, args.nodes, args.wheels)
+    main(args.output, args.models, args.nodes, args.wheels, args.repeat)
