@@ -17,6 +17,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ from rich.progress import track
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.reports.model_summary import count_ops
-from xoptim.trust.inputs.random_inputs import random_inputs
-from xoptim.trust.verification import verify_models
+from xoptim.trust.sessions.runtime import Opener
+from xoptim.trust.verification import Reference, VerificationError
 
 
 def xoptim(patterns: str) -> Callable[[onnx.ModelProto], onnx.ModelProto]:
@@ -105,9 +106,21 @@ def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int) -> float
     return float(np.median(times)) * 1e3
 
 
-def measure(name: str, model: onnx.ModelProto, tool: str, repeat: int = 30) -> dict[str, Any]:
-    """Runs one tool on one model; a failure is a row too. The latency is measured unless *repeat*
-    is 0."""
+def measures(name: str, model: onnx.ModelProto, repeat: int = 30) -> list[dict[str, Any]]:
+    """Runs the tools on one model, which runs once to compare the results of all of them. The
+    latency is measured unless *repeat* is 0."""
+    with ExitStack() as files:
+        try:
+            reference = Reference(Opener(files), model)
+        except VerificationError as e:
+            return [{"model": name, "tool": tool, "error": str(e)[:100]} for tool in TOOLS]
+        return [measure(name, model, tool, reference, repeat) for tool in TOOLS]
+
+
+def measure(
+    name: str, model: onnx.ModelProto, tool: str, reference: Reference, repeat: int
+) -> dict[str, Any]:
+    """Runs one tool on one model; a failure is a row too."""
     row: dict[str, Any] = {"model": name, "tool": tool}
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -117,12 +130,11 @@ def measure(name: str, model: onnx.ModelProto, tool: str, repeat: int = 30) -> d
         row["seconds"] = time.perf_counter() - begin
         counts = count_ops(optimized)
         row["nodes"] = sum(counts.values()) - counts["Constant"]
-        report = verify_models(model, optimized)
+        report = reference.compare(optimized)
         row["same"] = report.ok
         row["max_rel"] = report.max_rel
         if repeat:
-            feeds = random_inputs(model, report.sizes)
-            row["latency_ms"] = latency(optimized, feeds, repeat)
+            row["latency_ms"] = latency(optimized, reference.draws.sets[0].feeds, repeat)
     except Exception as e:  # the other tools are compared even where one of them fails
         row["error"] = f"{type(e).__name__}: {e}".splitlines()[0][:100]
     return row
@@ -154,7 +166,7 @@ def main(
     rows = []
     for name, path in track(models.items(), description="models", transient=True):
         model = chain_model(nodes) if path is None else onnx.load(path)
-        rows += [measure(name, model, tool, repeat) for tool in TOOLS]
+        rows += measures(name, model, repeat)
         table = pandas.DataFrame(rows)
         table.to_csv(output / "peers.csv", index=False)  # a tool may crash on the next model
     print(table.to_string(index=False))
