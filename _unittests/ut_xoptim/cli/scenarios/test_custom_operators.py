@@ -93,6 +93,14 @@ def test_batch(paths: list[Path], library: str, tmp_path: Path) -> None:
     assert "--custom-ops" in run(*command, "--force", code=1).output
 
 
+def test_tune(paths: list[Path], library: str) -> None:
+    """So do those of several models."""
+    command = ["tune", *paths, "-p", "TransposeTranspose", "--blocks", "1", "--json"]
+    found = json.loads(run(*command, "--custom-ops", library).output)
+    measured = {(row["pattern"], row["model"], row["ratio"] > 0) for row in found["measures"]}
+    assert measured == {("TransposeTranspose", f"{name}.onnx", True) for name in ("one", "two")}
+
+
 def test_python(paths: list[Path], library: str) -> None:
     with xoptim.custom_operators(library):
         done = xoptim.optimize(paths[0], verify=True)
