@@ -20,9 +20,12 @@ from xbuilder.builder.optimization_options import as_options
 from xbuilder.errors import OptionError
 from xbuilder.files.model_container import save_model
 from xbuilder.files.model_files import write_file
+from xbuilder.runtimes.custom_operators import loading_message
+from xbuilder.runtimes.sessions import quiet_options
 from xbuilder.support.argument_types import check_type
 
 from .checking.validation import validate
+from .common.errors import ValidationError
 from .common.export_options import ExportOptions
 from .conversion.building import build
 from .conversion.export_request import ExportRequest
@@ -285,7 +288,12 @@ def _validate(onx: Any, program: TorchProgram, request: ExportRequest) -> None:
     if not isinstance(onx, onnx.ModelProto) and not request.filename:
         raise OptionError("validate_onnx on a large model needs a filename.")
     source = onx.SerializeToString() if isinstance(onx, onnx.ModelProto) else request.filename
-    session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(
+            source, quiet_options(), providers=["CPUExecutionProvider"]
+        )
+    except Exception as e:
+        raise ValidationError(f"onnxruntime does not load the model: {loading_message(e)}") from e
     validate(
         lambda feeds: session.run(None, feeds),
         mod,

@@ -1,4 +1,5 @@
 from xbuilder.options import OrderAlgorithm as OrderAlgorithm
+from xbuilder.runtimes.custom_operators import custom_operators as custom_operators
 
 from . import repeated_optim as repeated_optim
 from . import unfused as unfused

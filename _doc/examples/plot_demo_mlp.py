@@ -195,7 +195,7 @@ def main(output: Path) -> None:
         a, b = latency(before, x, level), latency(after, x, level)
         print(
             f"onnxruntime's optimizations {text}: {a * 1e6:.0f} us -> {b * 1e6:.0f} us, "
-            f"ratio {a / b:.2f}"
+            f"ratio {b / a:.2f}"
         )
 
     written = [output / "mlp.onnx", output / "mlp.optimized.onnx"]

@@ -85,11 +85,14 @@ def test_corners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "bodies: time grows as N^" in capsys.readouterr().out
 
 
-def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("repeat", [0, 3])
+def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int) -> None:
     bench = script("bench_peers")
-    kept = {k: f for k, f in bench.TOOLS.items() if k != "onnxsim" and k != "onnxscript"}
+    others = {"OnnxSlim", "onnxsim", "onnxscript"}
+    kept = {k: f for k, f in bench.TOOLS.items() if k not in others}
     monkeypatch.setattr(bench, "TOOLS", kept)
-    table = bench.main(tmp_path, [], 60)
+    table = bench.main(tmp_path, [], 60, repeat=repeat)
+    assert (tmp_path / "peers.csv").exists() and ("latency_ms" in table) == (repeat > 0)
     assert list(table["tool"]) == list(kept)
     assert table["same"].all()
     nodes = dict(zip(table["tool"], table["nodes"], strict=True))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import OptionError
+from .custom_operators import custom_libraries
 from .processors import PROVIDERS, processors_of
+
+
+def quiet_options() -> Any:
+    """Options of a session that logs nothing and knows the custom operators, see
+    :func:`.custom_operators.custom_operators`."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    for library in custom_libraries():
+        options.register_custom_ops_library(library)
+    return options
 
 
 def plain_session(model: bytes | str, threads: int = 1) -> Any:
@@ -16,9 +29,8 @@ def plain_session(model: bytes | str, threads: int = 1) -> Any:
     """
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
+    options = quiet_options()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
     options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 

@@ -190,6 +190,8 @@ def _comparison(
         "atol": "--atol",
         "seed": "--seed",
     }
+    if not checks.validates:
+        unused["libraries"] = "--custom-ops"
     refuse_on_command_line(ctx, unused, "has no effect without --verify or --measure")
     return None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from xbuilder.errors import OptionError
+from xbuilder.runtimes.custom_operators import custom_libraries
 from xbuilder.support.close_names import closest_names
 
 from ..catalogue.pattern_files import load_pattern_file
@@ -77,7 +78,7 @@ def batch(
     _check(options, patterns, load)
     given: dict[str, Any] = {"values": tuple(values), "files": _paths(files)}
     given |= {"options": {"patterns": patterns, **options}, "loaded": _paths(load)}
-    shared = {**given, "page": pages, "force": force}
+    shared = {**given, "page": pages, "force": force, "libraries": custom_libraries()}
     todo = _jobs(sources, output, dask is not None, shared)
     rows = _rows(todo, _outcomes(todo, jobs, memory, timeout, dask), on_done)
     return BatchReport(rows, os.fspath(output), time.perf_counter() - begin)

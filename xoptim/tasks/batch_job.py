@@ -14,6 +14,7 @@ from onnx import __version__ as onnx_version
 
 from xbuilder.errors import XoptimError
 from xbuilder.files.writing.temporary_files import temporary_folder
+from xbuilder.runtimes.custom_operators import custom_operators
 from xbuilder.runtimes.installed import installed_version
 
 from ..catalogue.pattern_files import load_pattern_file
@@ -40,6 +41,7 @@ class Job:
     :param values: values of some inputs, `name=value`
     :param files: files of inputs
     :param loaded: files of patterns
+    :param libraries: libraries of custom operators
     :param page: a page is written next to the model
     :param force: the model is optimized even if it is up to date
     """
@@ -50,6 +52,7 @@ class Job:
     values: Sequence[str] = ()
     files: Sequence[Path] = ()
     loaded: Sequence[Path] = ()
+    libraries: Sequence[str] = ()
     page: bool = False
     force: bool = False
 
@@ -92,6 +95,7 @@ def optimize_one(job: Job) -> dict[str, Any]:
         with (
             warnings.catch_warnings(record=True) as said,
             temporary_folder(tempfile.gettempdir(), "xoptim") as folder,
+            custom_operators(*job.libraries),
         ):
             row = _optimized(job, Path(folder))
             return {**row, "warnings": [*row["warnings"], *(str(w.message) for w in said)]}
@@ -147,7 +151,13 @@ def _digest(job: Job, source: Path) -> str:
         return ""
     read = [source.parent / name for name in data_names(source)]
     given = [f for p in job.files for f in ([p] if p.is_file() else sorted(p.rglob("*.*")))]
-    files = [source, *(p for p in read if p.is_file()), *given, *job.loaded]
+    files = [
+        source,
+        *(p for p in read if p.is_file()),
+        *given,
+        *job.loaded,
+        *map(Path, job.libraries),
+    ]
     tools = [_version(), onnx_version, installed_version()]
     return digest_of_values([options, digest_of_files(files), tools])
 

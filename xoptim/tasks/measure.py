@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xbuilder.errors import OptionError, short_message
+from xbuilder.runtimes.custom_operators import loading_message
 
 from ..reports.model_summary import count_ops
 from ..reports.tables import counted, human_bytes, print_table, without_empty
@@ -25,6 +26,9 @@ from .steps import OnStep
 
 if TYPE_CHECKING:
     from ..reports.tables import Output
+
+#: a model that loads in less seconds is loaded twice: the first session of a process takes longer
+_SHORT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,15 +228,18 @@ def _load(opener: Opener, model: Model, name: str, position: int, turns: _Turns)
     """A session, and the time to load it."""
     source = opener.source(model, f"{position + 1}th")
     counts = count_ops(structure_of(model))
-    begin = time.perf_counter()
+    times: list[float] = []
     try:
-        session = fast_session(source, turns.threads, processor=turns.processor)
+        while not times or (len(times) == 1 and times[0] < _SHORT):
+            begin = time.perf_counter()
+            session = fast_session(source, turns.threads, processor=turns.processor)
+            times.append(time.perf_counter() - begin)
     except OptionError:
         raise
     except Exception as e:
-        raise VerificationError(f"{name} cannot be measured: {short_message(e)}") from e
+        raise VerificationError(f"{name} cannot be measured: {loading_message(e)}") from e
     nodes = sum(counts.values()) - counts["Constant"]
-    return _Loaded(name, nodes, source, session, time.perf_counter() - begin)
+    return _Loaded(name, nodes, source, session, min(times))
 
 
 def _warm_up(one: _Loaded, feeds: Mapping[str, Any], runs: int) -> None:

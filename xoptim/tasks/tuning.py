@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from xbuilder.files.writing.temporary_files import temporary_folder
+from xbuilder.runtimes.custom_operators import custom_libraries, custom_operators
 
 from ..catalogue.pattern_files import load_pattern_file
 from ..trust.tuning import Measure, Tuning, tune
@@ -33,7 +34,7 @@ def tune_each(
     """
     names = Counter(source.name for source in sources)
     labels = [s.name if names[s.name] == 1 else str(s) for s in sources]
-    calls = [(source, how, tuple(loaded)) for source in sources]
+    calls = [(source, how, tuple(loaded), custom_libraries()) for source in sources]
     found: dict[int, list[Measure]] = {}
     # one process: measures that run together disturb each other
     for i, outcome in run_in_processes(_tuned, calls, 1):
@@ -46,10 +47,13 @@ def tune_each(
     return [measure for i in sorted(found) for measure in found[i]]
 
 
-def _tuned(call: tuple[Source, Tuning, Sequence[Path]]) -> list[Measure]:
+def _tuned(call: tuple[Source, Tuning, Sequence[Path], Sequence[str]]) -> list[Measure]:
     """The measures of one model, in another process."""
-    source, how, loaded = call
+    source, how, loaded, libraries = call
     for path in loaded:
         load_pattern_file(path)
-    with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
+    with (
+        temporary_folder(tempfile.gettempdir(), "xoptim") as folder,
+        custom_operators(*libraries),
+    ):
         return tune([local_file(source, Path(folder))], how)

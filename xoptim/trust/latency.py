@@ -13,7 +13,7 @@ import numpy as np
 
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.processors import PROVIDERS
-from xbuilder.runtimes.sessions import providers_of
+from xbuilder.runtimes.sessions import providers_of, quiet_options
 
 from .sessions.foreign_values import prepared_run
 
@@ -55,8 +55,7 @@ def fast_session(
     """
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options = quiet_options()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     entry = ("force_spinning_stop", "1") if spins else ("intra_op.allow_spinning", "0")

@@ -11,6 +11,8 @@ from typing import Any
 import onnx.helper as oh
 from onnx import TensorProto
 
+from xbuilder.runtimes.custom_operators import custom_libraries
+
 from .sessions.session_process import SessionProcess
 
 
@@ -32,14 +34,14 @@ def peak_memory(source: bytes | str, feeds: Mapping[str, Any]) -> int | None:
             path = Path(folder) / "model.onnx"
             path.write_bytes(source)
             source = str(path)
-        nothing = _peak_of_nothing()
+        nothing = _peak_of_nothing(custom_libraries())
         peak = _peak(source, feeds)
     return None if peak is None or nothing is None else max(peak - nothing, 0)
 
 
 @lru_cache(maxsize=1)
-def _peak_of_nothing() -> int | None:
-    """The peak of a process that runs an empty model, in bytes."""
+def _peak_of_nothing(libraries: tuple[str, ...]) -> int | None:
+    """The peak of a process that loads these libraries and runs an empty model, in bytes."""
     return _peak(_empty_model(), {})
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from xbuilder.errors import XoptimError
+from xbuilder.runtimes.custom_operators import custom_libraries
+from xbuilder.runtimes.sessions import quiet_options
 from xbuilder.tensors.closeness import ATOL, RTOL, Criterion
 
 from .inputs.draws import accepted_draws
@@ -25,6 +27,8 @@ _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
 _LOG = """import sys, onnxruntime
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 0
+for library in sys.argv[2:]:
+    options.register_custom_ops_library(library)
 onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 """
 
@@ -86,7 +90,7 @@ def runtime_optimizers(model: str | Path) -> tuple[str, ...]:
 
         runtime_optimizers("model.onnx")  # ('Level1_RuleBasedTransformer', 'ConstantFolding')
     """
-    command = [sys.executable, "-c", _LOG, str(model)]
+    command = [sys.executable, "-c", _LOG, str(model), *custom_libraries()]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
@@ -184,8 +188,7 @@ class _Search:
         """
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
+        options = quiet_options()
         if disabled is None:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         opened = onnxruntime.InferenceSession(

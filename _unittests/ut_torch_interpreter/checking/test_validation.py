@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torch_interpreter import to_onnx
+from torch_interpreter import Dispatcher, to_onnx
 from torch_interpreter.checking import validation
 from torch_interpreter.checking.validation import compare
 from torch_interpreter.common.errors import ValidationError
+from xbuilder.runtimes.custom_operators import custom_operators
 
 
 class Decoder(torch.nn.Module):
@@ -111,3 +112,43 @@ def test_doubles_measure_the_noise_of_torch() -> None:
     [found] = validation._with_doubles(model, leaves, tree)
     assert found.dtype == torch.float64 and model.weight.dtype == torch.float32
     assert validation._with_doubles(torch.nn.Linear(3, 3), leaves, tree) == []
+
+
+@torch.library.custom_op("xoptim_validation::neg_pos", mutates_args=())
+def neg_pos(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.clamp(max=0), x.clamp(min=0)
+
+
+@neg_pos.register_fake
+def _(x):
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+class NegPos(torch.nn.Module):
+    def forward(self, x):
+        negative, positive = neg_pos(x)
+        return negative.exp() + positive
+
+
+def written_as_one_node(g, sts, outputs, x):
+    return g.anyop.NegPos(x, outputs=outputs, domain="ai.onnx.contrib")
+
+
+NEG_POS = {"xoptim_validation::neg_pos": written_as_one_node}
+
+
+def test_an_operator_of_no_library():
+    """onnxruntime does not load the model: the message names its domain."""
+    with pytest.raises(ValidationError, match="does not load .* the library of ai.onnx.contrib"):
+        to_onnx(NegPos(), (torch.randn(3, 4),), dispatcher=Dispatcher(NEG_POS), validate_onnx=True)
+
+
+def test_an_operator_of_a_library():
+    package = pytest.importorskip(
+        "onnxruntime_extensions", reason="it has no wheel for this version of Python"
+    )
+    with custom_operators(package.get_library_path()):
+        onx = to_onnx(
+            NegPos(), (torch.randn(3, 4),), dispatcher=Dispatcher(NEG_POS), validate_onnx=True
+        )
+    assert [node.op_type for node in onx.graph.node] == ["NegPos", "Exp", "Add"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import onnx
 import onnx.parser
@@ -13,7 +14,7 @@ import xoptim
 from xbuilder.errors import OptionError
 from xoptim.tasks import measure
 from xoptim.tasks.measure import print_latency
-from xoptim.trust.latency import Latency
+from xoptim.trust.latency import Latency, fast_session
 from xoptim.trust.verification import VerificationError
 
 SLOW = """<ir_version: 8, opset_import: ["" : 18]>
@@ -112,6 +113,20 @@ def test_files(tmp_path):
     out = Console(width=120, file=io.StringIO())
     print_latency(found, out)
     assert "1 thread, x[" in out.file.getvalue()
+
+
+def test_the_first_session_takes_longer(monkeypatch):
+    """Its time is not the one of the first model."""
+    opened = []
+
+    def slow_session(*args, **kwargs):
+        opened.append(args)
+        time.sleep(0.5 if len(opened) == 1 else 0)
+        return fast_session(*args, **kwargs)
+
+    monkeypatch.setattr(measure, "fast_session", slow_session)
+    found = xoptim.measure(*models(), blocks=1, memory=False)
+    assert len(opened) == 4 and found[0].load < 0.5
 
 
 def test_refusals():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from xbuilder.errors import OptionError
 from xbuilder.tensors.closeness import ATOL, RTOL
 
 from .bundles import bundled
@@ -24,6 +25,7 @@ class Comparison(NamedTuple):
     :param seed: seed of the random inputs
     :param values: values of some inputs, `name=value`
     :param files: sets of inputs
+    :param libraries: libraries of custom operators, loaded until the command ends
     """
 
     sizes: Mapping[str, int]
@@ -32,6 +34,7 @@ class Comparison(NamedTuple):
     seed: int
     values: Sequence[str] = ()
     files: Sequence[Path] = ()
+    libraries: Sequence[Path] = ()
 
     def inputs_of(self, model: Path) -> list[dict[str, Any]]:
         """The sets of inputs that are given for a model.
@@ -63,6 +66,7 @@ class Comparison(NamedTuple):
         words = [w for name, size in self.sizes.items() for w in ("--dim", f"{name}={size}")]
         words += [w for value in self.values for w in ("--input", value)]
         words += [w for path in self.files for w in ("--inputs", str(path))]
+        words += [w for path in self.libraries for w in ("--custom-ops", str(path))]
         words += ["--rtol", f"{self.rtol:g}"] if self.rtol != RTOL else []
         words += ["--atol", f"{self.atol:g}"] if self.atol != ATOL else []
         return words + (["--seed", str(self.seed)] if self.seed else [])
@@ -74,8 +78,23 @@ def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> f
     return value
 
 
-#: adds ``--dim``, ``--input``, ``--inputs``, ``--rtol``, ``--atol``, ``--seed`` to a command, as
-#: `how`
+def _load_libraries(
+    ctx: click.Context, param: click.Parameter, value: Sequence[Path]
+) -> Sequence[Path]:
+    """Sessions load the libraries until the command ends."""
+    if not value:
+        return value
+    from xbuilder.runtimes.custom_operators import custom_operators
+
+    try:
+        ctx.with_resource(custom_operators(*value))
+    except OptionError as e:
+        raise click.BadParameter(str(e), ctx, param) from e
+    return value
+
+
+#: adds ``--dim``, ``--input``, ``--inputs``, ``--custom-ops``, ``--rtol``, ``--atol``, ``--seed``
+#: to a command, as `how`
 verify_options = bundled(
     Comparison,
     "how",
@@ -101,6 +120,15 @@ verify_options = bundled(
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="A set of inputs: a .npz file, a folder of input_0.pb, or of such folders.",
+    ),
+    click.option(
+        "--custom-ops",
+        "libraries",
+        multiple=True,
+        callback=_load_libraries,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A library of custom operators, .so, .dylib or .dll, that onnxruntime loads.",
     ),
     click.option(
         "--rtol",

@@ -54,7 +54,7 @@ def squeezed_elementwise(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     axes = g.known(moved_axes(g, node) or None, "the axes are not known")
     region = _Region(g, g.rank_of(node.input[0]), axes)
     g.require(region.may_save(), _AS_MANY)
-    first = g.store.producers[node.input[0]]
+    first = g.record(g.before(node, *_KINDS))
     nodes = region.only_before(first, g.record(node))
     if not region.saves(nodes):
         nodes = region.around(first)

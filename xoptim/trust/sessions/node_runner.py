@@ -11,12 +11,13 @@ import onnx.helper as oh
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.numpy_helper import to_array
 
-from xbuilder.errors import XoptimError, short_message
+from xbuilder.errors import XoptimError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.files.tensor_sources import embed
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.subgraphs import node_captures
+from xbuilder.runtimes.custom_operators import custom_libraries, loading_message
 from xbuilder.tensors.bits import element_type
 
 from .ort_values import OrtResult, to_result, type_of
@@ -82,7 +83,7 @@ class NodeRunner:
                 return self._run(node, values, weights, [])
             except Exception as e:
                 error = e
-        raise NodeError(f"{node_text(node)} does not run: {short_message(error)}") from error
+        raise NodeError(f"{node_text(node)} does not run: {loading_message(error)}") from error
 
     def is_weight(self, name: str) -> bool:
         """Whether a result is an initializer."""
@@ -162,7 +163,9 @@ class NodeRunner:
         if model.ByteSize() > _MAX_BYTES:
             raise NodeError("its constants take more than 2 GB")
         content = model.SerializeToString()
-        session = self._sessions.pop(content, None) or open_session(content, self.providers)
+        session = self._sessions.pop(content, None) or open_session(
+            content, self.providers, libraries=custom_libraries()
+        )
         if len(content) <= _KEPT_BYTES:
             self._sessions[content] = session
             if len(self._sessions) > _SESSIONS:

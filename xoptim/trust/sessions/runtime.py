@@ -19,6 +19,7 @@ from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
 from xbuilder.files.writing.temporary_files import temporary_folder
+from xbuilder.runtimes.custom_operators import custom_libraries, loading_message
 
 from .session_child import ArraySession, open_session
 from .session_process import SessionProcess, end_child
@@ -173,11 +174,13 @@ class Opener:
                 self.files.callback(process.close)
                 names = process.inputs, process.defaults, process.outputs
                 return Session(process, names, which)
-            session = ArraySession(open_session(source, providers, optimized, profile))
+            libraries = custom_libraries()
+            opened = open_session(source, providers, optimized, profile, libraries=libraries)
+            session = ArraySession(opened)
             return Session(session, session.names, which)
         except Exception as e:
             raise VerificationError(
-                f"onnxruntime does not load the {which} model: {short_message(e)}"
+                f"onnxruntime does not load the {which} model: {loading_message(e)}"
             ) from e
 
     def source(self, model: Model, which: str) -> bytes | str:

@@ -84,6 +84,7 @@ def open_session(
     optimized: bool = False,
     profile: str = "",
     threads: int = 0,
+    libraries: Sequence[str] = (),
 ) -> Any:
     """Opens a session that runs the file as it is, without onnxruntime's optimizations.
 
@@ -92,6 +93,7 @@ def open_session(
     :param optimized: onnxruntime optimizes the model, as it does by default
     :param profile: beginning of the path of a profile of the nodes that run, empty for none
     :param threads: number of threads of an operator, 0 for as many as cores
+    :param libraries: libraries of custom operators
     """
     import onnxruntime
 
@@ -100,6 +102,8 @@ def open_session(
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
+    for library in libraries:
+        options.register_custom_ops_library(library)
     if profile:
         options.enable_profiling, options.profile_file_prefix = True, profile
     chosen: list[Any] = list(providers or ["CPUExecutionProvider"])
@@ -132,10 +136,11 @@ class OneSession:
 class ManySessions:
     """Sessions of one thread, by the keys of their models, and large constants by number.
 
-    Answers ``("open", number, key, model, constants, closed, dropped)``, where *model* is None if
-    the key is known, *closed* are the numbers of the constants and *dropped* the keys of the models
-    that are no longer needed, and ``("run", key, number, inputs)``, where *number* is None if the
-    inputs are complete. Equal results are one object, which is sent once.
+    Answers ``("open", number, key, model, constants, closed, dropped, libraries)``, where *model*
+    is None if the key is known, *closed* are the numbers of the constants and *dropped* the keys of
+    the models that are no longer needed, and *libraries* those of custom operators. Answers
+    ``("run", key, number, inputs)``, where *number* is None if the inputs are complete. Equal
+    results are one object, which is sent once.
     """
 
     def __init__(self) -> None:
@@ -144,13 +149,13 @@ class ManySessions:
 
     def __call__(self, kind: str, *request: Any) -> Any:
         if kind == "open":
-            number, key, model, constants, closed, dropped = request
+            number, key, model, constants, closed, dropped, libraries = request
             for old in closed:
                 self._constants.pop(old, None)
             for name in dropped:
                 self._sessions.pop(name, None)
             if model is not None:
-                self._sessions[key] = open_session(model, (), threads=1)
+                self._sessions[key] = open_session(model, (), threads=1, libraries=libraries)
             self._constants[number] = constants
             return None
         key, number, inputs = request

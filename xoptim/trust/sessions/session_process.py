@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from xbuilder.errors import XoptimError
+from xbuilder.runtimes.custom_operators import custom_libraries
 
 from . import session_child
 
@@ -50,7 +51,7 @@ class SessionProcess:
         profile: str = "",
         idle: list[subprocess.Popen[bytes]] | None = None,
     ):
-        self._model = source, (list(providers), optimized, profile)
+        self._model = source, (list(providers), optimized, profile, 0, custom_libraries())
         self._idle = idle
         self._process: subprocess.Popen[bytes] | None = None
         self.inputs: list[str] = []

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from xbuilder.errors import XoptimError
+from xbuilder.runtimes.custom_operators import custom_libraries
 
 from ..sessions.session_process import how_it_ended, start_child
 from .window import FED_BYTES
@@ -65,7 +66,7 @@ class Sessions:
         :return: its number
         :raises CannotRunError: onnxruntime refuses the model, or dies
         """
-        key = hashlib.sha256(model).digest()
+        key = hashlib.sha256("\n".join(custom_libraries()).encode() + model).digest()
         if key in self._refused:
             raise CannotRunError(self._refused[key])
         self._last += 1
@@ -85,7 +86,8 @@ class Sessions:
             del self._loaded[old]
         sent = None if key in self._loaded else model
         try:
-            self._ask("open", self._last, key, sent, dict(constants), closed, dropped)
+            libraries = custom_libraries()
+            self._ask("open", self._last, key, sent, dict(constants), closed, dropped, libraries)
         except CannotRunError as e:
             if crashes == self.crashes:
                 self._refused[key] = str(e)

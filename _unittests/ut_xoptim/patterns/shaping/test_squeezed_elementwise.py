@@ -113,6 +113,11 @@ REFUSED = {
             f"agraph (float[a] x) => (float[1,a] y) <{AXIS}> {{ n = Neg(x) y = Unsqueeze(n, k) }}",
             MANY,
         ),
+        "an input, beside operators that are squeezed": (
+            f"agraph (float[a] w, float[1, a] x) => (float[1, a] y, float[1, a] z) <{AXIS}>"
+            "{ y = Unsqueeze(w, k) s = Squeeze(x, k) n = Neg(s) z = Add(n, x) }",
+            "no .* before",
+        ),
         "the Squeeze is read elsewhere, the result too": (
             f"agraph (float[1, a] x) => (float[1, a] y, float[a] s, float[a] n) <{AXIS}>"
             "{ s = Squeeze(x, k) n = Neg(s) y = Unsqueeze(n, k) }",

@@ -129,13 +129,13 @@ def test_child() -> None:
     """The program of the other process, in this one."""
     requests = io.BytesIO()
     for request in (
-        ("open", 1, b"key", NEG, {"c": X}, [], []),
+        ("open", 1, b"key", NEG, {"c": X}, [], [], ()),
         ("run", b"key", 1, {"x": X}),
-        ("open", 2, b"key", None, {"c": 2 * X}, [1], []),
+        ("open", 2, b"key", None, {"c": 2 * X}, [1], [], ()),
         ("run", b"key", 2, {"x": X}),
         ("run", b"key", None, {"c": X}),
         ("run", b"key", 1, {"x": X}),
-        ("open", 3, b"other", NEG, {}, [], [b"key"]),
+        ("open", 3, b"other", NEG, {}, [], [b"key"], ()),
         ("run", b"key", None, {"x": X, "c": X}),
     ):
         pickle.dump((request,), requests)
