@@ -108,10 +108,16 @@ def vecdot(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
     return reduce(g, "ReduceSum", g.op.Mul(x, y), dim, False)
 
 
-@aten("aten.linalg_det.default")
+@aten("aten.linalg_det.default", "aten.det.default")
 def det(g: GraphWriter, x: str) -> str:
     """Det."""
     return g.op.Det(x)
+
+
+@aten("aten._linalg_det.default")
+def det_and_factors(g: GraphWriter, x: str) -> list[str | None]:
+    """Det; the factorization is not computed."""
+    return [det(g, x), None, None]
 
 
 @aten("aten.bilinear.default")
@@ -137,13 +143,6 @@ def trilinear(
     pairs = ((x, expand1), (y, expand2), (z, expand3))
     wide = [g.op.UnsqueezeAnyOpset(t, int_vector(axes)) if axes else t for t, axes in pairs]
     return reduce(g, "ReduceSum", g.op.Mul(g.op.Mul(*wide[:2]), wide[2]), [*sumdim], False)
-
-
-@aten("aten._linalg_slogdet.default")
-def slogdet(g: GraphWriter, x: str) -> list[str | None]:
-    """The sign and the logarithm of the determinant; the factorization is not computed."""
-    determinant = g.op.Det(x)
-    return [g.op.Sign(determinant), g.op.Log(g.op.Abs(determinant)), None, None]
 
 
 @aten("aten._cdist_forward.default", "aten.cdist.default")
