@@ -97,7 +97,7 @@ def slogdet_and_factors(g: GraphWriter, a: str) -> list[str | None]:
     itype = g.get_type(a)
     factors, pivots, _ = lu_factor_ex(g, a)
     on_diagonal = g.op.Cast(identity_like(g, a), to=TensorProto.BOOL)
-    last = int_vector([-1])
+    last = int_vector([g.get_rank(a) - 2])
     zero = constant_of_shape(g, [], 0, itype)
     diagonal = g.op.ReduceSum(g.op.Where(on_diagonal, factors, zero), last, keepdims=0)
     size = scalar0d(g, dim_of(g, a, -1), INT64)
@@ -105,7 +105,7 @@ def slogdet_and_factors(g: GraphWriter, a: str) -> list[str | None]:
     swapped = g.op.Not(g.op.Equal(g.op.Cast(pivots, to=INT64), rows))
     swaps = g.op.ReduceSum(g.op.Cast(swapped, to=INT64), last, keepdims=0)
     parity = cast(g, g.op.Mod(swaps, const(2, INT64)), itype)
-    signs = g.op.ReduceProd(g.op.Sign(diagonal), last, keepdims=0)
+    signs = g.op.ReduceProdAnyOpset(g.op.Sign(diagonal), last, keepdims=0)
     sign = g.op.Mul(signs, g.op.Sub(const(1, itype), g.op.Add(parity, parity)))
     return [sign, g.op.ReduceSum(g.op.Log(g.op.Abs(diagonal)), last, keepdims=0), None, None]
 

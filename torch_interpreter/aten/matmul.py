@@ -16,7 +16,7 @@ from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
-from .operands import FLOAT, INT64, cast, common_type, const, scalar_like
+from .operands import FLOAT, INT64, axis_of, cast, common_type, const, scalar_like
 from .reduce import reduce, vector_norm
 from .view import MAX_INT, transpose
 
@@ -106,6 +106,21 @@ def einsum(g: GraphWriter, equation: str, operands: list[str], **_: Any) -> str:
 def vecdot(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
     """The sum of products along one dimension."""
     return reduce(g, "ReduceSum", g.op.Mul(x, y), dim, False)
+
+
+@aten("aten.linalg_cross.default")
+def cross(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
+    """x[1, 2, 0] * y[2, 0, 1] - x[2, 0, 1] * y[1, 2, 0]."""
+    axis = axis_of(dim, g.get_rank(x))
+    orders = int_vector([1, 2, 0]), int_vector([2, 0, 1])
+    (a, b), (c, d) = ([g.op.Gather(v, order, axis=axis) for order in orders] for v in (x, y))
+    return g.op.Sub(g.op.Mul(a, d), g.op.Mul(b, c))
+
+
+@aten("aten.cross.default")
+def first_cross(g: GraphWriter, x: str, y: str, dim: int | None = None) -> str:
+    """The same along a dimension, or the first one that has three elements."""
+    return cross(g, x, y, dim=g.get_shape(x).index(3) if dim is None else dim)
 
 
 @aten("aten.linalg_det.default", "aten.det.default")
