@@ -117,12 +117,6 @@ def cross(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
     return g.op.Sub(g.op.Mul(a, d), g.op.Mul(b, c))
 
 
-@aten("aten.cross.default")
-def first_cross(g: GraphWriter, x: str, y: str, dim: int | None = None) -> str:
-    """The same along a dimension, or the first one that has three elements."""
-    return cross(g, x, y, dim=g.get_shape(x).index(3) if dim is None else dim)
-
-
 @aten("aten.linalg_det.default", "aten.det.default")
 def det(g: GraphWriter, x: str) -> str:
     """Det."""

@@ -98,20 +98,16 @@ def _with_caches(defer: Any) -> Any:
     else is known of the dimensions: neither a dimension that another one replaces nor a divisor."""
 
     def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-        version, before = env._version_counter, _known(env)
+        version, known = env._version_counter, (len(env.replacements), len(env.divisible))
+        count = len(env.deferred_runtime_asserts.get(None, ()))
         result = defer(env, *args, **kwargs)
-        if _known(env) == (*before[:2], before[2] + 1):
-            env._version_counter = version
+        if env._version_counter != version:
+            is_added = len(env.deferred_runtime_asserts.get(None, ())) > count
+            if is_added and known == (len(env.replacements), len(env.divisible)):
+                env._version_counter = version
         return result
 
     return call
-
-
-def _known(env: Any) -> tuple[int, int, int]:
-    """How many dimensions another one replaces, how many divisors and conditions are known; of the
-    conditions, those on dimensions of the inputs."""
-    conditions = env.deferred_runtime_asserts.get(None, ())
-    return len(env.replacements), len(env.divisible), len(conditions)
 
 
 @contextlib.contextmanager
