@@ -213,8 +213,11 @@ def resize(
 ) -> str:
     """The first elements of the storage in another shape.
 
-    :raises ValueError: a size is dynamic, or larger than the tensor: nothing says what it holds
+    :raises ValueError: a size is dynamic, or larger than the tensor: nothing says what it holds; or
+        the format is not contiguous
     """
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        raise ValueError(f"resize has no converter for {memory_format}")
     flat, _ = _storage(g, x, None, expected.node)
     asked, known = integers(size), integers(g.get_shape(x))
     if asked is None or known is None or math.prod(asked) > math.prod(known):

@@ -162,6 +162,14 @@ def test_resized_to_more():
         check_export(lambda x: torch.ops.aten.resize(x, [5, 4])[:2], (torch.rand(4, 4),))
 
 
+def test_resized_in_another_format():
+    options = {"memory_format": torch.channels_last}
+    with pytest.raises(ConversionError, match="no converter for torch.channels_last"):
+        check_export(
+            lambda x: torch.ops.aten.resize(x, [1, 2, 2, 2], **options) + 0, (torch.rand(4, 4),)
+        )
+
+
 def test_as_strided_before_the_part_of_a_storage_it_is_given():
     def fct(x):
         return x.as_strided((2, 2), (1, 2), 3)
