@@ -10,8 +10,8 @@ from ..common.types import to_onnx_type
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten
 from ..writing.symbols import Size, dims_of, int_vector, vector1d
-from .creation import drawn
-from .operands import FLOAT, INT64, cast
+from .creation import constant_of_shape, drawn
+from .operands import FLOAT, INT64, cast, const
 
 
 @aten("aten.multinomial.default")
@@ -43,7 +43,24 @@ def randperm(g: GraphWriter, n: Size, *, dtype: torch.dtype = torch.int64, **_: 
     return cast(g, order, to_onnx_type(dtype or torch.int64))
 
 
+@aten("aten.bernoulli.default")
+def bernoulli(g: GraphWriter, x: str, **_: Any) -> str:
+    """One where a uniform number is less than the probability, zero elsewhere."""
+    return chosen(g, x, x)
+
+
+@aten("aten.bernoulli.p", "aten.bernoulli.Tensor")
+def chosen(g: GraphWriter, x: str, p: float | str = 0.5, **_: Any) -> str:
+    """The same for another probability, of the shape and of the type of x."""
+    uniform = drawn(g, "RandomUniform", dims_of(g, x), FLOAT)
+    limit = cast(g, p, FLOAT) if isinstance(p, str) else const(p, FLOAT)
+    return cast(g, g.op.Less(uniform, limit), g.get_type(x))
+
+
 @aten("aten.normal_functional.default")
 def normal_functional(g: GraphWriter, x: str, mean: float = 0.0, std: float = 1.0, **_: Any) -> str:
     """RandomNormal of the shape of x."""
-    return drawn(g, "RandomNormal", dims_of(g, x), g.get_type(x), mean=mean, scale=std)
+    itype, dims = g.get_type(x), dims_of(g, x)
+    if not std:  # onnxruntime stops the process
+        return constant_of_shape(g, dims, mean, itype)
+    return drawn(g, "RandomNormal", dims, itype, mean=mean, scale=std)

@@ -206,6 +206,12 @@ def solve_ex(
     return [x, None, None, info]
 
 
+@aten("aten.linalg_solve.default")
+def solve(g: GraphWriter, a: str, b: str, *, left: bool = True) -> str | None:
+    """The solution; a singular matrix gives values that are not finite, where torch fails."""
+    return solve_ex(g, a, b, left=left)[0]
+
+
 @aten("aten.linalg_solve_triangular.default")
 def solve_triangular(
     g: GraphWriter,

@@ -11,6 +11,7 @@ from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten
 from ..writing.symbols import dim_of, int_vector, scalar0d
+from .creation import constant_of_shape
 from .linalg import (
     column_of,
     highest_place,
@@ -87,6 +88,32 @@ def _scalar(g: GraphWriter, x: str) -> str:
 def lu_factor(g: GraphWriter, a: str, *, pivot: bool = True) -> list[str]:
     """The factors and the pivots."""
     return lu_factor_ex(g, a, pivot=pivot)[:2]
+
+
+@aten("aten._linalg_slogdet.default")
+def slogdet_and_factors(g: GraphWriter, a: str) -> list[str | None]:
+    """The sign and the logarithm of the determinant. The determinant itself may be too large for
+    its type: both come from the diagonal of U."""
+    itype = g.get_type(a)
+    factors, pivots, _ = lu_factor_ex(g, a)
+    on_diagonal = g.op.Cast(identity_like(g, a), to=TensorProto.BOOL)
+    last = int_vector([g.get_rank(a) - 2])
+    zero = constant_of_shape(g, [], 0, itype)
+    diagonal = g.op.ReduceSum(g.op.Where(on_diagonal, factors, zero), last, keepdims=0)
+    size = scalar0d(g, dim_of(g, a, -1), INT64)
+    rows = g.op.Range(const(1, INT64), g.op.Add(size, const(1, INT64)), const(1, INT64))
+    swapped = g.op.Not(g.op.Equal(g.op.Cast(pivots, to=INT64), rows))
+    swaps = g.op.ReduceSum(g.op.Cast(swapped, to=INT64), last, keepdims=0)
+    parity = cast(g, g.op.Mod(swaps, const(2, INT64)), itype)
+    signs = g.op.ReduceProdAnyOpset(g.op.Sign(diagonal), last, keepdims=0)
+    sign = g.op.Mul(signs, g.op.Sub(const(1, itype), g.op.Add(parity, parity)))
+    return [sign, g.op.ReduceSum(g.op.Log(g.op.Abs(diagonal)), last, keepdims=0), None, None]
+
+
+@aten("aten.slogdet.default", "aten.linalg_slogdet.default")
+def slogdet(g: GraphWriter, a: str) -> list[str | None]:
+    """The sign and the logarithm of the determinant."""
+    return slogdet_and_factors(g, a)[:2]
 
 
 def _permutation(g: GraphWriter, pivots: str, like: str, inverse: bool = False) -> str:

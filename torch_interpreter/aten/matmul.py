@@ -16,7 +16,7 @@ from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
-from .operands import FLOAT, INT64, cast, common_type, const, scalar_like
+from .operands import FLOAT, INT64, axis_of, cast, common_type, const, scalar_like
 from .reduce import reduce, vector_norm
 from .view import MAX_INT, transpose
 
@@ -108,10 +108,25 @@ def vecdot(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
     return reduce(g, "ReduceSum", g.op.Mul(x, y), dim, False)
 
 
-@aten("aten.linalg_det.default")
+@aten("aten.linalg_cross.default")
+def cross(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
+    """x[1, 2, 0] * y[2, 0, 1] - x[2, 0, 1] * y[1, 2, 0]."""
+    axis = axis_of(dim, g.get_rank(x))
+    orders = int_vector([1, 2, 0]), int_vector([2, 0, 1])
+    (a, b), (c, d) = ([g.op.Gather(v, order, axis=axis) for order in orders] for v in (x, y))
+    return g.op.Sub(g.op.Mul(a, d), g.op.Mul(b, c))
+
+
+@aten("aten.linalg_det.default", "aten.det.default")
 def det(g: GraphWriter, x: str) -> str:
     """Det."""
     return g.op.Det(x)
+
+
+@aten("aten._linalg_det.default")
+def det_and_factors(g: GraphWriter, x: str) -> list[str | None]:
+    """Det; the factorization is not computed."""
+    return [det(g, x), None, None]
 
 
 @aten("aten.bilinear.default")
@@ -137,13 +152,6 @@ def trilinear(
     pairs = ((x, expand1), (y, expand2), (z, expand3))
     wide = [g.op.UnsqueezeAnyOpset(t, int_vector(axes)) if axes else t for t, axes in pairs]
     return reduce(g, "ReduceSum", g.op.Mul(g.op.Mul(*wide[:2]), wide[2]), [*sumdim], False)
-
-
-@aten("aten._linalg_slogdet.default")
-def slogdet(g: GraphWriter, x: str) -> list[str | None]:
-    """The sign and the logarithm of the determinant; the factorization is not computed."""
-    determinant = g.op.Det(x)
-    return [g.op.Sign(determinant), g.op.Log(g.op.Abs(determinant)), None, None]
 
 
 @aten("aten._cdist_forward.default", "aten.cdist.default")

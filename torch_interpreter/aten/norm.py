@@ -13,7 +13,18 @@ from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import aten
 from ..writing.symbols import Size, dim_of, dims_of, int_vector
 from .creation import constant_of_shape
-from .operands import BOOL, axes_of, cast, const, integers, reshape, shape_tensor_of
+from .operands import (
+    BOOL,
+    axes_of,
+    axis_of,
+    cast,
+    const,
+    float_type,
+    integers,
+    rank_of,
+    reshape,
+    shape_tensor_of,
+)
 from .reduce import reduce
 
 Weight = str | None
@@ -293,3 +304,18 @@ def weight_norm(g: GraphWriter, v: str, size: str, dim: int = 0) -> str:
     rank = g.get_rank(v)
     axes = [i for i in range(rank) if i != dim]
     return g.op.Mul(v, g.op.Div(size, reduce(g, "ReduceL2", v, axes, True)))
+
+
+@aten("aten.cosine_similarity.default")
+def cosine_similarity(g: GraphWriter, x: str, y: str, dim: int = 1, eps: float = 1e-8) -> str:
+    """The products of vectors divided by their lengths."""
+    itype, rank = float_type(g, x, y), rank_of(g, x, y)
+    axis = axis_of(dim, rank)
+    sizes = {dim_of(g, v, axis) if g.get_rank(v) == rank else 1 for v in (x, y) if rank}
+    if len(sizes) > 1:  # a vector of one element is repeated
+        x, y = g.op.Expand(x, g.op.Shape(y)), g.op.Expand(y, g.op.Shape(x))
+    units = []
+    for value in (cast(g, v, itype) for v in (x, y)):
+        length = reduce(g, "ReduceL2", value, axis, True)
+        units.append(g.op.Div(value, g.op.Max(length, const(eps, itype))))
+    return reduce(g, "ReduceSum", g.op.Mul(*units), axis, False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..writing.storage import known_size, storage_arguments, storage_order
 from ..writing.symbols import (
     Size,
@@ -20,7 +21,7 @@ from ..writing.symbols import (
     shape_tensor,
     vector1d,
 )
-from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_tensor_of
+from .operands import BOOL, INT64, axes_of, axis_of, cast, const, integers, reshape, shape_tensor_of
 from .view import MAX_INT, permute
 
 
@@ -59,6 +60,11 @@ def flip(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
         int_vector(axes),
         int_vector([-1] * n),
     )
+
+
+aten_table(
+    lambda axis: lambda g, x: flip(g, x, [axis]), {"flipud": 0, "fliplr": 1}, "aten.{}.default"
+)
 
 
 @aten("aten.roll.default")
@@ -140,6 +146,31 @@ def diagonal(g: GraphWriter, x: str, offset: int = 0, dim1: int = 0, dim2: int =
     return g.op.Gather(flat, positions, axis=rank - 2)
 
 
+@aten("aten.diag_embed.default")
+def diag_embed(g: GraphWriter, x: str, offset: int = 0, dim1: int = -2, dim2: int = -1) -> str:
+    """Matrices with the last dimension on a diagonal, zeros elsewhere; dim1 is that of the rows."""
+    rank, itype = g.get_rank(x), g.get_type(x)
+    zero = const(0, itype)
+    size = dim_of(g, x, rank - 1)
+    if offset:
+        x = g.op.Pad(x, int_vector([0] * (2 * rank - 1) + [abs(offset)]), zero)
+    if isinstance(size, int):
+        mask: Tensor = np.eye(size + abs(offset), k=offset, dtype=np.bool_)
+    else:
+        columns = _steps(g, SymScalar(g.op.Shape(x, start=-1)), 1)
+        rows = g.op.UnsqueezeAnyOpset(columns, int_vector([1]))
+        mask = g.op.Equal(columns, g.op.Add(rows, const(offset, INT64)))
+    # a value is in its row above the diagonal, in its column below
+    wide = g.op.UnsqueezeAnyOpset(x, int_vector([rank if offset >= 0 else rank - 1]))
+    made = g.op.Where(mask, wide, zero)
+    axes = [axis_of(d, rank + 1) for d in (dim1, dim2)]
+    order: list[int] = []
+    others = iter(range(rank - 1))
+    for axis in range(rank + 1):
+        order.append(rank - 1 + axes.index(axis) if axis in axes else next(others))
+    return permute(g, made, order)
+
+
 def _diagonal_positions(
     g: GraphWriter, rows: Size, columns: Size, start: tuple[int, int]
 ) -> Tensor:
@@ -171,6 +202,30 @@ def as_strided(
     """Gathers in the storage; each axis adds its steps to the positions."""
     flat, offset = _storage(g, x, storage_offset, expected.node)
     return g.op.Gather(flat, _positions(g, size, stride, offset), axis=0)
+
+
+@aten("aten.resize.default")
+def resize(
+    g: GraphWriter,
+    x: str,
+    size: Sequence[Size],
+    *,
+    memory_format: torch.memory_format | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """The first elements of the storage in another shape.
+
+    :raises ValueError: a size is dynamic, or larger than the tensor: nothing says what it holds; or
+        the format is not contiguous
+    """
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        raise ValueError(f"resize has no converter for {memory_format}")
+    flat, _ = _storage(g, x, None, expected.node)
+    asked, known = integers(size), integers(g.get_shape(x))
+    if asked is None or known is None or math.prod(asked) > math.prod(known):
+        raise ValueError("a tensor is resized to a known size, which is not larger")
+    first = g.op.Slice(flat, int_vector([0]), int_vector([math.prod(asked)]), int_vector([0]))
+    return reshape(g, first, size)
 
 
 @aten("aten.as_strided_scatter.default", "prims.as_strided_scatter.default")

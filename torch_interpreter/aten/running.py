@@ -1,15 +1,16 @@
-"""Running extrema and log-sum-exp, as one Scan."""
+"""Running products, extrema and log-sum-exp; the last ones are one Scan."""
 
 from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import torch
 from onnx import TensorProto
 
-from ..common.types import is_float, to_torch_type
+from ..common.types import is_float, to_onnx_type, to_torch_type
 from ..writing.bodies import Step, Value, scan
-from ..writing.graph_writer import GraphWriter
+from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import dim_of, int_vector, vector1d
 from .operands import FLOAT, INT64, as_float, axis_of, cast, const
@@ -84,6 +85,30 @@ def _running(op_type: str, g: GraphWriter, x: str, dim: int) -> list[str]:
 
 
 aten_table(_running, {"cummax": "Greater", "cummin": "Less"}, "aten.{}.default")
+
+
+@aten("aten.cumprod.default")
+def cumprod(g: GraphWriter, x: str, dim: int, *, dtype: torch.dtype | None = None) -> str:
+    """The products of each value and of those before it, in one row of a matrix each."""
+    itype = to_onnx_type(dtype) if dtype else g.get_type(x)
+    x = cast(g, x, itype if dtype or is_float(itype) else INT64)
+    rank = g.get_rank(x)
+    if rank == 0:
+        return x
+    axis = axis_of(dim, rank)
+    size = dim_of(g, x, axis)
+    if isinstance(size, int):
+        before: Tensor = np.tri(size, dtype=np.bool_)
+    else:
+        limit = g.op.Squeeze(vector1d(g, size), int_vector([0]))
+        columns = g.op.Range(const(0, INT64), limit, const(1, INT64))
+        rows = g.op.UnsqueezeAnyOpset(columns, int_vector([1]))
+        before = g.op.LessOrEqual(columns, rows)
+    if after := list(range(2, rank - axis + 1)):
+        before = g.op.UnsqueezeAnyOpset(before, int_vector(after))
+    wide = g.op.UnsqueezeAnyOpset(x, int_vector([axis]))
+    factors = g.op.Where(before, wide, const(1, g.get_type(x)))
+    return g.op.ReduceProdAnyOpset(factors, int_vector([axis + 1]), keepdims=0)
 
 
 @aten("aten.logcumsumexp.default")

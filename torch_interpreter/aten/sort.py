@@ -344,3 +344,22 @@ def repeat_interleave(g: GraphWriter, repeats: str, *, output_size: Size | None 
     column = g.op.UnsqueezeAnyOpset(places, int_vector([1]))
     before = g.op.Cast(g.op.LessOrEqual(ends, column), to=INT64)
     return reduce(g, "ReduceSum", before, 1, False)
+
+
+@aten("aten.repeat_interleave.self_Tensor")
+def repeat_each(
+    g: GraphWriter,
+    x: str,
+    repeats: str,
+    dim: int | None = None,
+    *,
+    output_size: Size | None = None,
+) -> str:
+    """Every slice, repeated as many times as its number of repetitions or as the only one."""
+    if dim is None:
+        x = g.op.Reshape(x, int_vector([-1]))
+    axis = axis_of(dim or 0, g.get_rank(x))
+    size = dim_of(g, x, axis)
+    if g.get_shape(repeats) != (size,):
+        repeats = g.op.Expand(repeats, vector1d(g, size))
+    return g.op.Gather(x, repeat_interleave(g, repeats), axis=axis)

@@ -18,7 +18,11 @@ def _slices(g: GraphWriter, x: str, axis: int, bounds: Sequence[tuple[Size, Size
     return [g.op.Slice(x, vector1d(g, start), vector1d(g, end), axes) for start, end in bounds]
 
 
-@aten("aten.split_with_sizes.default", "aten.split.sizes")
+@aten(
+    "aten.split_with_sizes.default",
+    "aten.split.sizes",
+    "aten.unsafe_split_with_sizes.default",
+)
 def split_with_sizes(
     g: GraphWriter, x: str, split_sizes: Sequence[Size], dim: int = 0
 ) -> list[str]:
@@ -29,7 +33,7 @@ def split_with_sizes(
     return [*several(g, "Split", n, x, shape_tensor(g, split_sizes), axis=axis)]
 
 
-@aten("aten.split.Tensor", "aten.split_copy.Tensor")
+@aten("aten.split.Tensor", "aten.split_copy.Tensor", "aten.unsafe_split.Tensor")
 def split(
     g: GraphWriter,
     x: str,
@@ -59,7 +63,7 @@ def split(
     return _slices(g, x, axis, list(itertools.pairwise([*ends, MAX_INT])))
 
 
-@aten("aten.chunk.default")
+@aten("aten.chunk.default", "aten.unsafe_chunk.default")
 def chunk(
     g: GraphWriter,
     x: str,

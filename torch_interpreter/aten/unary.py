@@ -43,6 +43,8 @@ ROUNDINGS = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 # f(scale * g(x)): one factor and two operators
 SCALED_LOGS = {"log2": 1 / math.log(2), "log10": 1 / math.log(10)}
 SCALED_EXPS = {"exp2": math.log(2)}
+#: units of angles
+UNITS = {"deg2rad": math.pi / 180, "rad2deg": 180 / math.pi}
 
 
 @curried
@@ -53,6 +55,15 @@ def _float_function(op_type: str, g: GraphWriter, x: str) -> str:
 @curried
 def _same_type_function(op_type: str, g: GraphWriter, x: str) -> str:
     return op_named(g, op_type)(x)
+
+
+@curried
+def _in_unit(factor: float, g: GraphWriter, x: str) -> str:
+    value = as_float(g, x)
+    return g.op.Mul(value, const(factor, g.get_type(value)))
+
+
+aten_table(_in_unit, UNITS, "aten.{}.default")
 
 
 @curried

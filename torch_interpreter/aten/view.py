@@ -37,6 +37,7 @@ aten(
     "aten.resolve_conj.default",
     "aten.resolve_neg.default",
     "aten.conj.default",
+    "aten.real.default",
 )(identity)
 
 
@@ -175,7 +176,7 @@ def t(g: GraphWriter, x: str) -> str:
     return permute(g, x, list(range(g.get_rank(x)))[::-1])
 
 
-@aten("aten.mT.default", "aten.adjoint.default", "aten.matrix_H.default")
+@aten("aten.mT.default", "aten.mH.default", "aten.adjoint.default", "aten.matrix_H.default")
 def matrix_transpose(g: GraphWriter, x: str) -> str:
     """Exchanges the last two dimensions."""
     return transpose(g, x, -2, -1)

@@ -26,7 +26,7 @@ from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import dynamic_sizes
 from ..patches.autocast import graph_modules, has_autocast, without_type_checks
 from ..patches.dynamic_steps import any_bounds
-from ..patches.graph_checks import accept_symbolic_functions
+from ..patches.graph_checks import accept_symbolic_functions, light_conditions
 from ..patches.vectorized import has_vmap
 from ..writing.fx_nodes import fake_value, has_complex
 from .in_place import NotRewritten, is_in_place, make_functional
@@ -69,6 +69,7 @@ def decompose(
     """
     with (
         accept_symbolic_functions(),
+        light_conditions(),
         _same_sizes(program, options),
         any_bounds(),
         warnings.catch_warnings(),

@@ -26,6 +26,12 @@ _HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
 _RESIZED = ("resize_", "resize_as_", "set_")
 #: their functional forms have the type of the tensor, whatever they write
 _CASTING = ("copy_", "fill_")
+#: operators in place whose functional forms have another name
+_RENAMED = {
+    "transpose_.default": "transpose.int",
+    "bernoulli_.float": "bernoulli.p",
+    "normal_.default": "normal_functional.default",
+}
 #: positions in the storage, not in the tensor
 _ABSOLUTE = "aten.as_strided.default"
 
@@ -80,9 +86,9 @@ def functional_form(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
         return None
     if written != [arguments[0].name] or len(op._schema.returns) != 1:
         return None
-    packet = getattr(_ATEN, _functional_name(name), None)
-    overload = "int" if name == "transpose_" else op._overloadname
-    form: Any = getattr(packet, overload, None)
+    known = f"{_functional_name(name)}.{op._overloadname}"
+    form_name, overload = _RENAMED.get(f"{name}.{op._overloadname}", known).split(".")
+    form: Any = getattr(getattr(_ATEN, form_name, None), overload, None)
     if form is None or form._schema.is_mutable:
         return None
     same = [a.name for a in arguments] == [a.name for a in form._schema.arguments]

@@ -22,7 +22,11 @@ from ..patches.box_categories import separate_categories
 from ..patches.content_checks import skip_content_checks
 from ..patches.dynamic_steps import allow_dynamic_steps
 from ..patches.fake_tensors import without_data
-from ..patches.graph_checks import accept_caught_errors, accept_symbolic_functions
+from ..patches.graph_checks import (
+    accept_caught_errors,
+    accept_symbolic_functions,
+    light_conditions,
+)
 from ..patches.kept_operators import (
     any_number_of_queries,
     keep_associative_scans,
@@ -180,6 +184,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
         stack.enter_context(separate_categories())
         stack.enter_context(keep_fake_quantizers(mod))
         stack.enter_context(accept_symbolic_functions())
+        stack.enter_context(light_conditions())
         stack.enter_context(name_keywords(mod, kwargs))
 
         def export() -> torch.export.ExportedProgram:

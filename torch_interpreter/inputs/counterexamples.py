@@ -69,13 +69,22 @@ def find_counterexamples(
         else:
             checks[expr] = check
     for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
-        tried = [{**hints, size.symbol: value} for value in _candidates(size)]
-        tried = [values for values in tried if all(c(values) for c in required)]
-        ordinary = [values for values in tried if all(c(values) for c in usual)]
+        near = [{**hints, size.symbol: value} for value in _candidates(size)]
+        tried = _meeting_all(near, required)
+        ordinary = _meeting_all(tried, usual)
         for found in _breaking(checks, size.symbol, ordinary, tried if different else []):
             firsts = {value: expr for expr, value in reversed(found.items())}
             for value in sorted(firsts, key=lambda v: abs(v - hints[size.symbol])):
                 yield Counterexample(size.symbol, value, firsts[value])
+
+
+def _meeting_all(
+    tried: Sequence[Mapping[str, int]], checks: Sequence[Check]
+) -> Sequence[Mapping[str, int]]:
+    """The sizes that meet all conditions."""
+    for check in checks:
+        tried = list(filter(check, tried))
+    return tried
 
 
 def _breaking(

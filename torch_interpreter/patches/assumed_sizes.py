@@ -95,8 +95,9 @@ def assumed_sizes() -> Iterator[AssumedSizes]:
     def assumed(env: Any, *args: Any, **kwargs: Any) -> Any:
         count = env.num_deferred_runtime_asserts
         result = assume(env, *args, **kwargs)
-        frame = sys._getframe(1) if env.num_deferred_runtime_asserts > count else None
-        if (frame := _user_frame(frame)) is not None:
+        if env.num_deferred_runtime_asserts == count:
+            return result
+        if (frame := _user_frame(sys._getframe(1))) is not None:
             for listed in env.deferred_runtime_asserts.values():
                 found.places.setdefault(listed[-1].expr, location(frame))
         return result

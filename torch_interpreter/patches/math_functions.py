@@ -23,6 +23,8 @@ from ..common.types import is_symbolic
 _UNTYPED: Any = torch
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 _SCALARS = (*_NUMBERS, np.number)
+#: the classes of Python's own numbers
+PLAIN = frozenset((bool, int, float))
 _FUNCTIONS: Any = functions
 _Cached: Any = functools._lru_cache_wrapper
 #: types of the arguments and results that are still kept: a function that calls itself needs them
@@ -62,6 +64,8 @@ def symbolic_extremum(name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if PLAIN.issuperset(map(type, args)):
+            return original(*args, **kwargs)
         known = all(isinstance(a, _SCALARS) for a in args)
         if kwargs or len(args) < 2 or not known or not any(map(is_symbolic, args)):
             return original(*args, **kwargs)
@@ -80,7 +84,7 @@ def plain_number(value: Any) -> Any:
     >>> plain_number(np.int64(3)), plain_number(np.float32(0.5)), plain_number("3")
     (3, 0.5, '3')
     """
-    if type(value) in (int, float, bool) or not isinstance(value, int | float | np.number):
+    if type(value) in PLAIN or not isinstance(value, int | float | np.number):
         return value
     if isinstance(value, np.number):
         return value.item()

@@ -31,7 +31,13 @@ from ..common import symbolic_ranges
 from ..common.symbolic_ranges import SymbolicList, SymbolicRange
 from ..common.types import SYMBOLS, is_symbolic
 from .attributes import patched
-from .math_functions import plain_number, symbolic_extremum, symbolic_function, without_caches
+from .math_functions import (
+    PLAIN,
+    plain_number,
+    symbolic_extremum,
+    symbolic_function,
+    without_caches,
+)
 from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
@@ -41,6 +47,8 @@ _OPERANDS: tuple[tuple[Any, str], ...] = (
     (sym_node, "to_node"),
     (non_strict_utils, "_tensor_min_max"),
 )
+#: classes whose numbers torch knows
+_OF_TORCH = PLAIN.union(SYMBOLS, (sym_node.SymNode,))
 _CONVERTED = (*SYMBOLS, torch.Tensor)
 #: methods through which Python asks for one of its numbers
 _ASKED = ("__int__", "__index__", "__float__")
@@ -249,7 +257,14 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_any_class(original: Callable[..., Any]) -> Callable[..., Any]:
     """A function of torch that only knows the numbers of Python."""
-    return lambda *args, **options: original(*map(plain_number, args), **options)
+
+    @functools.wraps(original)
+    def call(*args: Any, **options: Any) -> Any:
+        if not _OF_TORCH.issuperset(map(type, args)):
+            args = tuple(map(plain_number, args))
+        return original(*args, **options)
+
+    return call
 
 
 def _or_without_and(a: Any, b: Any) -> Any:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils._sympy import functions
 
+_FUNCTIONS: Any = functions
 # their first argument is a tensor used as its storage, then come sizes, strides and an offset
 _STORAGE_READERS = ("aten.as_strided.default", "aten.as_strided_copy.default")
 _OFFSET = 3
@@ -73,22 +75,25 @@ def known_size(size: int | torch.SymInt) -> int | None:
 
 def storage_order(fake: torch.Tensor) -> list[int] | None:
     """The axes in the order of the storage, None if the tensor does not fill its storage."""
-    strides = [known_size(s) for s in fake.stride()]
+    # the sizes of the arguments give an order, which holds for any size if the strides are equal
+    hints = [s if isinstance(s, int) else s.node.hint for s in fake.stride()]
     axes = list(range(fake.ndim))
-    known = [s for s in strides if s is not None]
-    if len(known) == len(strides):
+    known = [s for s in hints if s is not None]
+    if len(known) == len(hints):
         axes.sort(key=lambda i: -known[i])
-    expected: int | torch.SymInt = 1
+    sizes = [_expression(s) for s in fake.shape]
+    # torch writes the stride of an empty dimension as that of a dimension of 1
+    never_empty = {_FUNCTIONS.Max(1, size): size for size in sizes if not size.is_number}
+    expected = _expression(1)
     for axis in reversed(axes):
-        size = fake.shape[axis]
-        if known_size(size) == 1:
+        if sizes[axis] == 1:
             continue
-        if not _same(fake.stride()[axis], expected):
+        stride = _expression(fake.stride()[axis]).xreplace(never_empty)
+        if (stride - expected).expand() != 0:
             return None
-        expected = expected * size
+        expected *= sizes[axis]
     return axes
 
 
-def _same(a: int | torch.SymInt, b: int | torch.SymInt) -> bool:
-    first, second = (s if isinstance(s, int) else s.node.expr for s in (a, b))
-    return bool(first == second)
+def _expression(size: int | torch.SymInt) -> Any:
+    return _FUNCTIONS.sympy.Integer(size) if isinstance(size, int) else size.node.expr

@@ -53,3 +53,25 @@ def test_normal() -> None:
     found = drawn(lambda x: x.clone().normal_(2.0, 3.0), x[:7], x)
     assert found.shape == (4000, 3)
     assert abs(found.mean() - 2) < 0.2 and abs(found.std() - 3) < 0.2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_bernoulli(dtype: torch.dtype) -> None:
+    x = torch.zeros(4000, 2, dtype=dtype)
+    p = torch.tensor([0.25, 1.0])
+    found = drawn(lambda x: torch.empty_like(x).bernoulli_(0.25), x[:10], x)
+    assert torch.from_numpy(found).dtype == dtype and set(found.ravel()) == {0, 1}
+    assert abs(found.mean() - 0.25) < 0.05
+    halves = drawn(lambda x: torch.empty_like(x).bernoulli_(), x[:10], x)
+    assert abs(halves.mean() - 0.5) < 0.05
+    found = drawn(lambda x: torch.empty_like(x).bernoulli_(p), x[:10], x)
+    assert abs(found[:, 0].mean() - 0.25) < 0.05 and (found[:, 1] == 1).all()
+    for p01 in (0.0, 1.0):
+        assert (drawn(lambda x, p=p01: torch.bernoulli(x, p), x.float()) == p01).all()
+
+
+def test_normal_in_place() -> None:
+    x = torch.zeros(4000, 2)
+    found = drawn(lambda x: x.clone().normal_(3, 2), x[:10], x)
+    assert found.shape == x.shape and abs(found.mean() - 3) < 0.2 and abs(found.std() - 2) < 0.2
+    assert (drawn(lambda x: x.clone().normal_(3, 0.0), x[:10], x) == 3).all()

@@ -59,3 +59,21 @@ def test_triangular_solve(upper, transpose, unit):
         return torch.ops.aten.triangular_solve(b, a, upper, transpose, unit)
 
     check_export(model, (torch.randn(2, 4, 3), SQUARE), None, atol=1e-3)
+
+
+@pytest.mark.parametrize("function", [torch.slogdet, linalg.slogdet, torch.logdet])
+def test_logarithms_of_determinants(function):
+    """The determinant of the last matrices is larger than any number of 32 bits."""
+    singular = torch.tensor([[1.0, 2.0], [2.0, 4.0]]).repeat(2, 1, 1)
+    for x in (
+        SQUARE,
+        -SQUARE,
+        singular,
+        torch.eye(3)[torch.tensor([[1, 0, 2], [1, 2, 0]])],
+        torch.ones(0, 3, 3),
+    ):
+        check_export(function, (x,), None, atol=1e-4)
+    large = torch.randn(2, 60, 60) * 10
+    check_export(function, (large,), DYNAMIC, [(large[:1],)], atol=1e-3)
+    assert torch.det(large).isinf().all()
+    check_export(function, (SQUARE.double(),), None, atol=1e-10)

@@ -134,8 +134,12 @@ def test_trilinear():
     )
 
 
-def test_slogdet():
-    check_export(lambda x: tuple(torch.linalg.slogdet(x)), (torch.randn(2, 3, 3),), atol=1e-4)
+@pytest.mark.parametrize(
+    "function", [torch.det, lambda x: torch.ops.aten._linalg_det(x)[0]], ids=["det", "with factors"]
+)
+def test_det(function):
+    x = torch.randn(2, 3, 3)
+    assert op_types(check_export(function, (x,), ({0: "n"},), [(x[:1],)], atol=1e-4)) == ["Det"]
 
 
 @torch.library.custom_op("xoptim_matmul::grouped", mutates_args=())

@@ -149,6 +149,33 @@ def test_as_strided_of_a_part_of_an_unknown_storage():
         check_export(fct, (torch.randn(8, 4)[:, 1:],))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.clone().resize_(2, 3),
+        lambda x: (x.t() * 2).resize_(3, 2) + 1,
+        lambda x: x.clone().resize_as_(torch.zeros(2, 8)),
+        lambda x: x[1:].resize_(2, 3),
+    ],
+    ids=["fewer", "transposed", "same", "view"],
+)
+def test_resized(function):
+    check_export(function, (torch.rand(4, 4),))
+
+
+def test_resized_to_more():
+    with pytest.raises(ConversionError, match="not larger"):
+        check_export(lambda x: torch.ops.aten.resize(x, [5, 4])[:2], (torch.rand(4, 4),))
+
+
+def test_resized_in_another_format():
+    options = {"memory_format": torch.channels_last}
+    with pytest.raises(ConversionError, match="no converter for torch.channels_last"):
+        check_export(
+            lambda x: torch.ops.aten.resize(x, [1, 2, 2, 2], **options) + 0, (torch.rand(4, 4),)
+        )
+
+
 def test_as_strided_before_the_part_of_a_storage_it_is_given():
     def fct(x):
         return x.as_strided((2, 2), (1, 2), 3)

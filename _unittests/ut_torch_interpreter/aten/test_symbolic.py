@@ -104,6 +104,28 @@ def test_strides():
     check_export(strided, (x,), windows, others)
 
 
+def _padded(x):
+    """Windows of four, the length is padded: torch cannot tell that it is not empty."""
+    y = torch.nn.functional.pad(x, (0, (4 - x.shape[1] % 4) % 4)).contiguous()
+    return y.as_strided((y.shape[0], y.shape[1] // 4, 4), (y.stride(0), 4, 1))
+
+
+def _joined(x):
+    n, y = x.shape[1], torch.cat([x.flip(1), x], 1)
+    return y.as_strided((x.shape[0], n, n), (y.stride(0), 1, 1))
+
+
+def _permuted(x):
+    y = x.transpose(0, 1) * 1
+    return y.as_strided((x.shape[1] - 1, 2, x.shape[0]), (y.stride(0), y.stride(0), y.stride(1)))
+
+
+@pytest.mark.parametrize("function", [_padded, _joined, _permuted])
+def test_strides_of_computed_sizes(function):
+    others = [(torch.randn(3, 9),), (torch.randn(1, 8),), (torch.randn(2, 2),)]
+    check_export(function, (torch.randn(2, 5),), ({0: "a", 1: "b"},), others)
+
+
 def test_every_size_at_once():
     """torch.gradient reads the whole shape."""
     shapes = ({0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO},)

@@ -11,6 +11,7 @@ from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter import to_onnx
 from torch_interpreter.common.errors import FunctionNotFoundError
+from torch_interpreter.exporting import decompositions
 
 
 def test_a_batch_of_one_and_an_operator_in_place():
@@ -114,3 +115,46 @@ class _Called(torch.nn.Module):
 
     def forward(self, x):
         return self.function(x)
+
+
+_SEED = torch.Generator().manual_seed(0)
+X, CUBES = torch.randn(4, 3, generator=_SEED), torch.randn(2, 3, 3, generator=_SEED)
+COUNTS = torch.tensor([2, 0, 1])
+#: operators that torch writes with others -> a tensor
+CONVERTED = {
+    "cross": (lambda x: torch.linalg.cross(x, x.flip(0)), X),
+    "cross of the middle": (lambda x: torch.linalg.cross(x, x[:1] + 1, dim=1), CUBES),
+    "cross with a dimension": (lambda x: torch.linalg.cross(x, x + 1, dim=-1), CUBES),
+    "diag_embed": (torch.diag_embed, X),
+    "diag_embed above": (lambda x: torch.diag_embed(x, 1, 0, 2), X),
+    "diag_embed below": (lambda x: torch.diag_embed(x.t() > 0, -2, -1, 0), X),
+    "cumprod": (lambda x: x.cumprod(0), CUBES),
+    "cumprod of booleans": (lambda x: (x > 0).cumprod(-1), CUBES),
+    "cumprod in 64 bits": (lambda x: x.cumprod(1, dtype=torch.float64), CUBES),
+    "flips": (lambda x: (x.fliplr(), x.flipud()), X),
+    "angles": (lambda x: (torch.deg2rad(x), torch.rad2deg(x.int())), X),
+    "cosine_similarity": (lambda x: F.cosine_similarity(x[:, None], x, dim=-1), X),
+    "cosine of a repeated element": (lambda x: F.cosine_similarity(x, x[:, :1]), X),
+    "cosine of rows": (lambda x: F.cosine_similarity(x, x[0], dim=0), X),
+    "cosine of zeros": (lambda x: F.cosine_similarity(x, x * 0), X),
+    "repeat_interleave": (lambda x: x.repeat_interleave(COUNTS, 1), X),
+    "repeat_interleave once": (lambda x: x.repeat_interleave(torch.tensor(2)), X),
+    "mH": (lambda x: x.mH * torch.real(x), CUBES),
+    "solve": (lambda x: torch.linalg.solve(x @ x.mT + torch.eye(3), x), CUBES),
+    "slogdet": (torch.slogdet, CUBES),
+    "chunks": (lambda x: (*x.unsafe_chunk(2, 1), *x.unsafe_split(2, 1)), X),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CONVERTED))
+def test_converted_operators(name, monkeypatch):
+    """They have converters: tracing what torch writes them with costs up to two exports."""
+
+    def refused(program, table, on_complex):
+        raise AssertionError(f"{sorted(map(str, table))} are decomposed")
+
+    monkeypatch.setattr(decompositions, "_locally_decomposed", refused)
+    function, x = CONVERTED[name]
+    others = [(torch.cat([x, x[:1]]),), (x[:2] if name != "chunks" else x[:3],)]
+    check_export(function, (x,), None, atol=1e-4)
+    check_export(function, (x,), ({0: "n"},), others, atol=1e-4)

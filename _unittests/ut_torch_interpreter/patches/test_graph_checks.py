@@ -9,7 +9,11 @@ from sympy.solvers import inequalities
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter.common.errors import ConversionError, ExportError
-from torch_interpreter.patches.graph_checks import accept_caught_errors, accept_symbolic_functions
+from torch_interpreter.patches.graph_checks import (
+    accept_caught_errors,
+    accept_symbolic_functions,
+    light_conditions,
+)
 
 X = torch.randn(3, 8)
 DYNAMIC = ({0: "b", 1: "n"},)
@@ -121,3 +125,44 @@ def test_the_tracer_is_restored():
         assert torch.fx.Tracer.call_module is not before
         raise KeyError
     assert torch.fx.Tracer.call_module is before
+
+
+class _Checked(torch.nn.Module):
+    """It assumes something of two sizes, and of a number of its data."""
+
+    def forward(self, x, y, k):
+        size = k.item()
+        torch._check(size >= 0)
+        torch._check(size <= x.shape[0])
+        torch._check(x.shape[0] * 3 != y.shape[0] * 5)
+        return x[:size], y if x.shape[0] * 2 > y.shape[0] else y + 1
+
+
+def _conditions(program):
+    """The conditions that are nodes, those torch keeps, and the state of its caches."""
+    nodes = [n for n in program.graph.nodes if "_assert_scalar" in str(n.target)]
+    (x, *_) = [n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"]
+    env = x.shape[0].node.shape_env
+    kept = {s: [str(a.expr) for a in found] for s, found in env.deferred_runtime_asserts.items()}
+    return nodes, kept, env._version_counter
+
+
+def test_conditions_on_inputs_are_no_nodes():
+    dims = ({0: torch.export.Dim.DYNAMIC}, {0: torch.export.Dim.DYNAMIC}, None)
+
+    def export():
+        return torch.export.export(
+            _Checked(),
+            (torch.randn(7, 2), torch.randn(6, 2), torch.tensor(3)),
+            dynamic_shapes=dims,
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )
+
+    nodes, kept, version = _conditions(export())
+    with light_conditions():
+        fewer, same, lower = _conditions(export())
+    assert same == kept and len(kept[None]) == 2 and len(kept) == 2
+    assert len(fewer) == len(nodes) - 2 > 0
+    assert lower == version - 2
+    restored, *_ = _conditions(export())
+    assert len(restored) == len(nodes)
