@@ -69,4 +69,4 @@ def _filters(g: RewriteContext, node: NodeProto) -> list[Operand | None]:
     alone = each == 1 and channels == group and group >= _CHANNELS
     g.require(alone, f"there is not one filter for each of {_CHANNELS} channels")
     picture = np.expand_dims(g.constant_of(weight), 2)
-    return [DerivedConstant(picture, weight), *node.input[2:]]
+    return [DerivedConstant(picture, weight), *filter(None, node.input[2:])]

@@ -83,6 +83,13 @@ CASES = {
             pool('y = AveragePool<kernel_shape = [4], auto_pad = "SAME_UPPER">(x)'),
             pool(moved('AveragePool<kernel_shape = [1, 4], auto_pad = "SAME_UPPER">(u)')),
         ),
+        "no bias, axes that are attributes": (
+            conv('y = Conv<group = 32>(x, w, "")').replace('"" : 18', '"" : 11'),
+            conv(
+                "u = Unsqueeze<axes = [2]>(x) v = Conv<group = 32>(u, w) y = Squeeze<axes = [2]>(v)",
+                "32, 1, 1, 3",
+            ).replace('"" : 18', '"" : 11'),
+        ),
         "a convolution with a bias, steps and dilations": (
             conv(
                 "y = Conv<group = 32, kernel_shape = [3], dilations = [2], strides = [2],"
