@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ...analysis.axes import axis_of, reduced_axes
+from ...analysis.axes import reduced_axes
 from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
 #: fewest elements, if all of them are known, or if a dimension is not
 _KNOWN, _OTHERWISE = 1 << 11, 1 << 8
-#: most elements along the axis of a Softmax, and fewest after it
-_AXIS, _AFTER = 64, 1 << 8
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -78,41 +76,3 @@ def _log_sum_exp(
     if not options["keepdims"]:
         largest = g.op.Squeeze(largest, axes=axes)
     return g.op.Add(g.op.Log(total), largest)
-
-
-@rewrite(
-    "onnxruntime",
-    "uncanonicalize",
-    root=("LogSoftmax", "Softmax"),
-    min_opset=13,
-    priority="later",
-    precision="rounding",
-)
-def slow_softmax(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Softmax(x, axis=1) -> e / ReduceSum(e, 1), e = Exp(x - ReduceMax(x, 1)). On CPU, in float.
-
-    1. LogSoftmax(x, axis=1) -> d - Log(ReduceSum(Exp(d), 1)), d = x - ReduceMax(x, 1).
-    2. The axis has 1 to 64 elements, 256 at least come after each of them, or an unknown number
-       along two dimensions.
-
-    onnxruntime moves the axis to the end, computes short rows, and moves it back: the operators
-    take 0.1 to 0.5 of the time. Segmentation, distributions of YOLOv8.
-    """
-    x = node.input[0]
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
-    shape = g.shape_of(x)
-    axis = g.known(axis_of(g, node, len(shape), -1), "the axis is not known")
-    length, after = shape[axis], shape[axis + 1 :]
-    short = isinstance(length, int) and 0 < length <= _AXIS
-    g.require(short, f"the axis is not known to have 1 to {_AXIS} elements")
-    known = [d for d in after if isinstance(d, int)]
-    many = math.prod(known) >= _AFTER if len(known) == len(after) else len(after) > 1
-    g.require(many, "few elements come after each of the axis")
-    options = {"axes": [axis], "keepdims": 1}
-    less = g.op.Sub(x, g.op.ReduceMax(x, **options))
-    e = g.op.Exp(less)
-    total = g.op.ReduceSum(e, **options)
-    if node.op_type == "LogSoftmax":
-        return g.op.Sub(less, g.op.Log(total))
-    return g.op.Div(e, total)
