@@ -311,8 +311,9 @@ def cosine_similarity(g: GraphWriter, x: str, y: str, dim: int = 1, eps: float =
     """The products of vectors divided by their lengths."""
     itype, rank = float_type(g, x, y), rank_of(g, x, y)
     axis = axis_of(dim, rank)
-    sizes = {dim_of(g, v, axis) if g.get_rank(v) == rank else 1 for v in (x, y) if rank}
-    if len(sizes) > 1:  # a vector of one element is repeated
+    ranks = {g.get_rank(v) for v in (x, y)}
+    sizes = {dim_of(g, v, axis) for v in (x, y)} if ranks == {rank} and rank else ranks
+    if len(sizes) > 1:  # a vector of one element is repeated, or a tensor has fewer dimensions
         x, y = g.op.Expand(x, g.op.Shape(y)), g.op.Expand(y, g.op.Shape(x))
     units = []
     for value in (cast(g, v, itype) for v in (x, y)):

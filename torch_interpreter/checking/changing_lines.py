@@ -21,7 +21,8 @@ def changing_line(call: Callable[[], Any], is_changed: Callable[[], bool]) -> st
     lines = dict[FrameType, int]()
 
     def traced(frame: FrameType, event: str, _: Any) -> Any:
-        if found or not is_of_user(frame):
+        module = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if found or module in sys.stdlib_module_names or not is_of_user(frame):
             return None
         if event != "call" and is_changed():
             found.append(location(frame, lines.get(frame, frame.f_lineno)))

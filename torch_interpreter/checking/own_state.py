@@ -24,6 +24,8 @@ _LISTED = 3
 _TOLERANCE = 1e-6
 #: how many calls are compared with the first one if the model draws numbers of Python
 _DRAWS = 8
+#: most values that are compared at each line of a model
+_WATCHED = 1 << 12
 pytree = torch.utils._pytree
 
 
@@ -103,9 +105,12 @@ def _is_in(name: str, owner: str) -> bool:
 def _place(
     mod: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]
 ) -> str:
-    """The line of a model that changes one of its values first, empty if it is not known."""
+    """The line of a model that changes one of its values first, empty if it is not known, or if
+    there are many values to compare at each line."""
     with _copied_tensors(mod), torch.no_grad():
         watched = [h for h in held_values(mod) if any(n.startswith(h.owner) for n in names)]
+        if sum(len(held.before) for held in watched) > _WATCHED:
+            return ""
         buffers = {f"self.{name}": b for name, b in mod.named_buffers() if f"self.{name}" in names}
         versions = _versions(buffers)
 

@@ -6,8 +6,15 @@ from collections.abc import Iterable
 
 from onnx import NodeProto
 
+from xbuilder.operators.op_traits import FLOATS
+
 from ..authoring.context import RewriteContext
 from ..authoring.queries import GraphQueries
+
+#: operators whose result jumps where their first input barely changes
+_JUMPS = frozenset(
+    {"Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Round"}
+)
 
 
 def producer_among(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
@@ -26,6 +33,19 @@ def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
     ]
     rows.sort(key=lambda r: r.order)
     return [g.store.proto(r) for r in rows]
+
+
+def is_rounded(g: GraphQueries, name: str) -> bool:
+    """Whether a reader of a result rounds it, or compares it: the rounding of its last bit may
+    change what follows by 1."""
+    readers = [g.store.proto(record) for record in g.store.readers(name)]
+    return any(
+        reader.op_type in _JUMPS
+        or (
+            reader.op_type == "Cast" and g.get_attribute_with_default(reader, "to", 0) not in FLOATS
+        )
+        for reader in readers
+    )
 
 
 def depends_on(g: GraphQueries, names: Iterable[str], sources: Iterable[str]) -> bool:

@@ -374,3 +374,18 @@ def test_a_copy_is_no_change() -> None:
     with restored_attributes(mod) as names:
         mod.shapes, mod.known = list(mod.shapes), dict(mod.known)
     assert names == []
+
+
+def test_many_values_have_no_line():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.counts = [0] * 5000
+
+        def forward(self, x):
+            self.counts[1] += 1
+            return x * self.counts[1]
+
+    message = state_message(Counter(), (torch.ones(2),), {}, (), ["self.counts"])
+    assert "The model changes self.counts" in message
+    assert "It changes at" not in message

@@ -135,6 +135,7 @@ CONVERTED = {
     "angles": (lambda x: (torch.deg2rad(x), torch.rad2deg(x.int())), X),
     "cosine_similarity": (lambda x: F.cosine_similarity(x[:, None], x, dim=-1), X),
     "cosine of a repeated element": (lambda x: F.cosine_similarity(x, x[:, :1]), X),
+    "cosine of fewer dimensions": (lambda x: F.cosine_similarity(x[0], x[:, None], dim=1), X),
     "cosine of rows": (lambda x: F.cosine_similarity(x, x[0], dim=0), X),
     "cosine of zeros": (lambda x: F.cosine_similarity(x, x * 0), X),
     "repeat_interleave": (lambda x: x.repeat_interleave(COUNTS, 1), X),

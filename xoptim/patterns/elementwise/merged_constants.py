@@ -11,7 +11,7 @@ from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
 from xbuilder.tensors.amplitude import is_normal
 
 from ...analysis.constants import dtype_of
-from ...analysis.neighbours import producer_among
+from ...analysis.neighbours import is_rounded, producer_among
 from ...analysis.scaling import added_constant
 from ...analysis.values.rounding_sums import ROUNDS, rounds
 from ...analysis.weights.affine import wide
@@ -22,7 +22,6 @@ _SUMS, _PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
 _TYPES = FLOATS - {TensorProto.BFLOAT16}
 #: constants with more elements are kept
 _ELEMENTS = 1 << 10
-_TO_INTEGERS = ("Ceil", "Floor", "Mod", "Round")
 
 
 class _Term(NamedTuple):
@@ -70,7 +69,7 @@ def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
     sizes = first.value.size, last.value.size
     same = first.value.shape == last.value.shape or 1 in sizes
     g.require(same and max(sizes) <= _ELEMENTS, "the constants have different or big shapes")
-    g.require(not _makes_integers(g, result), "integers are made of the result")
+    g.require(not is_rounded(g, result), "integers are made of the result")
     if ops is _PRODUCTS:
         return _product(g, first, last)
     g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
@@ -130,15 +129,3 @@ def _written(g: RewriteContext, value: np.ndarray, like: str, null: bool = False
     normal = is_normal(value, dtype_of(g, like), null & (value == 0)).all()
     g.require(normal, "the new constant is not a normal number")
     return _rounded(g, value, like)
-
-
-def _makes_integers(g: RewriteContext, name: str) -> bool:
-    """Whether a reader of a result rounds it, or compares it."""
-    readers = [g.store.proto(record) for record in g.store.readers(name)]
-    return any(
-        reader.op_type in _TO_INTEGERS
-        or (
-            reader.op_type == "Cast" and g.get_attribute_with_default(reader, "to", 0) not in FLOATS
-        )
-        for reader in readers
-    )

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...analysis.constants import is_cheap, scalar_value
+from ...analysis.neighbours import is_rounded
 from ...analysis.shapes import keeps_shape
 from ...authoring import DerivedConstant, GraphQueries, NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
@@ -90,6 +91,8 @@ def slow_div(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Div(x, c) -> Mul(x, 1 / c), c is constant. On CPU, in float: 0.52 of the time.
 
     1. c is small, or nothing else reads it; no reciprocal is infinite, null, or denormalized.
+    2. Nothing rounds or compares the result, unless c only has powers of two: `Floor(41 / 41)` is
+       1, `41 * (1 / 41)` is below.
     """
     x, divisor = node.input
     if not g.is_constant(divisor) or g.is_constant(x):
@@ -102,6 +105,8 @@ def slow_div(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     normal = bool(np.isfinite(value).all()) and sizes.size > 0
     normal = normal and sizes.min() > 1e-37 and sizes.max() < 1e37
     g.require(normal, "a reciprocal is not a normal number")
+    exact = bool((np.frexp(sizes)[0] == 0.5).all())
+    g.require(exact or not is_rounded(g, node.output[0]), "the result is rounded or compared")
     return g.op.Mul(x, DerivedConstant((1 / value.astype(np.float64)).astype(np.float32), divisor))
 
 
@@ -114,7 +119,8 @@ def slow_div(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     precision="rounding",
 )
 def slow_activation(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Softplus(x) -> Relu(x) + Log(1 + Exp(-Abs(x))). On CPU, in float.
+    """Softplus(x) -> Relu(x) + Log(w) + (e - (w - 1)), w = 1 + e, e = Exp(-Abs(x)). On CPU, in
+    float. The last term is what the rounding of w loses: all of it when x is less than -17.
 
     1. Elu(x) -> Max(x, Exp(Min(x, 0)) - 1), Relu(x) + a * (Exp(Min(x, 0)) - 1) for a slope a.
     2. Mish(x) -> x * n / (n + 2), n = e * (e + 2), e = Exp(Min(x, 20)).
@@ -133,7 +139,10 @@ def slow_activation(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(not merged, "FusedGemm takes it")
     one, two = np.array(1, dtype=np.float32), np.array(2, dtype=np.float32)
     if node.op_type == "Softplus":
-        return g.op.Add(g.op.Relu(x), g.op.Log(g.op.Add(g.op.Exp(g.op.Neg(g.op.Abs(x))), one)))
+        e = g.op.Exp(g.op.Neg(g.op.Abs(x)))
+        w = g.op.Add(e, one)
+        lost = g.op.Sub(e, g.op.Sub(w, one))
+        return g.op.Add(g.op.Relu(x), g.op.Add(g.op.Log(w), lost))
     if node.op_type == "Elu":
         low = g.op.Sub(g.op.Exp(g.op.Min(x, np.array(0, dtype=np.float32))), one)
         alpha = g.get_attribute_with_default(node, "alpha", 1.0)

@@ -38,8 +38,8 @@ MODELS = {
         "Softplus": (
             model("y = Softplus(x)"),
             model(
-                "a = Abs(x) n = Neg(a) e = Exp(n) s = Add(e, one) l = Log(s) r = Relu(x)"
-                " y = Add(r, l)",
+                "a = Abs(x) n = Neg(a) e = Exp(n) w = Add(e, one) l = Log(w) k = Sub(w, one)"
+                " c = Sub(e, k) t = Add(l, c) r = Relu(x) y = Add(r, t)",
                 "float one = {1}",
             ),
         ),
@@ -85,6 +85,10 @@ CASES = {
                 "n, t", "n, 4"
             ),
         ),
+        "powers of two, rounded": (
+            model("t = Div(x, c) y = Floor(t)", "float c = {-8}"),
+            model("t = Mul(x, c) y = Floor(t)", "float c = {-0.125}"),
+        ),
     },
     "SlowActivation": {
         "Elu, another slope": (
@@ -126,6 +130,14 @@ REFUSED = {
         "not constant": (
             model("y = Div(x, c)", x="float[n, t, 64] x, float[64] c"),
             "the divisor is not constant",
+        ),
+        "rounded": (
+            model("t = Div(x, c) y = Floor(t)", "float c = {41}"),
+            "the result is rounded or compared",
+        ),
+        "compared": (
+            model("t = Div(x, c) b = Less(t, c) y = Cast<to = 1>(b)", "float c = {41}"),
+            "the result is rounded or compared",
         ),
         "zero": (model("y = Div(x, c)", "float c = {0}"), "is not a normal number"),
         "infinity": (model("y = Div(x, c)", "float c = {inf}"), "is not a normal number"),
@@ -171,3 +183,10 @@ def test_large_and_infinite_numbers(op_type):
         atol=1e-5,
         reference=False,
     )
+
+
+def test_small_results():
+    x = np.linspace(-80, 5, 256, dtype=np.float32).reshape(1, 4, 64)
+    body = model("s = Softplus(x) y = Log(s)")
+    check_pattern(body, None, "SlowActivation", feeds=[{"x": x}], atol=1e-5, rtol=1e-5)
+    check_pattern(body, None, "default+onnxruntime", feeds=[{"x": x}], atol=1e-5, rtol=1e-5)
