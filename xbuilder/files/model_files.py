@@ -251,8 +251,7 @@ class FileTransaction:
 
     def __init__(self, folder: str | os.PathLike[str], main: str | None = None, size: int = 0):
         self.folder = os.path.realpath(os.fspath(folder))
-        if not os.path.isdir(self.folder):
-            raise FileNotFoundError(f"The folder {self.folder!r} does not exist, create it first.")
+        os.makedirs(self.folder, exist_ok=True)
         self._main, self._size = main, size
         self._temporary = TemporaryFiles(self.folder)
         self._files: list[_PendingFile] = []
@@ -453,7 +452,7 @@ def write_all(
 def write_file(path: str | os.PathLike[str], content: bytes) -> str:
     """Writes a file atomically. It has the new content, or the previous one if something fails.
 
-    :param path: where to write, its folder exists
+    :param path: where to write, its folder is made if there is none
     :param content: the whole content
     :return: the absolute path of the file
     """

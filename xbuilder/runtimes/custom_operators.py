@@ -14,7 +14,7 @@ from ..operators.domains import MICROSOFT
 #: what onnxruntime says of an operator that no library defines, after its domain
 _UNKNOWN = re.compile(r"([\w.]+):\w+\(-?\d+\) is not a registered function/op")
 #: the domains whose operators are those of onnxruntime
-_KNOWN = {"ai.onnx", "ai.onnx.ml", MICROSOFT}
+KNOWN_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", MICROSOFT}
 _LIBRARIES: ContextVar[tuple[str, ...]] = ContextVar("_LIBRARIES", default=())
 
 
@@ -48,6 +48,14 @@ def custom_operators(*libraries: str | Path) -> Iterator[None]:
         _LIBRARIES.reset(token)
 
 
+def is_unknown_operator(error: object) -> bool:
+    """Whether a session does not open because nothing defines an operator.
+
+    :param error: the error of onnxruntime
+    """
+    return _UNKNOWN.search(str(error)) is not None
+
+
 def loading_message(error: object) -> str:
     """The message of an error of a session that does not open; it names the option that loads the
     operators of another domain.
@@ -56,7 +64,7 @@ def loading_message(error: object) -> str:
     """
     text = short_message(error)
     found = _UNKNOWN.search(text)
-    if found is None or found[1] in _KNOWN:
+    if found is None or found[1] in KNOWN_DOMAINS:
         return text
     return f"{text}; --custom-ops, or xoptim.custom_operators, gives it the library of {found[1]}"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from onnx import NodeProto, TensorProto, helper
+
 from ..errors import OptionError
-from .custom_operators import custom_libraries
+from .custom_operators import KNOWN_DOMAINS, custom_libraries, is_unknown_operator
 from .processors import PROVIDERS, processors_of
 
 
@@ -59,3 +62,27 @@ def providers_of(processor: str) -> list[str]:
                 "Install onnxruntime-gpu, or ask for CPU."
             )
     return [PROVIDERS[name] for name in asked]
+
+
+def is_custom_operator(node: NodeProto, types: Sequence[int]) -> bool:
+    """Whether a library of this context defines the operator of a node.
+
+    :param node: the node
+    :param types: the element types of its inputs, 0 for those that are not known
+    """
+    if not custom_libraries() or node.domain in KNOWN_DOMAINS:
+        return False
+    inputs = [
+        helper.make_tensor_value_info(name, kind or TensorProto.FLOAT, None)
+        for name, kind in dict(zip(node.input, types, strict=True)).items()
+        if name
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(node.domain, 1)]
+    graph = helper.make_graph([node], "one_node", inputs, outputs)
+    model = helper.make_model(graph, ir_version=8, opset_imports=opsets)
+    try:
+        plain_session(model.SerializeToString())
+    except Exception as e:  # of another type, or without its attributes: it is defined
+        return not is_unknown_operator(e)
+    return True

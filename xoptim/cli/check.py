@@ -11,6 +11,7 @@ import click
 from ..linting.findings import CODES
 from .options.optimize_options import data_root_option
 from .options.saving import check_replaced, force_option
+from .options.verify_options import custom_operators_option
 from .terminal.output import common_options, console, print_json
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
 from .terminal.progress import progress
@@ -41,6 +42,7 @@ _COLUMNS = ("code", "where", "found", "what to do")
 @click.option("--strict", is_flag=True, help="Exits with 1 for a warning as well.")
 @force_option
 @data_root_option
+@custom_operators_option
 @common_options
 def check(
     model: Path,
@@ -49,6 +51,7 @@ def check(
     strict: bool,
     force: bool,
     data_roots: Sequence[Path],
+    libraries: Sequence[Path],
     as_json: bool,
     verbose: int,
 ) -> None:

@@ -240,7 +240,6 @@ def run_each(
     models = [request.model, *(InputModel().convert(path, None, ctx) for path in others)]
     targets = [folder / m.name for m in models]
     if request.optimization.late_checks:
-        folder.mkdir(parents=True, exist_ok=True)
         targets = [OutputFile(model=True).convert(path, None, ctx) for path in targets]
     check_different(targets)
     failed: dict[str, str] = {}

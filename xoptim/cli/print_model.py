@@ -207,6 +207,7 @@ def draw(text: str, output: Path) -> None:
             f"{output.name} has to be drawn by graphviz and its program 'dot' is not installed: "
             "install it or write a .dot or a .svg file"
         )
+    output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".draw") as folder:
         image = Path(folder) / f"image{output.suffix}"
         run = subprocess.run(

@@ -20,6 +20,7 @@ from xbuilder.operators.domains import MICROSOFT
 from xbuilder.operators.op_schemas import schema_of
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
+from xbuilder.runtimes.sessions import is_custom_operator
 from xbuilder.tensors.bits import pretty_type
 
 from ..reports.node_matching import operator_of
@@ -89,6 +90,8 @@ def kernel_findings(
             yield Finding("X004", where, f"{runtime} has no kernel and runs its definition")
         return
     if schema is None and not table.knows(op_type, domain):
+        if is_custom_operator(node, types):
+            return
         yield _unknown(node, domain, opset)
         return
     message = f"{runtime} has no kernel for opset {opset}{_of_types(types, given)}"
@@ -144,7 +147,7 @@ def _unknown(node: NodeProto, domain: str, opset: int) -> Finding:
         message, advice = f"{operator_of(node)} does not exist in opset {opset}", ""
     else:
         message = f"nothing is known of the operators of {domain!r}"
-        advice = "the runtime needs the library that has its kernel"
+        advice = "the runtime needs the library that has its kernel, --custom-ops loads it here"
     return Finding("X003", node_title(node), message, advice)
 
 

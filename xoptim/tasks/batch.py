@@ -94,14 +94,14 @@ def _jobs(
     elsewhere: bool,
     shared: Mapping[str, Any],
 ) -> list[Job]:
-    """One job for each model; the folder of the output is made.
+    """One job for each model.
 
-    :raises OptionError: a source has no model
+    :raises OptionError: a source has no model, the output is a file
     """
     texts = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     found, target = find_sources(texts, output), os.fspath(output)
-    if not is_address(target):
-        Path(target).mkdir(parents=True, exist_ok=True)
+    if not is_address(target) and os.path.isfile(target):
+        raise OptionError(f"{target!r} is a file, the folder of the results is expected.")
     if elsewhere:  # workers have other folders
         target = target if is_address(target) else os.path.abspath(target)
         found = [s if s.address else replace(s, path=os.path.abspath(s.path)) for s in found]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from xbuilder.errors import OptionError
+from xbuilder.files.model_files import write_file
 
 from ..reports.tables import (
     as_html,
@@ -153,7 +154,7 @@ class BatchReport:
             if suffix != ".json"
             else json.dumps(self.to_dict(), indent=1) + "\n"
         )
-        Path(path).write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
 
     def __str__(self) -> str:
         return as_text(self.print)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from onnx import ModelProto
 
 from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.model_files import write_file
 from xbuilder.operators.opsets import opsets_of
 
 from ..reports.model_summary import (
@@ -230,7 +231,7 @@ class OptimizedModel:
 
         :param path: the file, `.html`
         """
-        Path(path).write_text(self.html(), encoding="utf-8")
+        write_file(path, self.html().encode())
 
     def __str__(self) -> str:
         from ..reports.tables import as_text

@@ -63,5 +63,7 @@ fig.tight_layout()
 # ``--target tensorrt``         the sets and the operators that suit this runtime
 # ============================  ==================================================================
 #
+# On CPU, the set ``onnxruntime`` also replaces :doc:`kernels that are slow </auto_benchmarks/plot_7_patterns>`.
+#
 # ``xoptim measure a.onnx b.onnx`` does the same on files, and ``xoptim tune model.onnx`` measures what
 # each pattern saves.

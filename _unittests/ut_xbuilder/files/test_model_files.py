@@ -268,8 +268,10 @@ def test_write_file_replaces_a_link_not_its_target(tmp_path):
 
 
 def test_transaction_bad_targets(tmp_path):
-    with pytest.raises(FileNotFoundError, match="create it first"):
-        write_file(tmp_path / "no" / "m.onnx", b"")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        write_file(tmp_path / "file" / "no" / "m.onnx", b"")
+    (tmp_path / "file").unlink()
     (tmp_path / "dir").mkdir()
     with pytest.raises(IsADirectoryError):
         write_file(tmp_path / "dir", b"")

@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 #: number of folders made before giving up
 _TRIES = 10
@@ -142,7 +143,7 @@ def temporary_folder(folder: str, name: str) -> Iterator[str]:
     """Makes a temporary folder to prepare a file in, removed at the end, and removes those of
     killed processes.
 
-    :param folder: the folder it is made in
+    :param folder: the folder it is made in; if it is made too, it is removed unless it has files
     :param name: the file to prepare
     :return: the path of the temporary folder
 
@@ -153,8 +154,21 @@ def temporary_folder(folder: str, name: str) -> Iterator[str]:
     """
     TemporaryFiles(folder).remove(name, name)
     with contextlib.ExitStack() as stack:
+        stack.callback(_remove_empty, [p for p in _and_parents(folder) if not p.exists()])
+        os.makedirs(folder, exist_ok=True)
         path = _owned_folder(folder, name, stack)
         yield path
+
+
+def _and_parents(folder: str) -> tuple[Path, ...]:
+    path = Path(os.path.abspath(folder))
+    return path, *path.parents
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    with contextlib.suppress(OSError):
+        for path in folders:
+            path.rmdir()
 
 
 def _owned_folder(folder: str, name: str, stack: contextlib.ExitStack) -> str:

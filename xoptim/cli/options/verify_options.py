@@ -93,6 +93,16 @@ def _load_libraries(
     return value
 
 
+#: adds ``--custom-ops`` to a command, as `libraries`
+custom_operators_option = click.option(
+    "--custom-ops",
+    "libraries",
+    multiple=True,
+    callback=_load_libraries,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A library of custom operators, .so, .dylib or .dll, that onnxruntime loads.",
+)
 #: adds ``--dim``, ``--input``, ``--inputs``, ``--custom-ops``, ``--rtol``, ``--atol``, ``--seed``
 #: to a command, as `how`
 verify_options = bundled(
@@ -121,15 +131,7 @@ verify_options = bundled(
         metavar="FILE",
         help="A set of inputs: a .npz file, a folder of input_0.pb, or of such folders.",
     ),
-    click.option(
-        "--custom-ops",
-        "libraries",
-        multiple=True,
-        callback=_load_libraries,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="A library of custom operators, .so, .dylib or .dll, that onnxruntime loads.",
-    ),
+    custom_operators_option,
     click.option(
         "--rtol",
         type=click.FloatRange(min=0),

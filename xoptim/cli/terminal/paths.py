@@ -17,6 +17,8 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+#: the MIME type of files that any program may write
+_BINARY = "application/octet-stream"
 
 
 def _kind(path: Path) -> str:
@@ -57,7 +59,7 @@ class InputModel(click.Path):
 
 
 class OutputFile(click.Path):
-    """A file to write: it is new or a regular file, in a folder that exists.
+    """A file to write: it is new or a regular file. Its folder is made when it is written.
 
     A symbolic link is followed and kept; :func:`target_of` gives the file it points to.
 
@@ -101,8 +103,12 @@ class OutputFile(click.Path):
         if kind:
             return f"{text!r} is {kind}, a new name or a regular file is expected"
         folder = target.parent
+        if path.is_symlink() and not folder.is_dir():
+            return f"{text!r} is a link to a folder that does not exist"
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent  # the others are made when the file is written
         if not folder.is_dir():
-            return f"the folder of {text!r} does not exist, create it first"
+            return f"the folder of {text!r} cannot be made, {str(folder)!r} is a file"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"the folder of {text!r} is not writable"
         if target.exists() and not os.access(target, os.W_OK):
@@ -116,7 +122,20 @@ class OutputFile(click.Path):
                 check_writable_format(path)
             except OptionError as e:
                 return str(e)
+            if path.suffix != ".onnx" and _is_other_format(path):
+                return f"{text!r} is no name of a model: expected .onnx, .json or .textproto"
         return ""
+
+
+def _is_other_format(path: Path) -> bool:
+    """Whether the extension is that of a kind of files that are not models, such as ``.txt``."""
+    import mimetypes
+
+    from xbuilder.files.model_formats import EXTENSIONS
+
+    extension = path.suffix.lower()
+    kind = mimetypes.MimeTypes().types_map[True].get(extension, _BINARY)
+    return extension not in EXTENSIONS and kind != _BINARY
 
 
 def target_of(path: Path) -> Path:

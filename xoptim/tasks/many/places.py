@@ -179,14 +179,12 @@ class Output:
     text: str
 
     def place(self, name: str, folder: Path) -> Path:
-        """The file to write on this machine for a result.
+        """The file to write on this machine for a result, in a folder that may not exist.
 
         :param name: relative name of the result
         :param folder: a temporary folder, for an output that is elsewhere
         """
-        path = (folder if is_address(self.text) else Path(self.text)) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        return (folder if is_address(self.text) else Path(self.text)) / name
 
     def shown(self, name: str) -> str:
         """The place of a result, as a user writes it."""

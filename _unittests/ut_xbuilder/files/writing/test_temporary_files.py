@@ -122,6 +122,17 @@ def test_temporary_folders(tmp_path):
     assert not os.listdir(tmp_path)
 
 
+def test_the_folder_is_made(tmp_path):
+    """It stays if something is written in it."""
+    folder = tmp_path / "one" / "two"
+    with temporary_folder(str(folder), "m.onnx") as work:
+        assert os.path.dirname(work) == str(folder)
+    assert not os.listdir(tmp_path)
+    with temporary_folder(str(folder), "m.onnx"):
+        write_file(folder / "m.onnx", b"x")
+    assert os.listdir(folder) == ["m.onnx"]
+
+
 @pytest.mark.parametrize("call", [1, 2])
 def test_no_space_left_names_the_file_and_the_size(tmp_path, monkeypatch, call):
     """The disk is full when the data is written, or later, when it is flushed."""

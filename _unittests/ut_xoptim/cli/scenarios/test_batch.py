@@ -38,6 +38,14 @@ def test_a_failure(models, tmp_path):
     assert result.stdout == "" and result.stderr.startswith("Error: c.onnx: Expected an ONNX")
 
 
+def test_no_folder_of_failures(models, tmp_path):
+    (models / "c.onnx").write_text("no model")
+    run("batch", models / "c.onnx", "--output-dir", tmp_path / "out", "-j", 1, "--verify", code=1)
+    assert not (tmp_path / "out").exists()
+    message = run("batch", models, "--output-dir", models / "c.onnx", code=2).output
+    assert "c.onnx' is a file, the folder of the results is expected" in message
+
+
 @pytest.mark.parametrize(
     "words,message",
     [

@@ -107,3 +107,14 @@ def test_python(paths: list[Path], library: str) -> None:
         assert xoptim.verify(paths[0], done.model, inputs={"x": np.ones((3, 4), np.float32)}).ok
     with pytest.raises(VerificationError, match="custom_operators"):
         xoptim.verify(paths[0], done.model)
+
+
+def test_check(paths: list[Path], library: str, tmp_path: Path) -> None:
+    """Only the operators that the library does not define are unknown."""
+    found = run("check", paths[0], code=1).output
+    assert "X003" in found and "--custom-ops" in found
+    options = ["--custom-ops", library]
+    assert "X003" not in run("check", paths[0], *options).output
+    other = tmp_path / "other.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL.replace("NegPos", "NoSuchOperator")), other)
+    assert "X003" in run("check", other, *options, code=1).output

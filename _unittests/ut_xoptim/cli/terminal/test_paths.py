@@ -101,8 +101,10 @@ def test_bad_output(command, case, model, tmp_path, monkeypatch):
         ("", "is a folder"),
         (".", "is a folder"),
         ("new/", "is a folder"),
-        ("no/out.onnx", "folder of 'no/out.onnx' does not exist"),
-        ("m.onnx/out.onnx", "does not exist"),
+        ("m.onnx/out.onnx", "folder of 'm.onnx/out.onnx' cannot be made, 'm.onnx' is a file"),
+        ("m.onnx/no/out.onnx", "'m.onnx' is a file"),
+        ("out.txt", "'out.txt' is no name of a model: expected .onnx, .json or .textproto"),
+        ("out.PNG", "is no name of a model"),
         ("out.onnxtxt", "onnxtxt': the ONNX text format does not keep"),
         ("out.onnxtext", "models are only read from it"),
         ("out.ort", "out.ort': .ort is a format of onnxruntime"),
@@ -112,6 +114,17 @@ def test_bad_name_of_output(output, message, model, tmp_path):
     before = snapshot(tmp_path)
     assert message in told(run("optimize", model, "-o", output, code=2))
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("output", ["one/two/out.onnx", "out.v2", "out", "out.bin"])
+def test_new_folder_and_other_extensions(output, model, tmp_path):
+    """The folder is made with the file, not when the command fails before."""
+    run("optimize", model, output, "-p", "Unknown", code=2)
+    assert not (tmp_path / "one").exists()
+    run("optimize", model, output, "--verify")
+    assert (tmp_path / output).is_file()
+    run("optimize", model, "--dry-run", "--report", "reports/page.html")
+    assert (tmp_path / "reports/page.html").is_file()
 
 
 def test_folder_without_rights(model, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import onnx.numpy_helper as onh
 import pytest
 
 from xbuilder.errors import OptionError
+from xbuilder.files.model_files import write_file
 from xoptim.tasks.many.places import Output, Source, file_system, find_sources, local_file
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
@@ -131,7 +132,7 @@ def test_output(where, memory, tmp_path):
     output = Output("memory://out" if where == "memory" else str(tmp_path / "out"))
     assert output.size("deep/a") == -1 and output.read("deep/a") == b""
     path = output.place("deep/a", tmp_path / "work")
-    path.write_bytes(b"result")
+    write_file(path, b"result")
     output.send([path], tmp_path / "work")
     assert output.size("deep/a") == 6 and output.read("deep/a") == b"result"
     output.write("notes/b", b"note")
