@@ -29,18 +29,6 @@ _ERRORS = (DataDependentOutputException, GuardOnDataDependentSymNode)
 def caught_decisions() -> Iterator[list[str]]:
     """Lists the lines whose decision depends on the content of a tensor and whose error a model
     catches in this context; the list is complete after it.
-
-    >>> import torch
-    >>> class Positive(torch.nn.Module):
-    ...     def forward(self, x):
-    ...         try:
-    ...             return x if x.sum() > 0 else -x
-    ...         except Exception:
-    ...             return x + 1
-    >>> with caught_decisions() as lines:
-    ...     _ = torch.export.export(Positive(), (torch.ones(8),))
-    >>> [line.split(", ")[1] for line in lines]
-    ['in forward']
     """
     errors, lines = list[BaseException](), list[str]()
     with contextlib.ExitStack() as stack:
