@@ -46,6 +46,7 @@ from corpus.tiny_models import TinyModel, families, tiny_model
 from tools.table_rows import Rows, read_table, row_within, write_table
 
 from torch_interpreter import to_onnx
+from torch_interpreter.inputs.cache_states import cache_parts
 from torch_interpreter.inputs.caches import register_caches
 
 TABLE = Path(__file__).resolve().parents[1] / "tables" / "transformers.csv"
@@ -72,9 +73,8 @@ def cache_of(model: torch.nn.Module, arguments: dict[str, Any]) -> tuple[str, An
 
 
 def states_of(cache: Any) -> dict[str, list[torch.Tensor]]:
-    """The states of a cache by name."""
-    parts = tree.SUPPORTED_NODES[type(cache)].flatten_with_keys_fn(cache)[0]
-    return {key.key: states for key, states in parts}
+    """The states of a cache by name, whatever exporter registered its class."""
+    return cache_parts(cache)[0]
 
 
 def arguments_of(tiny: TinyModel, sizes: tuple[int, int, int], past: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .complex_tensors import as_complex, conj, part
+from .fourier_products import frames_as_product, half_as_product
 from .operands import INT64, axis_of, cast, const
 from .view import MAX_INT
 
@@ -34,10 +35,15 @@ def _dft(
     y = g.op.DFTAnyOpset(y, None, const(axis, INT64), inverse=int(inverse and not turned), **kwargs)
     if turned:
         y = conj(g, y)
-    power -= inverse and not turned  # the operator already divides the inverse
+    # the operator already divides the inverse
+    return _divided(g, y, dim_of(g, x, axis), power - (inverse and not turned))
+
+
+def _divided(g: GraphWriter, y: str, size: Size, power: float) -> str:
+    """Numbers divided by a size raised to *power*."""
     if not power:
         return y
-    size, itype = dim_of(g, x, axis), g.get_type(x)
+    itype = g.get_type(y)
     if isinstance(size, int):
         return g.op.Mul(y, const(float(size) ** -power, itype))
     return g.op.Mul(y, g.op.Pow(cast(g, size, itype), const(-power, itype)))
@@ -73,7 +79,15 @@ def _real(g: GraphWriter, x: str, itype: int) -> str:
 
 def _half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float, itype: int) -> str:
     """The first half of the transform of real numbers; the rest is its conjugate."""
-    return _dft(g, _resized(g, _real(g, x, itype), axis, n), axis, power=power, onesided=1)
+    return _one_sided(g, _resized(g, cast(g, x, itype), axis, n), axis, power)
+
+
+def _one_sided(g: GraphWriter, x: str, axis: int, power: float) -> str:
+    """The first half of the transform of real numbers without a dimension for their parts."""
+    y = half_as_product(g, x, axis)
+    if y is None:
+        return _dft(g, _real(g, x, g.get_type(x)), axis, power=power, onesided=1)
+    return _divided(g, y, dim_of(g, x, axis), power)
 
 
 def _from_half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float) -> str:
@@ -198,8 +212,11 @@ def r2c(
 ) -> str:
     """Real numbers to complex ones, the first half along the last axis if *onesided*."""
     *others, last = _axes(dim, g.get_rank(x), None)
-    y, power = _real(g, x, expected.type), _NORMALIZATIONS[normalization]
-    y = _dft(g, y, last, power=power, onesided=int(onesided))
+    y, power = cast(g, x, expected.type), _NORMALIZATIONS[normalization]
+    if onesided:
+        y = _one_sided(g, y, last, power)
+    else:
+        y = _dft(g, _real(g, y, expected.type), last, power=power)
     for axis in others:
         y = _dft(g, y, axis, power=power)
     return y
@@ -207,7 +224,9 @@ def r2c(
 
 @aten("complex.torch_interpreter.spectrum.default")
 def spectrum(g: GraphWriter, x: str, window: str, hop: int) -> str:
-    """STFT, whose frames become the last dimension."""
+    """The transforms of the frames, which become the last dimension."""
+    if (product := frames_as_product(g, x, window, hop)) is not None:
+        return product
     size = g.get_shape(window)[0]
     signal = g.op.UnsqueezeAnyOpset(x, int_vector([-1]))
     found = g.op.STFT(signal, const(hop, INT64), window, const(size, INT64), onesided=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -71,6 +72,11 @@ def node_argument(node: torch.fx.Node | None, position: int) -> Any:
     return node.args[position] if node is not None and len(node.args) > position else None
 
 
+def _may_write(target: Any) -> bool:
+    """Whether a target is not an operator of torch, or changes its inputs."""
+    return not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable
+
+
 def only_makes_empty(node: torch.fx.Node | None, dims: Iterable[Any]) -> bool:
     """Whether all that depends on a node is empty as soon as one of some dimensions is 0.
 
@@ -84,13 +90,16 @@ def only_makes_empty(node: torch.fx.Node | None, dims: Iterable[Any]) -> bool:
     while stack:
         for user in (u for u in stack.pop().users if u not in seen):
             value, target = fake_value(user), user.target
-            if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
-                return False
-            if not isinstance(value, torch.Tensor):
-                return False
-            if free_unbacked_symbols(value):
+            if target is torch.ops.aten.sym_size.int:  # sizes are the same
+                continue
+            if target is not operator.getitem and _may_write(target):
                 return False
             seen.add(user)
+            if isinstance(value, list | tuple):  # each of its parts is a user
+                stack.append(user)
+                continue
+            if not isinstance(value, torch.Tensor) or free_unbacked_symbols(value):
+                return False
             shape: Any = value.shape
             sizes = [d.node.expr for d in shape if isinstance(d, torch.SymInt)]
             if not wanted <= {f for s in sizes for f in (s.args if s.is_Mul else (s,))}:

@@ -209,16 +209,26 @@ def _kinds(fct):
     return op_types(check_export(fct, (x,), dims, others))
 
 
+def _both_directions(x):
+    """The gates of two directions, made together."""
+    gates = torch.cat([x.mean(3), x.mean(2)], 2).sigmoid()
+    rows, columns = gates.split([x.shape[2], x.shape[3]], 2)
+    return x * rows[..., None] * columns[:, :, None]
+
+
 HIDDEN = {
     "centred": lambda x: x - x.mean((2, 3), keepdim=True),
     "gate": lambda x: x * torch.sigmoid(x.mean((2, 3), keepdim=True) * 2 + 1),
     "repeated": lambda x: x.mean((2, 3))[:, :, None].expand(-1, -1, x.shape[2] * x.shape[3]) + 1,
     "a sum of nothing": lambda x: (x.amin(1) + x.mean((1, 2, 3))[:, None, None]).sum(),
+    "two directions": lambda x: _both_directions(x),
+    "its size": lambda x: x * x.new_ones(x.mean(3).shape)[..., None] * x.mean(3, keepdim=True),
     "two ways": lambda x: (lambda m: (x + m, x * m.exp()))(x.mean((2, 3), keepdim=True)),
 }
 SEEN = {
     "a result": lambda x: (lambda m: (x - m, m))(x.mean((2, 3), keepdim=True)),
     "one dimension only": lambda x: x.sum(3) + x.mean((2, 3))[:, :, None],
+    "a part": lambda x: x.sum((2, 3)) + x.mean((2, 3)).split(2, 1)[1].sum(1, keepdim=True),
     "a number of results": lambda x: x.mean((2, 3)).isnan().nonzero(),
 }
 
