@@ -4,9 +4,9 @@ Corners where a cost could become quadratic
 
 Optimizes graphs that are large in one way only: a node with as many inputs as the graph has nodes,
 a result with as many readers, as many initializers, outputs, declared shapes, branches of ``If``,
-local functions, a deep chain, a dimension with ten thousand names. Each is measured at several
-sizes. The exponent is the slope of the logarithm of the CPU time against the logarithm of the
-size: 1 is linear, 2 is quadratic.
+local functions, a deep chain, a node that moves along one, a dimension with ten thousand names.
+Each is measured at several sizes. The exponent is the slope of the logarithm of the CPU time
+against the logarithm of the size: 1 is linear, 2 is quadratic.
 
     python _doc/examples/bench_corners.py
     python _doc/examples/bench_corners.py --only readers outputs --sizes 1000 10000 100000
@@ -150,6 +150,16 @@ def deep_chain(n: int) -> onnx.ModelProto:
     return model(nodes, [value("X", "a", 2)], [value(f"t{n}", "a", 2)])
 
 
+def moving_node(n: int) -> onnx.ModelProto:
+    """A Reshape moves along half of the nodes, one at each iteration."""
+    nodes = []
+    for i in range(0, n, 2):
+        nodes.append(oh.make_node("Reshape", [f"t{i}" if i else "X", "shape"], [f"t{i + 1}"]))
+        nodes.append(oh.make_node("Exp", [f"t{i + 1}"], [f"t{i + 2}"]))
+    shape = onh.from_array(np.array([-1, 4]), "shape")
+    return model(nodes, [value("X", "a", 8)], [value(nodes[-1].output[0], "b", 4)], [shape])
+
+
 def names_in_a_dimension(n: int) -> onnx.ModelProto:
     """A dimension is the sum of n names and goes through ten nodes."""
     n = min(n, MOST_NAMES)
@@ -170,6 +180,7 @@ CORNERS: dict[str, Callable[[int], onnx.ModelProto]] = {
         bodies,
         functions,
         deep_chain,
+        moving_node,
         names_in_a_dimension,
     )
 }

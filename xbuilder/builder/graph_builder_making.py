@@ -21,6 +21,7 @@ from ..nodes.value_infos import IOSpec
 from ..operators.domains import main_domain
 from ..protos.pretty import debug_text
 from ..support.argument_types import check_elem_type, check_names, check_type, shown
+from ..support.names import result_prefix
 
 
 class BuilderMaking:
@@ -378,7 +379,7 @@ def _output_names(
 ) -> list[str]:
     """Names of the results of a new node, which are reserved."""
     if isinstance(outputs, int):
-        prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
+        prefix = result_prefix(op_type, inputs)
         return [graph.unique_name(prefix) for _ in range(outputs)]
     names = _names_of("outputs", outputs)
     for name in names:

@@ -107,6 +107,8 @@ class ConstantTable:
         self._stored: dict[str, tuple[TensorProto, int]] = {}
         #: what a pass read of a big initializer, dropped when it changes
         self.samples: dict[str, Any] = {}
+        #: number of constants that were added, replaced or removed
+        self.changes = 0
 
     @property
     def cached_names(self) -> set[str]:
@@ -142,6 +144,7 @@ class ConstantTable:
         """
         before = self.initializers.copy()
         self.samples.clear()
+        self.changes += 1
         for table, rows in zip(self._tables(), tables[0], strict=True):
             table.clear()
             table.update(rows)
@@ -185,6 +188,7 @@ class ConstantTable:
             _move_key(self._uniform, old, new)
 
     def _drop(self, name: str) -> None:
+        self.changes += 1
         if name in self._values:
             del self._values[name]
         if name in self._uniform:

@@ -140,6 +140,7 @@ class FactTable(dict[str, ResultFacts]):
         "constraints",
         "devices",
         "parent",
+        "refined",
         "types",
     )
 
@@ -161,6 +162,8 @@ class FactTable(dict[str, ResultFacts]):
         self._origins: dict[str, str] = {}
         self.devices: dict[str, Any] = {}
         self.types: set[int] = set()
+        #: number of times something was added to known facts
+        self.refined = 0
 
     def __missing__(self, name: str) -> ResultFacts:
         return UNKNOWN if self.parent is None else self.parent[name]
@@ -294,6 +297,7 @@ class FactTable(dict[str, ResultFacts]):
         if old is new or _adds_nothing(old, new):
             return
         merged = self[name] = self._merge(name, old, new, origin)
+        self.refined += 1
         self.types.add(merged.type)
         if origin == DECLARED:
             self._origins[name] = DECLARED

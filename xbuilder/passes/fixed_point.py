@@ -64,9 +64,10 @@ class FixedPoint:
         return reports
 
     def _current_state(self) -> tuple[int, ...]:
-        """Numbers that change with the nodes, the initializers or the constants."""
-        store, table = self.graph.store, self.graph.constants
-        return store.generation, len(store.pinned), len(table.initializers), len(table.computed)
+        """Numbers that change with the nodes, the constants or the facts."""
+        store, table, facts = self.graph.store, self.graph.constants, self.graph.facts
+        nodes = store.generation, len(store.pinned)
+        return (*nodes, table.changes, len(table.computed), len(facts), facts.refined)
 
     def ran(self, name: str) -> None:
         """Records that a pass ran. After the patterns, subscribes to the changes of the graph."""

@@ -65,10 +65,13 @@ class EdgeTables:
         return self._buckets.get(key, [])
 
     def bucket_keys(self) -> set[Key]:
-        """Keys `(domain, op_type)` of the nodes. Cost: O(1), O(keys) after a change."""
+        """Keys `(domain, op_type)` of the nodes. Cost: O(1), O(keys) after a change and, once
+        for each of them, the nodes that died."""
         if self._keys[0] != self.generation:
-            for key in list(self._dirty_buckets):
-                self.bucket(*key)
+            for key in self._dirty_buckets:
+                rows = self._buckets[key]
+                while rows and not rows[-1].alive:  # the rest waits for a reader of the bucket
+                    rows.pop()
             keys = {key for key, rows in self._buckets.items() if rows}
             types = {op_type for domain, op_type in keys if not domain}
             self._keys = self.generation, keys, types

@@ -14,6 +14,8 @@ from .sorting import sorted_nodes
 GAP = 1 << 40
 #: new nodes that are put at their places one by one, rather than sorted with the others
 _FEW = 8
+#: the list is made again without being read when one node in so many changed
+_PART = 32
 
 
 class StoreOrder(EdgeTables):
@@ -57,6 +59,12 @@ class StoreOrder(EdgeTables):
         self._nodes, self._dead = nodes, 0
         if self.order_violated:
             self.sort()
+
+    def settle(self) -> None:
+        """Puts the nodes in order, and compacts the list once a part of it changed: in the end a
+        change costs O(1), the list of nodes is not read at each of them."""
+        if self.order_violated or (len(self._new) + self._dead) * _PART > len(self._nodes):
+            self.compact()
 
     def sort(self, weight: Mapping[NodeRecord, int] | None = None) -> None:
         """Stable topological sort. Nodes with a lower weight come first when they can.

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+#: a generated name with more characters gives its last part only to the names derived from it
+_LONG = 256
+
+
+def result_prefix(op_type: str, inputs: Sequence[str]) -> str:
+    """Beginning of the name of the result of a new node: the operator, then its first input.
+
+    A rewrite that moves along a chain derives names from the ones it made at the step before: they
+    do not grow with the chain.
+
+    >>> result_prefix("Exp", ["x"])
+    '_onx_exp_x'
+    """
+    source = inputs[0] if inputs else ""
+    if len(source) > _LONG and source.startswith("_onx_"):
+        source = source[source.rindex("_onx_") :].rstrip("0123456789")
+    return f"_onx_{op_type.lower()}_{source}"
 
 
 class NameAllocator:

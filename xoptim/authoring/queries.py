@@ -17,6 +17,7 @@ from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.runtimes.processors import processors_of
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.support.names import result_prefix
 from xbuilder.tensors.bits import is_known_type
 
 T = TypeVar("T")
@@ -303,7 +304,7 @@ class GraphQueries:
         if isinstance(inputs, str):
             inputs = [inputs]
         if isinstance(outputs, int):
-            prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
+            prefix = result_prefix(op_type, inputs)
             outputs = [self.unique_name(prefix) for _ in range(outputs)]
         elif isinstance(outputs, str):
             outputs = [outputs]

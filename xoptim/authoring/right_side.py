@@ -18,6 +18,7 @@ from xbuilder.nodes.functions import function_key
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.subgraphs import captured_names
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
+from xbuilder.support.names import result_prefix
 
 #: input of an operator: a result, a new operator, a constant, or nothing
 Operand: TypeAlias = (
@@ -325,9 +326,7 @@ class Writer:
         """Name of a result that replaces nothing; empty if it is missing."""
         if index in node.missing:
             return ""
-        return str(
-            self._g.unique_name(f"_onx_{node.op_type.lower()}_{inputs[0] if inputs else ''}")
-        )
+        return str(self._g.unique_name(result_prefix(node.op_type, inputs)))
 
 
 def _key(value: NewNode | NewResult) -> tuple[int, int]:

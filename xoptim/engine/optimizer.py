@@ -401,7 +401,7 @@ class GraphBuilderPatternOptimization(Engine):
         return [] if schedule.confirm() else None
 
     def _match(self, i: int, schedule: Schedule) -> list[MatchResult]:
-        self.store.compact()
+        self.store.settle()
         matched = self._look(i, schedule)
         changed = self.guard.changed(schedule.records()) if matched and self.checks else []
         if changed:
@@ -476,6 +476,6 @@ class GraphBuilderPatternOptimization(Engine):
             removed = self.cleaning.after(self.graph, done)
         if self.left > 0:
             self.left -= count_applied(done)
-        self.store.compact()
+        self.store.settle()
         self.notify("cleaned", self, i, removed, time.perf_counter() - begin)
         return done

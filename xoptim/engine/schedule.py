@@ -181,4 +181,4 @@ class Schedule:
 
     def records(self) -> Sequence[NodeRecord]:
         """The nodes patterns start from: all of them, or those near the last changes."""
-        return self._store.nodes if self.sweep else self.near.records
+        return self._store.nodes if self.sweep & self._active else self.near.records

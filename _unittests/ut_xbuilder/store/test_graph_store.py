@@ -339,6 +339,38 @@ def test_positions_and_buckets():
     store.check()
 
 
+def test_types_are_known_before_buckets_are_read():
+    store = chain(5)
+    for name in ("r4", "r2"):
+        record = store.producers[name]
+        store.replace([record], [node("Abs", record.inputs, [name])])
+        assert store.bucket_keys() == {("", "Neg"), ("", "Relu"), ("", "Abs")}
+    record = store.producers["r0"]
+    store.replace([record], [node("Abs", ["x"], ["r0"])])
+    assert store.bucket_keys() == {("", "Relu"), ("", "Abs")}
+    assert store.main_types() == {"Relu", "Abs"}
+    assert [r.outputs[0] for r in store.bucket("", "Abs")] == ["r0", "r2", "r4"]
+    assert store.bucket("", "Neg") == []
+    store.check()
+
+
+def test_a_few_changes_do_not_make_the_list_again():
+    store = chain(200)
+    before = store.nodes
+    for i in range(3):
+        record = store.producers[f"r{i}"]
+        store.replace([record], [node("Abs", record.inputs, [f"r{i}"])])
+        store.settle()
+    assert store._nodes is before and len(store) == 200
+    for i in range(3, 20):
+        record = store.producers[f"r{i}"]
+        store.replace([record], [node("Abs", record.inputs, [f"r{i}"])])
+        store.settle()
+    assert store._nodes is not before and len(store._nodes) < 210
+    assert [r.outputs[0] for r in store.nodes] == [f"r{i}" for i in range(200)]
+    store.check()
+
+
 def test_many_replacements_at_one_place():
     """The room between two nodes is exhausted and given again."""
     store = chain(3)

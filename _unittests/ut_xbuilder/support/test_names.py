@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xbuilder.support.names import NameAllocator
+from xbuilder.support.names import NameAllocator, result_prefix
 
 
 @settings(deadline=None)
@@ -39,3 +39,19 @@ def test_give_back() -> None:
     assert "a" not in names
     assert names.unique("a") == "a"
     assert names.unique("a") == "a2"
+
+
+def test_names_derived_from_one_another_do_not_grow():
+    names = NameAllocator(["x1"])
+    source, lengths = "x1", []
+    for _ in range(1000):
+        source = names.unique(result_prefix("Exp", [source]))
+        lengths.append(len(source))
+    assert max(lengths) < 300
+    assert lengths[:3] == [11, 20, 29], "the first ones say where they come from"
+
+
+def test_long_names_of_the_user_are_kept():
+    name = "layer." * 100
+    assert result_prefix("Exp", [name]) == f"_onx_exp_{name}"
+    assert result_prefix("Exp", []) == "_onx_exp_"
