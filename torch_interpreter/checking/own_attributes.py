@@ -14,8 +14,8 @@ import torch
 
 from .held_values import held_values
 
-#: the weights of a recurrent layer, which torch itself assigns
-_WEIGHTS = "_flat_weights"
+#: the weights of a recurrent layer and the references to them, which torch itself assigns
+_WEIGHTS = ("_flat_weights", "_flat_weight_refs")
 
 
 @contextlib.contextmanager
