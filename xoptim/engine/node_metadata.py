@@ -146,8 +146,8 @@ def _inherit(
             more += [p for key, p in metadata.by_key.items() if key not in known]
         known.update(metadata.by_key)
     has_source = SCOPES in known and not is_kept
-    several = len(replaced) > 1 or len(replaced[0].metadata.labels) > 1
-    fused = fused_metadata([old.metadata for old in replaced]) if has_source and several else {}
+    several = has_source and (len(replaced) > 1 or len(replaced[0].metadata.labels) > 1)
+    fused = fused_metadata([old.metadata for old in replaced]) if several else {}
     complete_metadata(new, more, fused)
     if has_source:
         _rename(graph, new, replaced[0], named, documents)

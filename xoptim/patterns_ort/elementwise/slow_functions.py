@@ -51,7 +51,7 @@ def slow_pow(g: RewriteContext, node: NodeProto) -> NewNode:
         return root if value > 0 else g.op.Reciprocal(root)
     if value == -1:
         return g.op.Reciprocal(x)
-    g.require(value in (2, 4), "the kernel is as fast")
+    g.require(value in (2, 4), "it is another power")
     square = g.op.Mul(x, x)
     return square if value == 2 else g.op.Mul(square, square)
 

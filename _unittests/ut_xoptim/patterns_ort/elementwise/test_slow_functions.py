@@ -104,7 +104,7 @@ CASES = {
 #: pattern -> case -> (model, reason)
 REFUSED = {
     "SlowPow": {
-        "a cube": (power(3.0), "the kernel is as fast"),
+        "a cube": (power(3.0), "it is another power"),
         "any number": (power(0.5), "a number may be negative"),
         "a difference": (power(0.5, "a = Abs(x) t = Sub(a, x)"), "a number may be negative"),
         "powers": (
