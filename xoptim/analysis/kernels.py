@@ -3,10 +3,12 @@ conditions of speed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from onnx import NodeProto, TensorProto
 
+from xbuilder.dims import Shape
 from xbuilder.nodes.loading import loads
 from xbuilder.nodes.schema_functions import changed_operators, has_function
 from xbuilder.runtimes.kernel_table import shipped_kernels
@@ -83,3 +85,16 @@ def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
         node = NodeProto(op_type=op_type, input=["x"], output=["y"])
         kind = g.type_of(name)
         g.require(loads(shipped_kernels("CPU"), node, g.main_opset, [kind]), "no runtime loads it")
+
+
+def require_many(g: RewriteContext, shape: Shape, known: int, otherwise: int) -> None:
+    """Refuses a tensor of few elements, for which several nodes cost more than a slow one.
+
+    :param g: the rewrite
+    :param shape: its shape
+    :param known: the fewest elements, if every dimension is known
+    :param otherwise: the fewest elements of the dimensions that are known
+    """
+    sizes = [d for d in shape if isinstance(d, int)]
+    least = known if len(sizes) == len(shape) else otherwise
+    require_fast(g, math.prod(sizes) >= least, "there are few elements")

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...analysis.constants import is_cheap, scalar_value
+from ...analysis.kernels import require_fast
 from ...analysis.neighbours import is_rounded
 from ...analysis.shapes import keeps_shape
 from ...authoring import DerivedConstant, GraphQueries, NewNode, Refusal, RewriteContext
@@ -134,7 +135,7 @@ def slow_activation(g: RewriteContext, node: NodeProto) -> NewNode:
     _require_float(g, x)
     shape = g.shape_of(x)
     sizes = [d if isinstance(d, int) else _UNKNOWN if axis else 1 for axis, d in enumerate(shape)]
-    g.require(math.prod(sizes) >= _LEAST[node.op_type], "there are few elements")
+    require_fast(g, math.prod(sizes) >= _LEAST[node.op_type], "there are few elements")
     merged = node.op_type == "Elu" and g.producer_or_none(x, "Gemm") is not None
     g.require(not merged, "FusedGemm takes it")
     one, two = np.array(1, dtype=np.float32), np.array(2, dtype=np.float32)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from onnx import NodeProto, TensorProto
 
 from ...analysis.axes import axis_of
+from ...analysis.kernels import require_many
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -44,9 +43,7 @@ def slow_gather(g: RewriteContext, node: NodeProto) -> NewNode:
     count, length = places[0], shape[-1]
     if not isinstance(count, int) or not isinstance(length, int) or count * _PART < length:
         g.refuse("a small part of the axis is read, or an unknown one")
-    known = [d for d in shape[:-1] if isinstance(d, int)]
-    least = _KNOWN if len(known) == rank - 1 else _OTHERWISE
-    g.require(math.prod(known) * count >= least, "there are few elements")
+    require_many(g, (*shape[:-1], count), _KNOWN, _OTHERWISE)
     g.require(shape[-2] != 1, "each row is alone")
     perm = [*range(rank - 2), rank - 1, rank - 2]
     return g.op.Transpose(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...analysis.axes import reduced_axes
+from ...analysis.kernels import require_many
 from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -59,9 +59,7 @@ def slow_reduction(g: RewriteContext, node: NodeProto) -> NewNode:
 def _require_elements(g: RewriteContext, shape: Sequence[Any], axes: Sequence[int]) -> None:
     kept = [d for i, d in enumerate(shape) if i not in axes and d != 1]
     g.require(kept, "every dimension is reduced")
-    known = [d for d in shape if isinstance(d, int)]
-    least = _KNOWN if len(known) == len(shape) else _OTHERWISE
-    g.require(math.prod(known) >= least, "there are few elements")
+    require_many(g, tuple(shape), _KNOWN, _OTHERWISE)
 
 
 def _log_sum_exp(

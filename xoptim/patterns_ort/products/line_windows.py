@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.attributes import has_reference
 
+from ...analysis.kernels import require_many
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -47,9 +46,7 @@ def line_window(g: RewriteContext, node: NodeProto) -> NewNode:
     if node.op_type == "Conv":
         inputs += _filters(g, node)
     else:
-        known = [d for d in shape if isinstance(d, int)]
-        least = _KNOWN if len(known) == len(shape) else _OTHERWISE
-        g.require(math.prod(known) >= least, "there are few elements")
+        require_many(g, shape, _KNOWN, _OTHERWISE)
     # one element of the row before, none padded: names of attributes and their new first values
     rows = {"kernel_shape": [1], "strides": [1], "dilations": [1], "pads": [0]}
     options = {}

@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto
 from xbuilder.nodes.attributes import has_reference
 
 from ...analysis.arguments import optional_input
+from ...analysis.kernels import require_fast
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
 from ...analysis.values.infinities import may_hold_infinities
@@ -66,8 +67,8 @@ def resize_channels_last(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     g.require(grows or (both and mode != "cubic"), "a side may shrink")
     if mode == "linear":
         least = _ALREADY_LAST if both else _CHANNELS
-        g.require(_at_least(shape[1], least), f"there are fewer than {least} channels")
-        g.require(back or _fits(target), "the result is too small, too large, or not known")
+        require_fast(g, _at_least(shape[1], least), f"there are fewer than {least} channels")
+        require_fast(g, back or _fits(target), "the result is too small, too large, or not known")
     moved = data if data is not None else g.op.Transpose(x, perm=list(_LAST))
     new = _channels_last(g, node, moved, target)
     if after is not None and back:
