@@ -98,3 +98,13 @@ def require_many(g: RewriteContext, shape: Shape, known: int, otherwise: int) ->
     sizes = [d for d in shape if isinstance(d, int)]
     least = known if len(sizes) == len(shape) else otherwise
     require_fast(g, math.prod(sizes) >= least, "there are few elements")
+
+
+def require_float_on_cpu(g: RewriteContext, x: str) -> None:
+    """Refuses what was not measured: another processor than CPU, other elements than floats.
+
+    :param g: the rewrite
+    :param x: the first operand
+    """
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from ...analysis.constants import is_cheap, scalar_value
-from ...analysis.kernels import require_fast
+from ...analysis.kernels import require_fast, require_float_on_cpu
 from ...analysis.neighbours import is_rounded
 from ...analysis.shapes import keeps_shape
 from ...authoring import DerivedConstant, GraphQueries, NewNode, Refusal, RewriteContext
@@ -43,7 +43,7 @@ def slow_pow(g: RewriteContext, node: NodeProto) -> NewNode:
     A product takes 0.49 of the time, the other ones 0.03 to 0.16.
     """
     x, exponent = node.input
-    _require_float(g, x)
+    require_float_on_cpu(g, x)
     value = g.known(scalar_value(g, exponent), "the power is not one number").item()
     g.require(keeps_shape(g, x, g.constant_of(exponent).shape), "the shape may change")
     if value in (0.5, -0.5):
@@ -55,11 +55,6 @@ def slow_pow(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(value in (2, 4), "it is another power")
     square = g.op.Mul(x, x)
     return square if value == 2 else g.op.Mul(square, square)
-
-
-def _require_float(g: RewriteContext, x: str) -> None:
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
 
 
 def _is_positive(g: GraphQueries, name: str, steps: int) -> bool:
@@ -98,7 +93,7 @@ def slow_div(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     x, divisor = node.input
     if not g.is_constant(divisor) or g.is_constant(x):
         return g.no("the divisor is not constant")
-    _require_float(g, divisor)
+    require_float_on_cpu(g, divisor)
     alone = is_cheap(g, divisor) or g.is_used_only_by(divisor, node)
     g.require(alone, "the model would grow")
     value = g.constant_of(divisor)
@@ -132,7 +127,7 @@ def slow_activation(g: RewriteContext, node: NodeProto) -> NewNode:
     0.1: Mamba, EnCodec, YOLOv4.
     """
     (x,) = node.input
-    _require_float(g, x)
+    require_float_on_cpu(g, x)
     shape = g.shape_of(x)
     sizes = [d if isinstance(d, int) else _UNKNOWN if axis else 1 for axis, d in enumerate(shape)]
     require_fast(g, math.prod(sizes) >= _LEAST[node.op_type], "there are few elements")

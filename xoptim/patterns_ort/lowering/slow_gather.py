@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from ...analysis.axes import axis_of
-from ...analysis.kernels import require_many
+from ...analysis.kernels import require_float_on_cpu, require_many
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
@@ -33,8 +33,7 @@ def slow_gather(g: RewriteContext, node: NodeProto) -> NewNode:
     0.07 to 0.4 of the time. Boxes whose coordinates change places, features that are permuted.
     """
     x, indices = node.input
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
+    require_float_on_cpu(g, x)
     shape, places = g.shape_of(x), g.shape_of(indices)
     rank = len(shape)
     last = rank > 1 and axis_of(g, node, rank) == rank - 1

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from ...analysis.axes import reduced_axes
-from ...analysis.kernels import require_many
+from ...analysis.kernels import require_float_on_cpu, require_many
 from ...analysis.shapes import positive
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -41,8 +41,7 @@ def slow_reduction(g: RewriteContext, node: NodeProto) -> NewNode:
     retrieval, and losses normalize so.
     """
     x, op_type = node.input[0], node.op_type
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
+    require_float_on_cpu(g, x)
     shape = g.shape_of(x)
     axes = g.known(reduced_axes(g, node, len(shape)) or None, "the axes are not known")
     _require_elements(g, shape, axes)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from xbuilder.nodes.attributes import has_reference
 
-from ...analysis.kernels import require_many
+from ...analysis.kernels import require_float_on_cpu, require_many
 from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
@@ -36,8 +36,7 @@ def line_window(g: RewriteContext, node: NodeProto) -> NewNode:
     average 0.03 to 0.8, a maximum 0.14 to 0.7. Conformer, Mamba, forecasts with moving averages.
     """
     x = node.input[0]
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
+    require_float_on_cpu(g, x)
     g.require(not has_reference(node), "an attribute belongs to the function")
     g.require(not any(node.output[1:]), "another result is read")
     shape = g.shape_of(x)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
+from xbuilder.dims import Shape
 from xbuilder.nodes.attributes import has_reference
 
 from ...analysis.arguments import optional_input
-from ...analysis.kernels import require_fast
+from ...analysis.kernels import require_fast, require_float_on_cpu
 from ...analysis.neighbours import consumers_of
 from ...analysis.permutations import perm_of
 from ...analysis.values.infinities import may_hold_infinities
@@ -29,6 +30,16 @@ _CHANNELS, _ALREADY_LAST = 16, 8
 _LEAST, _MOST, _MOST_EACH = 1 << 10, 1 << 20, 1 << 18
 #: most elements of a matrix of weights
 _MATRIX = 1 << 19
+
+
+class _Pictures(NamedTuple):
+    """The interpolation of a Resize, the shapes before and after, the factor of each dimension,
+    None if it is not known."""
+
+    mode: str
+    shape: Shape
+    target: Shape
+    scales: list[float | None]
 
 
 @rewrite("onnxruntime", root="Resize", min_opset=11, priority="late", precision="rounding")
@@ -49,13 +60,7 @@ def resize_channels_last(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     stays: onnxruntime would move two new ones together when it loads the model.
     """
     x, result = node.input[0], node.output[0]
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
-    mode = _interpolation(g, node)
-    shape, target = g.shape_of(x), g.shape_of(result)
-    g.require(len(shape) == 4, "it is not a picture")
-    scales = _scales(g, node, shape, target)
-    g.require(scales[:2] == [1, 1], "the first two dimensions may change")
+    mode, shape, target, scales = _pictures(g, node)
     g.require(scales[3] != 1, "the last dimension may not change")
     after = g.reader_or_none(result, "Transpose")
     back = after is not None and perm_of(g, after) == _LAST
@@ -90,14 +95,9 @@ def resize_cubic_products(g: RewriteContext, node: NodeProto) -> str | NewNode:
     The kernel computes 16 weights for each pixel again. The products take 0.02 to 0.2 of its time:
     super-resolution, models that resize their picture.
     """
-    x, result = node.input[0], node.output[0]
-    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-    g.require(_interpolation(g, node) == "cubic", "it is not cubic")
-    g.require(g.type_or_none(x) == TensorProto.FLOAT, "the elements are not float")
-    shape, target = g.shape_of(x), g.shape_of(result)
-    g.require(len(shape) == 4, "it is not a picture")
-    scales = _scales(g, node, shape, target)
-    g.require(scales[:2] == [1, 1], "the first two dimensions may change")
+    x = node.input[0]
+    mode, shape, target, scales = _pictures(g, node)
+    g.require(mode == "cubic", "it is not cubic")
     before, after = ([d for d in dims[2:] if isinstance(d, int)] for dims in (shape, target))
     g.require(len(before) == len(after) == 2 and min(before) > 0, "the sides are not known")
     g.require(not may_hold_infinities(g, x), "the picture holds infinities")
@@ -178,6 +178,18 @@ def _writes_sides(g: RewriteContext, node: NodeProto, sides: Sequence[Any]) -> b
         bool(optional_input(node, 3)) and g.get_attribute_with_default(node, "axes", None) is None
     )
     return given and g.main_opset >= 18 and all(isinstance(d, int) for d in sides)
+
+
+def _pictures(g: RewriteContext, node: NodeProto) -> _Pictures:
+    """The Resize of pictures of floats whose first two dimensions do not change."""
+    x = node.input[0]
+    require_float_on_cpu(g, x)
+    mode = _interpolation(g, node)
+    shape, target = g.shape_of(x), g.shape_of(node.output[0])
+    g.require(len(shape) == 4, "it is not a picture")
+    scales = _scales(g, node, shape, target)
+    g.require(scales[:2] == [1, 1], "the first two dimensions may change")
+    return _Pictures(mode, shape, target, scales)
 
 
 def _interpolation(g: RewriteContext, node: NodeProto) -> str:
