@@ -16,6 +16,19 @@ def model(body: str, y: str = Y, head: str = HEAD) -> str:
     return f"{head} => {y} {{ {body} }}"
 
 
+def along(body: str, axes: str = "int64[1] a = {1}", x: str = "n, 21, 16, 16") -> str:
+    """A function along one axis of a picture."""
+    return (
+        f'<ir_version: 8, opset_import: ["" : 18]> g (float[{x}] x) => (float[{x}] y)'
+        f" <{axes}> {{ {body} }}"
+    )
+
+
+LESS = (
+    "f = ReduceMax<keepdims = 1>(x, a) m = Max(f, low) d = Sub(x, m) e = Exp(d)"
+    " s = ReduceSum<keepdims = 1>(e, a)"
+)
+BOUNDED = "int64[1] a = {1}, float low = {-3.4028234663852886e+38}"
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     "SlowReduction": {
@@ -27,6 +40,9 @@ MODELS = {
             model("y = ReduceSumSquare<keepdims = 0>(x, a)", Y.replace(", 1] y", "] y")),
             model("s = Mul(x, x) y = ReduceSum<keepdims = 0>(s, a)", Y.replace(", 1] y", "] y")),
         ),
+    },
+    "SlowSoftmax": {
+        "Softmax": (along("y = Softmax<axis = 1>(x)"), along(f"{LESS} y = Div(e, s)", BOUNDED)),
     },
 }
 LIMITS = ", float low = {-3.4028234663852886e+38}, float high = {3.4028234663852886e+38}>"
@@ -60,6 +76,20 @@ CASES = {
                 Y,
                 HEAD.replace("18", "13"),
             ),
+        ),
+    },
+    "SlowSoftmax": {
+        "LogSoftmax": (
+            along("y = LogSoftmax<axis = -3>(x)"),
+            along(f"{LESS} l = Log(s) y = Sub(d, l)", BOUNDED),
+        ),
+        "pictures of any size": (
+            along("y = Softmax<axis = 1>(x)", x="n, 21, h, w"),
+            along(f"{LESS} y = Div(e, s)", BOUNDED, x="n, 21, h, w"),
+        ),
+        "one class": (
+            along("y = Softmax<axis = 1>(x)", x="n, 1, 16, 16"),
+            along(f"{LESS} y = Div(e, s)", BOUNDED, x="n, 1, 16, 16"),
         ),
     },
 }
@@ -101,6 +131,36 @@ REFUSED = {
             "the elements are not float",
         ),
     },
+    "SlowSoftmax": {
+        "the last axis": (
+            along("y = Softmax(x)"),
+            "few elements come after each of the axis, even_slower=True applies it",
+        ),
+        "a small picture": (
+            along("y = Softmax<axis = 1>(x)", x="n, 21, 15, 17"),
+            "few elements come after each of the axis, even_slower=True applies it",
+        ),
+        "a sequence of any length": (
+            along("y = Softmax<axis = 1>(x)", x="n, 21, m"),
+            "few elements come after each of the axis, even_slower=True applies it",
+        ),
+        "a long axis": (
+            along("y = Softmax<axis = 1>(x)", x="n, 65, 16, 16"),
+            "the axis has more than 64 elements, even_slower=True applies it",
+        ),
+        "an empty axis": (
+            along("y = Softmax<axis = 1>(x)", x="n, 0, 16, 16"),
+            "the number of elements is not known",
+        ),
+        "an axis of any length": (
+            along("y = Softmax<axis = 1>(x)", x="n, c, 16, 16"),
+            "the number of elements is not known",
+        ),
+        "doubles": (
+            along("y = Softmax<axis = 1>(x)").replace("float[", "double["),
+            "the elements are not float",
+        ),
+    },
 }
 test_rewrites = rewrite_tests(MODELS, atol=1e-5)
 test_cases = rewrite_tests(CASES, atol=1e-5)
@@ -116,3 +176,14 @@ def test_infinities(value, every):
     text = model("y = ReduceLogSumExp(x, a)")
     # the reference evaluator overflows
     check_pattern(text, None, "SlowReduction", feeds=[{"x": x}], atol=1e-4, reference=False)
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.inf, np.nan, 200.0, -200.0])
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("function", ["Softmax", "LogSoftmax"])
+def test_infinities_along_an_axis(function, value, every):
+    """Infinite elements, whole classes of them, and those whose exponential overflows."""
+    x = np.random.default_rng(0).standard_normal((2, 21, 16, 16)).astype(np.float32)
+    x[0, slice(None) if every else 3, 5, 7] = value
+    text = along(f"y = {function}<axis = 1>(x)")
+    check_pattern(text, None, "SlowSoftmax", feeds=[{"x": x}], atol=1e-5, reference=False)
