@@ -7,8 +7,8 @@
 
 The models are those of a folder, ``<group>/<name>/model.onnx``. ``peers`` runs the benchmark of the optimizers
 with one thread and writes the table of the first page, of README and of the pages; without it, what other tools
-did is kept. ``wheels`` keeps the table of ``_doc/examples/bench_peers.py --wheels``. ``opsets`` measures small
-models in each opset, and needs no corpus. ``gains`` measures each pattern, or those of ``--patterns``.
+did is kept. ``wheels`` and ``sizes`` keep the table of ``_doc/examples/bench_peers.py`` with the option of the same
+name. ``opsets`` measures small models in each opset, and needs no corpus. ``gains`` measures each pattern, or those of ``--patterns``.
 ``about.csv`` tells when, where, with which versions and under which load each table was made.
 """
 
@@ -158,18 +158,19 @@ def peers(path: Path) -> None:
     (DATA / "peers.txt").write_text(peers_table(), encoding="utf-8")
 
 
-def published(path: Path) -> None:
-    """Keeps what the page of optimizers needs of a table of ``bench_peers.py --wheels``.
+def published(path: Path, name: str) -> None:
+    """Keeps what the page of optimizers needs of a table of ``bench_peers.py``.
 
     :param path: the table
+    :param name: the models it is about, an option of this script: `wheels` or `sizes`
     """
-    names = ("model", "tool", "nodes", "same", "latency_ms", "error")
+    names = ("model", "tool", "nodes", "same", "latency", "latency_ms", "error")
     rows = [
-        {name: row.get(name, "") for name in names}
+        {column: row.get(column, "") for column in names}
         for row in csv.DictReader(path.open(encoding="utf-8"))
         if row["model"].endswith(".onnx")
     ]
-    write("wheels.csv", rows, "bench_peers.py --wheels, one thread")
+    write(f"{name}.csv", rows, f"bench_peers.py --{name}, one thread, models in turns")
 
 
 def peers_table() -> str:
@@ -460,8 +461,12 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, nargs="?", help="its models; opsets needs none")
     parser.add_argument("--bench", type=Path, help="the folder of compare.py, for peers")
     tables = ["applied", "scaling", "memory", "gains", "startup", "opsets"]
-    parser.add_argument("--only", nargs="*", default=tables, choices=[*tables, "peers", "wheels"])
-    parser.add_argument("--table", type=Path, help="peers.csv of bench_peers.py, for wheels")
+    parser.add_argument(
+        "--only", nargs="*", default=tables, choices=[*tables, "peers", "sizes", "wheels"]
+    )
+    parser.add_argument(
+        "--table", type=Path, help="peers.csv of bench_peers.py, for wheels and sizes"
+    )
     parser.add_argument("--patterns", nargs="+", default=(), help="the only ones gains measures")
     args = parser.parse_args()
     if args.corpus is None and {"applied", "gains", "peers"} & {*args.only}:
@@ -474,10 +479,10 @@ def main() -> None:
             parser.error("peers needs --bench, the folder of compare.py")
         with tempfile.TemporaryDirectory() as folder:
             peers(measured_peers(args.bench, args.corpus, Path(folder)))
-    if "wheels" in args.only:
+    for name in {"wheels", "sizes"} & {*args.only}:
         if args.table is None:
-            parser.error("wheels needs --table, which bench_peers.py --wheels writes")
-        published(args.table)
+            parser.error(f"{name} needs --table, which bench_peers.py --{name} writes")
+        published(args.table, name)
     if "applied" in args.only:
         applied(args.corpus)
     if "startup" in args.only:

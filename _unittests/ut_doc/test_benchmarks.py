@@ -85,14 +85,14 @@ def test_corners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "bodies: time grows as N^" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("repeat", [0, 3])
-def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int) -> None:
+@pytest.mark.parametrize("blocks", [0, 3])
+def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
     bench = script("bench_peers")
     others = {"OnnxSlim", "onnxsim", "onnxscript"}
     kept = {k: f for k, f in bench.TOOLS.items() if k not in others}
     monkeypatch.setattr(bench, "TOOLS", kept)
-    table = bench.main(tmp_path, [], 60, repeat=repeat)
-    assert (tmp_path / "peers.csv").exists() and ("latency_ms" in table) == (repeat > 0)
+    table = bench.main(tmp_path, [], 60, blocks=blocks)
+    assert (tmp_path / "peers.csv").exists() and ("latency" in table) == (blocks > 0)
     assert list(table["tool"]) == list(kept)
     assert table["same"].all()
     nodes = dict(zip(table["tool"], table["nodes"], strict=True))

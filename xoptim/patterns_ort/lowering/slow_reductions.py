@@ -104,8 +104,9 @@ def slow_softmax(g: RewriteContext, node: NodeProto) -> NewNode:
     shape = g.shape_of(x)
     axis = g.known(axis_of(g, node, len(shape), -1), "the axis is not known")
     length, after = shape[axis], shape[axis + 1 :]
-    g.require(isinstance(length, int) and length > 0, "the number of elements is not known")
-    require_fast(g, length <= _AXIS, f"the axis has more than {_AXIS} elements")
+    count = length if isinstance(length, int) and length > 0 else None
+    count = g.known(count, "the number of elements is not known")
+    require_fast(g, count <= _AXIS, f"the axis has more than {_AXIS} elements")
     known = [d for d in after if isinstance(d, int)]
     many = math.prod(known) >= _AFTER if len(known) == len(after) else len(after) > 1
     require_fast(g, many, "few elements come after each of the axis")
