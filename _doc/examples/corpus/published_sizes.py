@@ -100,7 +100,6 @@ SIZES: dict[str, tuple[str, Callable[[], dict[str, Any]] | dict[str, Any], Input
     "detr-resnet50": ("DetrForObjectDetection", _detr, picture(512)),
     "dinov2-base": ("Dinov2Model", {}, picture(224)),
     "efficientnet-b0": ("EfficientNetForImageClassification", _EFFICIENTNET_B0, picture(224)),
-    "encodec-24khz": ("EncodecModel", {}, sound("input_values", 1, 24000)),
     "gpt2": ("GPT2LMHeadModel", {"use_cache": False}, words(64)),
     "hubert-base": ("HubertModel", {}, sound("input_values", 16000)),
     "levit-128s": ("LevitForImageClassification", {}, picture(224)),
