@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.symbols import Size, dim_of, int_vector, product, scalar0d, shape_tensor, vector1d
+from ..writing.symbols import (
+    Size,
+    dim_of,
+    first_integers,
+    int_vector,
+    product,
+    shape_tensor,
+    vector1d,
+)
 from .operands import FLOAT, INT64, const
 from .view import transpose
 
@@ -29,10 +37,9 @@ class Windows:
 
 def windows_of(g: GraphWriter, size: int | str, count: int | str) -> Windows:
     """Windows over a dimension; both sizes may be known only when the model runs."""
-    elements, places = vector1d(g, size), vector1d(g, count)
-    row = _range(g, elements)
-    column = g.op.UnsqueezeAnyOpset(_range(g, places), int_vector([1]))
-    return Windows(row, column, elements, places)
+    row = first_integers(g, size)
+    column = g.op.UnsqueezeAnyOpset(first_integers(g, count), int_vector([1]))
+    return Windows(row, column, vector1d(g, size), vector1d(g, count))
 
 
 def adaptive_bounds(g: GraphWriter, windows: Windows) -> tuple[str, str]:
@@ -51,8 +58,7 @@ def adaptive_with_indices(g: GraphWriter, x: str, sizes: Sequence[Size]) -> list
     """
     rank, n = g.get_rank(x), len(sizes)
     spatial: list[Size] = [dim_of(g, x, axis) for axis in range(rank - n, rank)]
-    count = g.op.Range(const(0, INT64), scalar0d(g, product(g, spatial), INT64), const(1, INT64))
-    numbers = g.op.Reshape(count, shape_tensor(g, spatial))
+    numbers = g.op.Reshape(first_integers(g, product(g, spatial)), shape_tensor(g, spatial))
     values, places, last = x, g.op.Expand(numbers, g.op.Shape(x)), rank - 1
     for axis in reversed(range(rank - n, rank)):
         windows = windows_of(g, dim_of(g, x, axis), sizes[axis - rank])
@@ -82,8 +88,3 @@ def _chosen(
     found = (g.op.GatherElements(v, best, axis=-1) for v in (wide, expanded))
     value, place = (g.op.SqueezeAnyOpset(v, int_vector([-1])) for v in found)
     return value, place
-
-
-def _range(g: GraphWriter, size: Tensor) -> str:
-    """The integers 0, 1, ... below a size."""
-    return g.op.Range(const(0, INT64), g.op.Reshape(size, int_vector([])), const(1, INT64))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import aten
+from ..writing.registry import aten, curried
 from . import bessel_tables as tables
 from .operands import f64
 from .special import horner, in_double
@@ -28,51 +28,47 @@ def _less_one(g: GraphWriter, x: Tensor) -> str:
     return g.op.Sub(x, f64(1))
 
 
-def _first_kind(near: Sequence[float], far: Sequence[float], odd: bool, scaled: bool) -> Function:
+@curried
+def _first_kind(
+    near: Sequence[float], far: Sequence[float], odd: bool, scaled: bool, g: GraphWriter, x: str
+) -> str:
     """I0 or I1, times exp(-|x|) if it is scaled."""
-
-    def convert(g: GraphWriter, x: str) -> str:
-        a = g.op.Abs(x)
-        small = horner(g, _less_one(g, _times(g, a, 0.25)), near)
-        small = g.op.Mul(small, a) if odd else small
-        above = g.op.Max(a, f64(8))
-        large = horner(g, _less_one(g, g.op.Div(f64(16), above)), far)
-        found = g.op.Where(g.op.LessOrEqual(a, f64(8)), small, g.op.Div(large, g.op.Sqrt(above)))
-        if not scaled:
-            # in two steps: the exponential alone may be infinite
-            half = g.op.Exp(_times(g, a, 0.5))
-            found = g.op.Mul(g.op.Mul(found, half), half)
-            found = g.op.Where(g.op.IsInf(a), f64(math.inf), found)
-        found = g.op.Mul(g.op.Sign(x), found) if odd else found
-        return g.op.Where(g.op.IsNaN(x), x, found)
-
-    return convert
+    a = g.op.Abs(x)
+    small = horner(g, _less_one(g, _times(g, a, 0.25)), near)
+    small = g.op.Mul(small, a) if odd else small
+    above = g.op.Max(a, f64(8))
+    large = horner(g, _less_one(g, g.op.Div(f64(16), above)), far)
+    found = g.op.Where(g.op.LessOrEqual(a, f64(8)), small, g.op.Div(large, g.op.Sqrt(above)))
+    if not scaled:
+        # in two steps: the exponential alone may be infinite
+        half = g.op.Exp(_times(g, a, 0.5))
+        found = g.op.Mul(g.op.Mul(found, half), half)
+        found = g.op.Where(g.op.IsInf(a), f64(math.inf), found)
+    found = g.op.Mul(g.op.Sign(x), found) if odd else found
+    return g.op.Where(g.op.IsNaN(x), x, found)
 
 
-def _second_kind(order: int, scaled: bool) -> Function:
+@curried
+def _second_kind(order: int, scaled: bool, g: GraphWriter, x: str) -> str:
     """K0 or K1, times exp(x) if it is scaled: infinite at 0, nan below."""
     near, far = (tables.K0_NEAR, tables.K0E_FAR) if order == 0 else (tables.K1_NEAR, tables.K1E_FAR)
     other = _I1 if order else _I0
-
-    def convert(g: GraphWriter, x: str) -> str:
-        below, two = g.op.Min(x, f64(2)), f64(2)
-        square = g.op.Mul(below, below)
-        small = horner(g, _less_one(g, _times(g, square, 0.5)), near)
-        small = g.op.Div(small, below) if order else small
-        logarithm = g.op.Mul(g.op.Log(_times(g, below, 0.5)), other(g, below))
-        small = op_named(g, "Add" if order else "Sub")(small, logarithm)
-        above = g.op.Max(x, two)
-        large = horner(g, _less_one(g, g.op.Div(f64(4), above)), far)
-        large = g.op.Div(large, g.op.Sqrt(above))
-        if scaled:
-            small = g.op.Mul(small, g.op.Exp(below))
-        else:
-            large = g.op.Mul(large, g.op.Exp(g.op.Neg(above)))
-        found = g.op.Where(g.op.LessOrEqual(x, two), small, large)
-        found = g.op.Where(g.op.Equal(x, f64(0)), f64(math.inf), found)
-        return g.op.Where(g.op.GreaterOrEqual(x, f64(0)), found, _NAN)
-
-    return convert
+    below, two = g.op.Min(x, f64(2)), f64(2)
+    square = g.op.Mul(below, below)
+    small = horner(g, _less_one(g, _times(g, square, 0.5)), near)
+    small = g.op.Div(small, below) if order else small
+    logarithm = g.op.Mul(g.op.Log(_times(g, below, 0.5)), other(g, below))
+    small = op_named(g, "Add" if order else "Sub")(small, logarithm)
+    above = g.op.Max(x, two)
+    large = horner(g, _less_one(g, g.op.Div(f64(4), above)), far)
+    large = g.op.Div(large, g.op.Sqrt(above))
+    if scaled:
+        small = g.op.Mul(small, g.op.Exp(below))
+    else:
+        large = g.op.Mul(large, g.op.Exp(g.op.Neg(above)))
+    found = g.op.Where(g.op.LessOrEqual(x, two), small, large)
+    found = g.op.Where(g.op.Equal(x, f64(0)), f64(math.inf), found)
+    return g.op.Where(g.op.GreaterOrEqual(x, f64(0)), found, _NAN)
 
 
 def _waves(g: GraphWriter, a: str, order: int) -> tuple[str, str]:
@@ -97,43 +93,37 @@ def _near(g: GraphWriter, a: str, table: Sequence[float]) -> str:
     return str(horner(g, u, table))
 
 
-def _j(order: int) -> Function:
+@curried
+def _j(order: int, g: GraphWriter, x: str) -> str:
     """J0, even, or J1, odd."""
-
-    def convert(g: GraphWriter, x: str) -> str:
-        a = g.op.Abs(x)
-        small = _near(g, a, tables.J1_NEAR if order else tables.J0_NEAR)
-        small = g.op.Mul(small, a) if order else small
-        found = g.op.Where(g.op.LessOrEqual(a, f64(8)), small, _waves(g, a, order)[0])
-        found = g.op.Where(g.op.IsNaN(x), x, found)
-        return g.op.Mul(g.op.Sign(x), found) if order else found
-
-    return convert
+    a = g.op.Abs(x)
+    small = _near(g, a, tables.J1_NEAR if order else tables.J0_NEAR)
+    small = g.op.Mul(small, a) if order else small
+    found = g.op.Where(g.op.LessOrEqual(a, f64(8)), small, _waves(g, a, order)[0])
+    found = g.op.Where(g.op.IsNaN(x), x, found)
+    return g.op.Mul(g.op.Sign(x), found) if order else found
 
 
-def _y(order: int) -> Function:
+@curried
+def _y(order: int, g: GraphWriter, x: str) -> str:
     """Y0 or Y1: infinite at 0, nan below."""
     first = _J1 if order else _J0
-
-    def convert(g: GraphWriter, x: str) -> str:
-        below = g.op.Min(x, f64(8))
-        small = _near(g, below, tables.Y1_NEAR if order else tables.Y0_NEAR)
-        rest = g.op.Mul(g.op.Log(below), first(g, below))
-        if order:
-            small = g.op.Mul(small, below)
-            rest = g.op.Sub(rest, g.op.Div(f64(1), below))
-        small = g.op.Add(small, _times(g, rest, 2 / math.pi))
-        found = g.op.Where(g.op.LessOrEqual(x, f64(8)), small, _waves(g, x, order)[1])
-        found = g.op.Where(g.op.Equal(x, f64(0)), f64(-math.inf), found)
-        return g.op.Where(g.op.GreaterOrEqual(x, f64(0)), found, _NAN)
-
-    return convert
+    below = g.op.Min(x, f64(8))
+    small = _near(g, below, tables.Y1_NEAR if order else tables.Y0_NEAR)
+    rest = g.op.Mul(g.op.Log(below), first(g, below))
+    if order:
+        small = g.op.Mul(small, below)
+        rest = g.op.Sub(rest, g.op.Div(f64(1), below))
+    small = g.op.Add(small, _times(g, rest, 2 / math.pi))
+    found = g.op.Where(g.op.LessOrEqual(x, f64(8)), small, _waves(g, x, order)[1])
+    found = g.op.Where(g.op.Equal(x, f64(0)), f64(-math.inf), found)
+    return g.op.Where(g.op.GreaterOrEqual(x, f64(0)), found, _NAN)
 
 
-_I0 = _first_kind(tables.I0E_NEAR, tables.I0E_FAR, odd=False, scaled=False)
-_I0E = _first_kind(tables.I0E_NEAR, tables.I0E_FAR, odd=False, scaled=True)
-_I1 = _first_kind(tables.I1E_NEAR, tables.I1E_FAR, odd=True, scaled=False)
-_I1E = _first_kind(tables.I1E_NEAR, tables.I1E_FAR, odd=True, scaled=True)
+_I0 = _first_kind(tables.I0E_NEAR, tables.I0E_FAR, False, False)
+_I0E = _first_kind(tables.I0E_NEAR, tables.I0E_FAR, False, True)
+_I1 = _first_kind(tables.I1E_NEAR, tables.I1E_FAR, True, False)
+_I1E = _first_kind(tables.I1E_NEAR, tables.I1E_FAR, True, True)
 _J0, _J1 = _j(0), _j(1)
 
 

@@ -40,70 +40,28 @@ from . import (  # noqa: F401, converters called below
 from .complex_tensors import as_complex, joined, part, real_converter
 from .operands import axis_of, const, identity, shape_tensor_of
 
-aten(
-    *(
-        f"{COMPLEX}aten.{name}"
-        for name in (
-            "alias.default",
-            "alias_copy.default",
-            "detach.default",
-            "detach_.default",
-            "lift_fresh_copy.default",
-            "resolve_conj.default",
-            "resolve_neg.default",
-            "view_as_complex.default",
-            "view_as_complex_copy.default",
-            "view_as_real.default",
-            "view_as_real_copy.default",
-        )
-    )
-)(identity)
+_SAME = """
+    alias.default alias_copy.default detach.default detach_.default lift_fresh_copy.default
+    resolve_conj.default resolve_neg.default view_as_complex.default view_as_complex_copy.default
+    view_as_real.default view_as_real_copy.default
+"""
+aten(*(f"{COMPLEX}aten.{name}" for name in _SAME.split()))(identity)
 
+#: operators whose values are tensors only
+_TENSORS = """
+    broadcast_tensors.default broadcast_to.default diagonal.default diagonal_copy.default
+    expand_as.default expand_copy.default gather.default masked_select.default meshgrid.default
+    meshgrid.indexing movedim.int movedim.intlist narrow.default narrow_copy.default
+    permute_copy.default pixel_shuffle.default pixel_unshuffle.default ravel.default
+    repeat_interleave.self_int reshape_as.default roll.default slice_copy.Tensor select_copy.int
+    split.sizes split_copy.Tensor t.default take.default tensor_split.indices
+    tensor_split.sections tile.default tril.default triu.default unbind_copy.int unflatten.int
+    unsqueeze_copy.default view_as.default view_copy.default
+"""
 #: operator -> its parameters that are values; a real value has no imaginary part. Complex tensors
 #: always are values; other arguments (indices, masks, sizes) are the same for both parts
 _VALUES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        (
-            "broadcast_tensors.default",
-            "broadcast_to.default",
-            "diagonal.default",
-            "diagonal_copy.default",
-            "expand_as.default",
-            "expand_copy.default",
-            "gather.default",
-            "masked_select.default",
-            "meshgrid.default",
-            "meshgrid.indexing",
-            "movedim.int",
-            "movedim.intlist",
-            "narrow.default",
-            "narrow_copy.default",
-            "permute_copy.default",
-            "pixel_shuffle.default",
-            "pixel_unshuffle.default",
-            "ravel.default",
-            "repeat_interleave.self_int",
-            "reshape_as.default",
-            "roll.default",
-            "slice_copy.Tensor",
-            "select_copy.int",
-            "split.sizes",
-            "split_copy.Tensor",
-            "t.default",
-            "take.default",
-            "tensor_split.indices",
-            "tensor_split.sections",
-            "tile.default",
-            "tril.default",
-            "triu.default",
-            "unbind_copy.int",
-            "unflatten.int",
-            "unsqueeze_copy.default",
-            "view_as.default",
-            "view_copy.default",
-        ),
-        (),
-    ),
+    **dict.fromkeys(_TENSORS.split(), ()),
     "_unsafe_index.Tensor": (),
     "_unsafe_index_put.default": ("values",),
     "as_strided_scatter.default": ("source",),

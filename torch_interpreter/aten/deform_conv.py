@@ -8,7 +8,7 @@ import numpy as np
 
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
-from ..writing.symbols import dim_of, int_vector, product, scalar0d
+from ..writing.symbols import dim_of, first_integers, int_vector, product, scalar0d
 from .operands import INT64, cast, const, reshape
 from .resize import grid_sampler
 
@@ -84,8 +84,7 @@ def _places(
     """
     itype = g.get_type(x)
     stride, pad, dilation = steps
-    count = scalar0d(g, dim_of(g, moves, 4 + axis), INT64)
-    numbers = g.op.Range(const(0, INT64), count, const(1, INT64))
+    numbers = first_integers(g, dim_of(g, moves, 4 + axis))
     shape = [1, 1, 1, -1, 1] if axis == 0 else [1, 1, 1, 1, -1]
     starts = g.op.Reshape(g.op.Mul(numbers, const(stride, INT64)), int_vector(shape))
     inside = np.indices(kernel)[axis].reshape(1, 1, -1, 1, 1) * dilation - pad

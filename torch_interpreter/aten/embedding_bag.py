@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.graph_writer import GraphWriter
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..writing.symbols import dim_of, int_vector, scalar0d, shape_tensor
+from ..writing.symbols import dim_of, first_integers, int_vector, shape_tensor
 from .operands import BOOL, INT64, cast, const
 from .reduce import reduce, vector_norm
 
@@ -116,7 +116,6 @@ def _kept(g: GraphWriter, indices: str, padding_idx: int) -> str:
 
 def _bags(g: GraphWriter, indices: str, offsets: str) -> str:
     """The bag of each index, which is the number of bags that begin at or before it, less one."""
-    count: Tensor = scalar0d(g, dim_of(g, indices, 0), INT64)
-    positions = g.op.Range(const(0, INT64), count, const(1, INT64))
+    positions = first_integers(g, dim_of(g, indices, 0))
     begun = g.op.LessOrEqual(offsets, g.op.UnsqueezeAnyOpset(positions, _ONE))
     return g.op.Sub(reduce(g, "ReduceSum", g.op.Cast(begun, to=INT64), 1, False), const(1, INT64))

@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from ..common.types import is_float
 from ..writing.graph_writer import GraphWriter, Tensor
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, curried
 from ..writing.symbols import int_vector
 from .operands import FLOAT, INT64, axis_of, cast, const
 
@@ -34,7 +34,7 @@ def _quantised(g: GraphWriter, low: int, high: int) -> int | None:
     return None
 
 
-def _parameter(g: GraphWriter, value: Value, itype: int, shape: list[int]) -> Tensor:
+def quantization_parameter(g: GraphWriter, value: Value, itype: int, shape: list[int]) -> Tensor:
     """A scale or a zero point of some shape."""
     if not isinstance(value, str):
         return const(value, itype)
@@ -50,10 +50,10 @@ def _fake(
     if quantised is None:
         return cast(g, _arithmetic(g, found, (scale, zero), (low, high), axis), itype)
     shape, options = ([-1], {"axis": axis}) if axis is not None else ([], {})
-    how = [
-        _parameter(g, scale, FLOAT, shape),
-        _parameter(g, zero, quantised, shape),
-    ]
+    how = (
+        quantization_parameter(g, scale, FLOAT, shape),
+        quantization_parameter(g, zero, quantised, shape),
+    )
     integers = g.op.QuantizeLinear(found, *how, **options)
     bounds = next((first, last) for t, first, last, _ in _TYPES if t == quantised)
     if bounds != (low, high):
@@ -70,7 +70,7 @@ def _arithmetic(
 ) -> str:
     """The same with floats, for integers QuantizeLinear has no type for."""
     shape = [] if axis is None else [-1, *[1] * (g.get_rank(x) - axis - 1)]
-    scale, zero = (_parameter(g, v, FLOAT, shape) for v in how)
+    scale, zero = (quantization_parameter(g, v, FLOAT, shape) for v in how)
     steps = _steps(g, x, scale, zero, _is_fraction(g, how[1]))
     kept = g.op.Clip(steps, const(bounds[0], FLOAT), const(bounds[1], FLOAT))
     return g.op.Mul(g.op.Sub(kept, zero), scale)
@@ -94,60 +94,34 @@ def _inside(
 ) -> str:
     """The mask of the values that are not clipped, which the gradient reads."""
     shape = [] if axis is None else [-1, *[1] * (g.get_rank(x) - axis - 1)]
-    by, shift = (_parameter(g, v, FLOAT, shape) for v in (scale, zero))
+    by, shift = (quantization_parameter(g, v, FLOAT, shape) for v in (scale, zero))
     steps = _steps(g, cast(g, x, FLOAT), by, shift, _is_fraction(g, zero))
     above = g.op.GreaterOrEqual(steps, const(low, FLOAT))
     return g.op.And(above, g.op.LessOrEqual(steps, const(high, FLOAT)))
 
 
 @curried
-def _per_tensor(
+def _quantized(
     with_mask: bool,
+    by_channel: bool,
     g: GraphWriter,
     x: str,
     scale: Value,
     zero_point: Value,
-    quant_min: int,
-    quant_max: int,
-    *,
+    *rest: int,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> Any:
-    how = x, scale, zero_point, quant_min, quant_max, None
+    *_, low, high = rest
+    how = x, scale, zero_point, low, high, axis_of(rest[0], g.get_rank(x)) if by_channel else None
     if not with_mask:
         return _fake(g, *how)
     return [_fake(g, *how), _inside(g, *how) if expected.is_used(1) else None]
 
 
-@curried
-def _per_channel(
-    with_mask: bool,
-    g: GraphWriter,
-    x: str,
-    scale: str,
-    zero_point: str,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    *,
-    expected: OutputFacts = UNKNOWN_OUTPUTS,
-) -> Any:
-    how = x, scale, zero_point, quant_min, quant_max, axis_of(axis, g.get_rank(x))
-    if not with_mask:
-        return _fake(g, *how)
-    return [_fake(g, *how), _inside(g, *how) if expected.is_used(1) else None]
-
-
-_BY_TENSOR = {
-    "fake_quantize_per_tensor_affine.default": False,
-    "fake_quantize_per_tensor_affine.tensor_qparams": False,
-    "fake_quantize_per_tensor_affine_cachemask.default": True,
-}
-_BY_CHANNEL = {
-    "fake_quantize_per_channel_affine.default": False,
-    "fake_quantize_per_channel_affine_cachemask.default": True,
-}
-aten_table(_per_tensor, _BY_TENSOR, "aten.{}")
-aten_table(_per_channel, _BY_CHANNEL, "aten.{}")
+for _kind, _overloads in (("tensor", ("default", "tensor_qparams")), ("channel", ("default",))):
+    _name, _by_channel = f"aten.fake_quantize_per_{_kind}_affine", _kind == "channel"
+    aten(*(f"{_name}.{o}" for o in _overloads))(_quantized(False, _by_channel))
+    aten(f"{_name}_cachemask.default")(_quantized(True, _by_channel))
 
 
 @aten("aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default")

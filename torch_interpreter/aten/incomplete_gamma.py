@@ -8,15 +8,17 @@ below 1e4 and grows as the square root of *a*.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
-from ..writing.graph_writer import GraphWriter, several
-from ..writing.registry import aten
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import aten, curried
 from .doubles import log1p
 from .operands import cast, f64, float_type
+from .powers import any_of
 from .special import horner, lgamma
 from .view import broadcast_tensors
 
@@ -24,60 +26,24 @@ DOUBLE = TensorProto.DOUBLE
 #: above it, Stirling's series of the logarithm of gamma (DLMF 5.11.1)
 _LARGE = 20.0
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
-#: the sum of x^n / ((a + 1) ... (a + n)), whose terms are positive
-_SERIES = """
-series (int64 i, bool go, double[] term, double[] total)
-    => (bool more, double[] next_term, double[] next_total)
-    <int64 one = {1}, double small = {1e-17}> {
-    k = Add (i, one)
-    number = CastLike (k, total)
-    below = Add (outer_a, number)
-    times = Mul (term, outer_x)
-    next_term = Div (times, below)
-    next_total = Add (total, next_term)
-    limit = Mul (next_total, small)
-    counts = Greater (next_term, limit)
-    marks = Cast <to = 7> (counts)
-    left = ReduceSum <keepdims = 0> (marks)
-    more = Cast <to = 9> (left)
-}
-"""
-#: Lentz's b, c, d and the value of the fraction
-_FRACTION = """
-fraction (int64 i, bool go, double[] b, double[] c, double[] d, double[] value)
-    => (bool more, double[] next_b, double[] next_c, double[] next_d, double[] next_value)
-    <int64 one = {1}, double two = {2.0}, double unit = {1.0}, double small = {1e-15}> {
-    k = Add (i, one)
-    number = CastLike (k, b)
-    distance = Sub (outer_a, number)
-    up = Mul (number, distance)
-    next_b = Add (b, two)
-    scaled = Mul (up, d)
-    whole = Add (scaled, next_b)
-    next_d = Div (unit, whole)
-    ratio = Div (up, c)
-    next_c = Add (next_b, ratio)
-    factor = Mul (next_c, next_d)
-    next_value = Mul (value, factor)
-    gap = Sub (factor, unit)
-    size = Abs (gap)
-    counts = Greater (size, small)
-    marks = Cast <to = 7> (counts)
-    left = ReduceSum <keepdims = 0> (marks)
-    more = Cast <to = 9> (left)
-}
-"""
 #: no element of a in reach needs as many
 _MOST = np.array(20_000, dtype=np.int64)
 
 
-def _loop(g: GraphWriter, text: str, states: list[str], a: str, x: str = "") -> list[str]:
-    """The states of a Loop whose body reads a and x."""
-    body = parser.parse_graph(text)
-    outer = {"outer_a": a, "outer_x": x}
-    for node in body.node:
-        node.input[:] = [outer.get(name, name) for name in node.input]
-    return list(several(g, "Loop", len(states), _MOST, np.array(True), *states, body=body))
+def _series(a: str, x: str, i: Value, term: Value, total: Value) -> list[Value]:
+    """Adds a term of the sum of x^n / ((a + 1) ... (a + n)), whose terms are positive."""
+    next_term = term * x / (i.op.Cast(i + 1, to=DOUBLE) + a)
+    next_total = total + next_term
+    return [any_of(next_term > next_total * 1e-17), next_term, next_total]
+
+
+def _fraction(a: str, i: Value, b: Value, c: Value, d: Value, value: Value) -> list[Value]:
+    """Lentz's b, c, d and the value of the fraction."""
+    op, number = i.op, i.op.Cast(i + 1, to=DOUBLE)
+    up, next_b = number * op.Sub(a, number), b + 2.0
+    next_d, next_c = op.Div(1.0, up * d + next_b), next_b + up / c
+    factor = next_c * next_d
+    return [any_of(op.Abs(factor - 1.0) > 1e-15), next_b, next_c, next_d, value * factor]
 
 
 def _factor(g: GraphWriter, a: str, x: str) -> str:
@@ -102,44 +68,44 @@ def _lower_and_upper(g: GraphWriter, a: str, x: str) -> tuple[str, str]:
     factor = _factor(g, a, x)
     near = g.op.Where(low, x, zero)
     ones = g.op.Add(g.op.Mul(near, zero), one)
-    lower = g.op.Mul(factor, _loop(g, _SERIES, [ones, ones], a, near)[1])
+    states = loop(g, partial(_series, a, near), _MOST, ones, ones, conditional=True)
+    lower = g.op.Mul(factor, states[1])
     # the fraction of other elements ends at once
     order, far = g.op.Where(low, one, a), g.op.Where(low, f64(3), x)
     first = g.op.Sub(g.op.Add(far, one), order)
     inverse = g.op.Reciprocal(first)
     huge = g.op.Add(g.op.Mul(near, zero), f64(1e300))
-    fraction = _loop(g, _FRACTION, [first, huge, inverse, inverse], order)[3]
-    upper = g.op.Mul(g.op.Mul(factor, order), fraction)
+    starts = first, huge, inverse, inverse
+    states = loop(g, partial(_fraction, order), _MOST, *starts, conditional=True)
+    upper = g.op.Mul(g.op.Mul(factor, order), states[3])
     return (
         g.op.Where(low, lower, g.op.Sub(one, upper)),
         g.op.Where(low, g.op.Sub(one, lower), upper),
     )
 
 
-def _regularized(upper: bool) -> Callable[[GraphWriter, str, str], str]:
-    def convert(g: GraphWriter, a: str, x: str) -> str:
-        itype = float_type(g, a, x)
-        order, value = broadcast_tensors(g, [cast(g, v, DOUBLE) for v in (a, x)])
-        zero, one, nan = f64(0), f64(1), f64(math.nan)
-        start, end = f64(float(upper)), f64(1 - float(upper))
-        known = g.op.And(g.op.GreaterOrEqual(order, zero), g.op.GreaterOrEqual(value, zero))
-        safe = [
-            g.op.Min(g.op.Where(known, v, one), f64(limit))
-            for v, limit in ((order, 1e15), (value, 1e300))
-        ]
-        found = g.op.Where(known, _lower_and_upper(g, *safe)[upper], nan)
-        # the limits, in the order torch reads them
-        far, endless = g.op.IsInf(value), g.op.IsInf(order)
-        found = g.op.Where(far, end, found)
-        found = g.op.Where(endless, g.op.Where(far, nan, start), found)
-        found = g.op.Where(g.op.Equal(value, zero), start, found)
-        at_zero = g.op.Where(g.op.Greater(value, zero), end, nan)
-        found = g.op.Where(g.op.Equal(order, zero), at_zero, found)
-        negative = g.op.Or(g.op.Less(order, zero), g.op.Less(value, zero))
-        return cast(g, g.op.Where(negative, nan, found), itype)
-
-    convert.__doc__ = f"The regularized {'upper' if upper else 'lower'} incomplete gamma function."
-    return convert
+@curried
+def _regularized(upper: bool, g: GraphWriter, a: str, x: str) -> str:
+    """The regularized incomplete gamma function, the upper or the lower one."""
+    itype = float_type(g, a, x)
+    order, value = broadcast_tensors(g, [cast(g, v, DOUBLE) for v in (a, x)])
+    zero, one, nan = f64(0), f64(1), f64(math.nan)
+    start, end = f64(float(upper)), f64(1 - float(upper))
+    known = g.op.And(g.op.GreaterOrEqual(order, zero), g.op.GreaterOrEqual(value, zero))
+    safe = [
+        g.op.Min(g.op.Where(known, v, one), f64(limit))
+        for v, limit in ((order, 1e15), (value, 1e300))
+    ]
+    found = g.op.Where(known, _lower_and_upper(g, *safe)[upper], nan)
+    # the limits, in the order torch reads them
+    far, endless = g.op.IsInf(value), g.op.IsInf(order)
+    found = g.op.Where(far, end, found)
+    found = g.op.Where(endless, g.op.Where(far, nan, start), found)
+    found = g.op.Where(g.op.Equal(value, zero), start, found)
+    at_zero = g.op.Where(g.op.Greater(value, zero), end, nan)
+    found = g.op.Where(g.op.Equal(order, zero), at_zero, found)
+    negative = g.op.Or(g.op.Less(order, zero), g.op.Less(value, zero))
+    return cast(g, g.op.Where(negative, nan, found), itype)
 
 
 for _names, _is_upper in (

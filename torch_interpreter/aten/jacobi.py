@@ -52,7 +52,7 @@ def _orthogonalized(g: GraphWriter, x: str, rank: int) -> str:
     rows, columns = (scalar0d(g, dim_of(g, x, i), INT64) for i in (-2, -1))
     longest = g.op.Cast(g.op.Max(rows, columns), to=DOUBLE)
     tolerance = g.op.Mul(longest, f64(2.0**-50))
-    start = identity_like(g, g.op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2]))
+    start = identity_like(g, transposed(g, x, rank))
     trips = g.op.Mul(g.op.Add(columns, const(1, INT64)), const(_SWEEPS, INT64))
     states = _unit_norm(g, x, rank), start, const(0, INT64)
     step = partial(_rotate, tolerance)
@@ -147,7 +147,7 @@ def _factors(g: GraphWriter, x: str, mode: str = "reduced") -> list[str]:
     """
     rank = g.get_rank(x)
     if _is_wide(g, x):
-        flipped = g.op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
+        flipped = transposed(g, x, rank)
         v, s, u = _factors(g, flipped, mode)
         return [u, s, v]
     a = cast(g, x, DOUBLE)
@@ -184,7 +184,7 @@ def _symmetric(g: GraphWriter, x: str, upper: bool) -> str:
     """The symmetric matrix of double precision whose lower or upper half is given."""
     rank, a = g.get_rank(x), cast(g, x, DOUBLE)
     other = (triu if upper else tril)(g, a, 1 if upper else -1)
-    flipped = g.op.Transpose(other, perm=[*range(rank - 2), rank - 1, rank - 2])
+    flipped = transposed(g, other, rank)
     return g.op.Add((triu if upper else tril)(g, a), flipped)
 
 

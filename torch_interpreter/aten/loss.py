@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..common.types import is_float
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..writing.symbols import dim_of, int_vector, scalar0d
+from ..writing.symbols import dim_of, first_integers, int_vector, scalar0d
 from .operands import INT64, cast, const, float_type, same_type
 from .reduce import mean_of, reduce
 
@@ -84,24 +84,17 @@ def nll_loss(
     ignore_index: int = -100,
 ) -> str:
     """NegativeLogLikelihoodLoss."""
-    if g.get_rank(x) == 1:
+    is_single = g.get_rank(x) == 1
+    if is_single:
         x, target = (g.op.UnsqueezeAnyOpset(v, int_vector([0])) for v in (x, target))
-        if reduction == 0:
-            loss = _nll(g, x, target, weight, reduction, ignore_index)
-            return g.op.SqueezeAnyOpset(loss, int_vector([0]))
-    return _nll(g, x, target, weight, reduction, ignore_index)
-
-
-def _nll(
-    g: GraphWriter, x: str, target: str, weight: str | None, reduction: int, ignore_index: int
-) -> str:
-    return g.op.NegativeLogLikelihoodLoss(
+    loss = g.op.NegativeLogLikelihoodLoss(
         x,
         cast(g, target, INT64),
         *([] if weight is None else [weight]),
         reduction=_REDUCTIONS[reduction],
         ignore_index=ignore_index,
     )
+    return g.op.SqueezeAnyOpset(loss, int_vector([0])) if is_single and reduction == 0 else loss
 
 
 @aten("aten.cross_entropy_loss.default")
@@ -233,7 +226,7 @@ def multilabel_margin_loss(g: GraphWriter, x: str, target: str, reduction: int =
     ended = g.op.Cast(g.op.Equal(target, const(-1, INT64)), to=INT64)
     valid = g.op.Equal(g.op.CumSum(ended, const(1, INT64)), const(0, INT64))
     known = g.op.Where(valid, target, const(-1, INT64))
-    classes = g.op.Range(const(0, INT64), scalar0d(g, size, INT64), const(1, INT64))
+    classes = first_integers(g, size)
     hits = g.op.Cast(g.op.Equal(g.op.UnsqueezeAnyOpset(known, last), classes), to=INT64)
     others = g.op.Equal(reduce(g, "ReduceSum", hits, 1, True), const(0, INT64))
     picked = g.op.GatherElements(x, g.op.Where(valid, target, const(0, INT64)), axis=1)

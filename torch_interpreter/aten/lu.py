@@ -8,9 +8,9 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ..writing.bodies import Value, loop
-from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
-from ..writing.symbols import dim_of, int_vector, scalar0d
+from ..writing.symbols import dim_of, first_integers, int_vector, scalar0d
 from .creation import constant_of_shape
 from .linalg import (
     column_of,
@@ -124,8 +124,7 @@ def _permutation(g: GraphWriter, pivots: str, like: str, inverse: bool = False) 
     :param like: a matrix of the shape of the factors, which is known
     :param inverse: the inverse
     """
-    rows: Tensor = scalar0d(g, dim_of(g, like, -2), INT64)
-    order = g.op.Range(const(0, INT64), rows, const(1, INT64))
+    order = first_integers(g, dim_of(g, like, -2))
     batch = g.op.Shape(like, start=0, end=-1)
     start = g.op.Expand(order, batch)
     trips = _scalar(g, smallest_size(g, like))
@@ -151,8 +150,7 @@ def _factors(g: GraphWriter, lu: str, like: str) -> list[str]:
     zero = int_vector([0])
     lower = tril(g, g.op.Slice(lu, zero, count, int_vector([rank - 1])), -1)
     columns, rows = (
-        g.op.Range(const(0, INT64), v, const(1, INT64))
-        for v in (_scalar(g, count), scalar0d(g, dim_of(g, like, -2), INT64))
+        first_integers(g, n) for n in (_scalar(g, count), scalar0d(g, dim_of(g, like, -2), INT64))
     )
     diagonal = g.op.Equal(columns, g.op.UnsqueezeAnyOpset(rows, int_vector([1])))
     lower = g.op.Add(lower, cast(g, diagonal, g.get_type(like)))

@@ -67,6 +67,12 @@ def _affine(g: GraphWriter, x: str, weight: Weight, bias: Weight) -> str:
     return x
 
 
+def _by_channel(g: GraphWriter, rank: int, *weights: Weight) -> list[Weight]:
+    """Weights with one value for each channel, for a product by tensors of this rank."""
+    shape = int_vector([-1, *[1] * (rank - 2)])
+    return [None if v is None else g.op.Reshape(v, shape) for v in weights]
+
+
 @aten("aten.native_layer_norm.default")
 def native_layer_norm(
     g: GraphWriter,
@@ -133,10 +139,8 @@ def _batch_norm_training(
     rank = g.get_rank(x)
     axes = [i for i in range(rank) if i != 1]
     centered, inverse = _standardized(g, x, axes, eps)
-    shape = int_vector([-1, *[1] * (rank - 2)])
-    wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
-    normalized = g.op.Mul(centered, inverse)
-    result = _affine(g, normalized, *wide)
+    wide = _by_channel(g, rank, weight, bias)
+    result = _affine(g, g.op.Mul(centered, inverse), *wide)
     flat = int_vector([-1])
     mean = g.op.Reshape(reduce(g, "ReduceMean", x, axes, True), flat)
     return [result, mean, g.op.Reshape(inverse, flat)]
@@ -236,8 +240,7 @@ def group_norm(
     grouped = _in_groups(g, x, num_groups)
     ones, zeros = const([1] * num_groups, itype), const([0] * num_groups, itype)
     normalized = g.op.InstanceNormalization(grouped, ones, zeros, epsilon=eps)
-    shape = int_vector([-1, *[1] * (rank - 2)])
-    wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
+    wide = _by_channel(g, rank, weight, bias)
     back = reshape(g, normalized, dims_of(g, x), g.get_shape(x))
     return _affine(g, back, *wide)
 

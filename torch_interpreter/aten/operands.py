@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..common.types import COMPLEXES, default_float, is_float, promote, to_numpy_type
-from ..writing.graph_writer import Array, GraphWriter, Shape, Tensor
+from ..writing.graph_writer import Array, GraphWriter, Shape, Tensor, constant
 from ..writing.symbols import Operand, Size, SymScalar, dim_of, int_vector, product, shape_tensor
 
 FLOAT = TensorProto.FLOAT
@@ -74,6 +74,12 @@ def same_type(g: GraphWriter, *operands: Operand, itype: int = 0) -> list[Tensor
     itype = itype or common_type(g, *operands)
     rank = rank_of(g, *operands)
     return [scalar_like(g, x, itype, rank) for x in operands]
+
+
+def named(g: GraphWriter, *operands: Operand, itype: int) -> list[str]:
+    """Operands of a type as results of the graph, numbers become constants."""
+    values = same_type(g, *operands, itype=itype)
+    return [v if isinstance(v, str) else constant(g, v) for v in values]
 
 
 def float_type(g: GraphWriter, *operands: Operand) -> int:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from onnx import TensorProto
-
 from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten_table, curried
 from ..writing.symbols import Operand, int_vector
-from .operands import INT64, cast, const, f64, float_type, same_type
+from .operands import INT64, cast, const, f64, float_type, named
 from .special import DOUBLE
 from .view import broadcast_tensors
 
@@ -37,7 +34,7 @@ _SHIFTED = {f"shifted_{k}": row for k, row in _FAMILIES.items() if k.startswith(
 def _polynomial(row: Row, shifted: bool, g: GraphWriter, x: Operand, n: Operand) -> str:
     coefficients, (slope, offset) = row
     itype = float_type(g, x, n)
-    a, b = broadcast_tensors(g, _tensors(g, x, n))
+    a, b = broadcast_tensors(g, named(g, x, n, itype=DOUBLE))
     degree = g.op.Cast(b, to=INT64)
     value = cast(g, a, DOUBLE)
     if shifted:
@@ -58,12 +55,6 @@ def _polynomial(row: Row, shifted: bool, g: GraphWriter, x: Operand, n: Operand)
     found = loop(g, step, trips, before, first, known)[2]
     negative = g.op.Less(degree, const(0, INT64))
     return cast(g, g.op.Where(negative, f64(0), found), itype)
-
-
-def _tensors(g: GraphWriter, x: Operand, n: Operand) -> list[str]:
-    """Both arguments as results, one of them may be a number."""
-    operands = same_type(g, x, n, itype=TensorProto.DOUBLE)
-    return [v if isinstance(v, str) else g.make_initializer("", np.asarray(v)) for v in operands]
 
 
 def _register(shifted: bool) -> Callable[[Row], Callable[..., str]]:

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
-from ..writing.symbols import Size, dim_of, int_vector, scalar0d
+from ..writing.symbols import Size, dim_of, first_integers, int_vector, scalar0d
 from .boxes import roi_align
 from .operands import INT64, cast, const, f64, reshape
 
@@ -90,7 +90,7 @@ def _inside(g: GraphWriter, boxes: str, columns: tuple[int, int], parts: int, si
         g.op.UnsqueezeAnyOpset(g.op.Min(g.op.Max(v, f64(0)), border), int_vector([2]))
         for v in (start, end)
     )
-    pixels = cast(g, g.op.Range(const(0, INT64), scalar0d(g, size, INT64), const(1, INT64)), DOUBLE)
+    pixels = cast(g, first_integers(g, size), DOUBLE)
     return g.op.And(g.op.GreaterOrEqual(pixels, start), g.op.Less(pixels, end))
 
 

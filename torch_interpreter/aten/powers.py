@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter
 from ..writing.symbols import Operand
-from .operands import BOOL, INT64, cast, const, same_type
+from .operands import BOOL, INT64, cast, const, named
 from .view import broadcast_tensors
 
 
@@ -34,7 +34,7 @@ def power_of_integers(g: GraphWriter, x: Operand, y: Operand, itype: int) -> str
     :param y: integers
     :param itype: type of the result
     """
-    base, power = broadcast_tensors(g, [str(v) for v in _tensors(g, x, y)])
+    base, power = broadcast_tensors(g, named(g, x, y, itype=INT64))
     one, zero = const(1, INT64), const(0, INT64)
     ones = g.op.Expand(one, g.op.Shape(base))
     found = loop(g, _square, None, ones, base, g.op.Abs(power), conditional=True)[0]
@@ -46,16 +46,10 @@ def _square(i: Value, r: Value, b: Value, n: Value) -> list[Value]:
     """Reads one bit of the exponents n, while one of them is not 0."""
     op = i.op
     rest, odd = n / 2, op.Cast(n % 2, to=BOOL)
-    return [any_of(rest), r * op.Where(odd, b, 1), b * b, rest]
+    return [any_of(op.Cast(rest, to=BOOL)), r * op.Where(odd, b, 1), b * b, rest]
 
 
-def any_of(x: Value) -> Value:
-    """Whether one of the integers is not 0."""
-    marks = x.op.Cast(x.op.Cast(x, to=BOOL), to=INT64)
-    return x.op.Cast(x.op.ReduceSum(marks, keepdims=0), to=BOOL)
-
-
-def _tensors(g: GraphWriter, *operands: Operand) -> list[str]:
-    """Operands as tensors of 64 bits, numbers become constants of the graph."""
-    values = same_type(g, *operands, itype=INT64)
-    return [v if isinstance(v, str) else g.op.Identity(v) for v in values]
+def any_of(conditions: Value) -> Value:
+    """Whether one of the conditions holds."""
+    op = conditions.op
+    return op.Cast(op.ReduceSum(op.Cast(conditions, to=INT64), keepdims=0), to=BOOL)

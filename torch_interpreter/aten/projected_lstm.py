@@ -8,7 +8,7 @@ import numpy as np
 
 from ..writing.bodies import Value, scan
 from ..writing.graph_writer import GraphWriter
-from ..writing.symbols import dim_of, int_vector, scalar0d
+from ..writing.symbols import dim_of, first_integers, int_vector
 from .operands import INT64, const
 
 
@@ -36,8 +36,7 @@ def projected_lstm(
 
 def going_on(g: GraphWriter, x: str, lengths: str | None) -> str:
     """Whether each sequence goes on at each time: (time, batch, 1)."""
-    time = g.op.Range(const(0, INT64), scalar0d(g, dim_of(g, x, 0), INT64), const(1, INT64))
-    rows = g.op.UnsqueezeAnyOpset(time, int_vector([1, 2]))
+    rows = g.op.UnsqueezeAnyOpset(first_integers(g, dim_of(g, x, 0)), int_vector([1, 2]))
     if lengths is None:
         return g.op.GreaterOrEqual(rows, const(0, INT64))
     return g.op.Less(rows, g.op.UnsqueezeAnyOpset(lengths, int_vector([0, 2])))

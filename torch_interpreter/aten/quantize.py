@@ -8,21 +8,13 @@ import torch
 from onnx import TensorProto
 
 from ..common.types import to_onnx_type
-from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten, aten_table, curried
-from ..writing.symbols import int_vector
+from .fake_quantize import quantization_parameter
 from .operands import FLOAT, cast, const
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _FIRST_OPSET: dict[int, int] = {TensorProto.INT16: 21, TensorProto.UINT16: 21}
-
-
-def _parameter(g: GraphWriter, value: str | float, itype: int, by_channel: bool) -> Tensor:
-    """A scale or a zero point: a vector when there is an axis, a scalar otherwise."""
-    if not isinstance(value, str):
-        return const(value, itype)
-    value = cast(g, value, itype)
-    return g.op.Reshape(value, int_vector([-1] if by_channel else []))
 
 
 def _check(g: GraphWriter, itype: int, types: tuple[int, ...]) -> None:
@@ -40,11 +32,11 @@ def _quantize(
     *axis, low, high, dtype = rest
     itype = to_onnx_type(dtype)
     _check(g, itype, (*_BYTES, *_FIRST_OPSET))
+    shape, options = ([-1], {"axis": axis[0]}) if by_channel else ([], {})
     operands = [
-        _parameter(g, scale, FLOAT, by_channel),
-        _parameter(g, zero_point, itype, by_channel),
+        quantization_parameter(g, scale, FLOAT, shape),
+        quantization_parameter(g, zero_point, itype, shape),
     ]
-    options = {"axis": axis[0]} if by_channel else {}
     found = g.op.QuantizeLinear(cast(g, x, FLOAT), *operands, **options)
     info = torch.iinfo(dtype)
     if (low, high) == (info.min, info.max):
@@ -64,10 +56,10 @@ def _dequantize(
 ) -> str:
     itype = g.get_type(x)
     _check(g, itype, (*_BYTES, *_FIRST_OPSET, TensorProto.INT32))
-    operands = [_parameter(g, scale, FLOAT, by_channel)]
+    shape, options = ([-1], {"axis": rest[0]}) if by_channel else ([], {})
+    operands = [quantization_parameter(g, scale, FLOAT, shape)]
     if zero_point is not None and (itype != TensorProto.INT32 or zero_point != 0):
-        operands.append(_parameter(g, zero_point, itype, by_channel))
-    options = {"axis": rest[0]} if by_channel else {}
+        operands.append(quantization_parameter(g, zero_point, itype, shape))
     found = g.op.DequantizeLinear(x, *operands, **options)
     return found if out_dtype is None else cast(g, found, to_onnx_type(out_dtype))
 

@@ -15,6 +15,7 @@ from ..writing.symbols import (
     Size,
     SymScalar,
     dim_of,
+    first_integers,
     int_vector,
     product,
     scalar0d,
@@ -318,6 +319,4 @@ def diagonal_scatter(
 
 def _steps(g: GraphWriter, n: Size, step: Size) -> str:
     """The *n* numbers 0, step, 2 * step, ..."""
-    zero, one = np.array(0, np.int64), np.array(1, np.int64)
-    counts = g.op.Range(zero, scalar0d(g, n, INT64), one)
-    return g.op.Mul(counts, scalar0d(g, step, INT64))
+    return g.op.Mul(first_integers(g, n), scalar0d(g, step, INT64))

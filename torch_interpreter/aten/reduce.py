@@ -32,7 +32,7 @@ def reduce(g: GraphWriter, op_type: str, x: str, dim: Dims, keepdim: bool) -> st
     """
     rank = g.get_rank(x)
     if rank == 0:
-        return _of_scalar(g, op_type, x)
+        return op_named(g, _NORMS[op_type])(x) if op_type in _NORMS else x
     axes = axes_of(dim, rank)
     if len(axes) == rank:
         return op_named(g, op_type)(x, keepdims=int(keepdim))
@@ -70,10 +70,6 @@ def _is_hidden(node: torch.fx.Node | None, axes: Sequence[int]) -> bool:
     fake: Any = None if node is None else fake_value(node.all_input_nodes[0])
     known = isinstance(fake, torch.Tensor)
     return known and only_makes_empty(node, [fake.shape[axis] for axis in axes])
-
-
-def _of_scalar(g: GraphWriter, op_type: str, x: str) -> str:
-    return op_named(g, _NORMS[op_type])(x) if op_type in _NORMS else x
 
 
 def _summed_type(g: GraphWriter, x: str, dtype: torch.dtype | None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..writing.bodies import Value, loop
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
-from ..writing.symbols import dim_of, int_vector, scalar0d
+from ..writing.symbols import dim_of, first_integers, int_vector, scalar0d
 from .creation import constant_of_shape
 from .linalg import (
     Reflection,
@@ -51,7 +51,7 @@ def geqrf(g: GraphWriter, x: str) -> list[str]:
 def _applied(g: GraphWriter, a: str, taus: str, c: str, ascending: bool) -> str:
     """The product of the reflectors, or its transpose if the first is applied first, and of c."""
     count = scalar0d(g, dim_of(g, taus, -1), INT64)
-    order = g.op.Range(const(0, INT64), count, const(1, INT64))
+    order = first_integers(g, count)
     if not ascending:
         order = g.op.Sub(g.op.Sub(count, const(1, INT64)), order)
 

@@ -15,8 +15,8 @@ from ..writing.symbols import (
     Size,
     SymScalar,
     dim_of,
+    first_integers,
     int_vector,
-    scalar0d,
     shape_tensor,
     vector1d,
 )
@@ -115,21 +115,22 @@ def _flat_scales(scales: Sequence[Any], n: int) -> list[float | None] | None:
     return list(scales[:n]) if len(scales) >= n else None
 
 
-def _linear(n: int, mode: str, **options: Any) -> Callable[..., str]:
-    def convert(
-        g: GraphWriter,
-        x: str,
-        output_size: Sequence[Size] | None,
-        align_corners: bool,
-        *scales: Any,
-        **_: Any,
-    ) -> str:
-        # with align_corners the scales only set the size
-        flat = None if align_corners and output_size else _flat_scales(scales, n)
-        coordinates = _COORDINATES[bool(align_corners)]
-        return _resize(g, x, output_size, flat, mode, coordinates, **options)
-
-    return convert
+@curried
+def _linear(
+    n: int,
+    mode: str,
+    options: dict[str, Any],
+    g: GraphWriter,
+    x: str,
+    output_size: Sequence[Size] | None,
+    align_corners: bool,
+    *scales: Any,
+    **_: Any,
+) -> str:
+    # with align_corners the scales only set the size
+    flat = None if align_corners and output_size else _flat_scales(scales, n)
+    coordinates = _COORDINATES[bool(align_corners)]
+    return _resize(g, x, output_size, flat, mode, coordinates, **options)
 
 
 def _triangle(g: GraphWriter, distance: str) -> str:
@@ -159,16 +160,13 @@ def _filter_matrix(g: GraphWriter, before: Size, after: Size, window: Window) ->
     sizes = [g.op.Cast(vector1d(g, n), to=FLOAT) for n in (before, after)]
     gaps = [g.op.Sub(n, one) for n in sizes]
     ratio = g.op.Div(g.op.Mul(gaps[0], g.op.Min(gaps[1], one)), g.op.Max(gaps[1], one))
-    points, centers = (g.op.Add(_counting(g, n), half) for n in (before, after))
+    points, centers = (
+        g.op.Add(g.op.Cast(first_integers(g, n), to=FLOAT), half) for n in (before, after)
+    )
     column = g.op.UnsqueezeAnyOpset(g.op.Mul(centers, ratio), int_vector([1]))
     distance = g.op.Abs(g.op.Div(g.op.Sub(points, column), g.op.Max(ratio, one)))
     weights = window(g, distance)
     return g.op.Div(weights, reduce(g, "ReduceSum", weights, 1, True))
-
-
-def _counting(g: GraphWriter, n: Size) -> str:
-    steps = g.op.Range(const(0, INT64), scalar0d(g, n, INT64), const(1, INT64))
-    return g.op.Cast(steps, to=FLOAT)
 
 
 @curried
@@ -201,16 +199,17 @@ def _antialiased(
 for _n in (1, 2, 3):
     aten(f"aten.upsample_nearest{_n}d.default", f"aten.upsample_nearest{_n}d.vec")(_nearest(_n))
 for _n, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
-    aten(f"aten.upsample_{_name}.default", f"aten.upsample_{_name}.vec")(_linear(_n, "linear"))
+    aten(f"aten.upsample_{_name}.default", f"aten.upsample_{_name}.vec")(_linear(_n, "linear", {}))
 aten("aten.upsample_bicubic2d.default", "aten.upsample_bicubic2d.vec")(
-    _linear(2, "cubic", cubic_coeff_a=-0.75)
+    _linear(2, "cubic", {"cubic_coeff_a": -0.75})
 )
 # an antialiased filter is normalized over the image, and torch uses another cubic filter
+_ANTIALIAS = {"antialias": 1, "exclude_outside": 1}
 aten("aten._upsample_bilinear2d_aa.default", "aten._upsample_bilinear2d_aa.vec")(
-    _antialiased(_linear(2, "linear", antialias=1, exclude_outside=1), _triangle)
+    _antialiased(_linear(2, "linear", _ANTIALIAS), _triangle)
 )
 aten("aten._upsample_bicubic2d_aa.default", "aten._upsample_bicubic2d_aa.vec")(
-    _antialiased(_linear(2, "cubic", antialias=1, exclude_outside=1, cubic_coeff_a=-0.5), _cubic)
+    _antialiased(_linear(2, "cubic", _ANTIALIAS | {"cubic_coeff_a": -0.5}), _cubic)
 )
 
 

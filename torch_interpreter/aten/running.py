@@ -12,7 +12,7 @@ from ..common.types import is_float, to_onnx_type, to_torch_type
 from ..writing.bodies import Step, Value, scan
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten, aten_table, curried
-from ..writing.symbols import dim_of, int_vector, vector1d
+from ..writing.symbols import dim_of, first_integers, int_vector, vector1d
 from .operands import FLOAT, INT64, as_float, axis_of, cast, const
 from .sort import const_index
 from .view import MAX_INT
@@ -100,8 +100,7 @@ def cumprod(g: GraphWriter, x: str, dim: int, *, dtype: torch.dtype | None = Non
     if isinstance(size, int):
         before: Tensor = np.tri(size, dtype=np.bool_)
     else:
-        limit = g.op.Squeeze(vector1d(g, size), int_vector([0]))
-        columns = g.op.Range(const(0, INT64), limit, const(1, INT64))
+        columns = first_integers(g, size)
         rows = g.op.UnsqueezeAnyOpset(columns, int_vector([1]))
         before = g.op.LessOrEqual(columns, rows)
     if after := list(range(2, rank - axis + 1)):

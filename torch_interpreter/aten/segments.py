@@ -6,7 +6,7 @@ import math
 
 from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
-from ..writing.symbols import dim_of, int_vector, scalar0d
+from ..writing.symbols import dim_of, first_integers, int_vector
 from .operands import INT64, axis_of, cast, const, shape_tensor_of
 from .reduce import reduce as reduced
 from .scatter import scatter_reduce
@@ -82,8 +82,7 @@ def _ends(g: GraphWriter, lengths: str | None, offsets: str | None, axis: int) -
 
 def _places(g: GraphWriter, x: str, ends: str, axis: int) -> str:
     """The number of ends at or before each position, with as many dimensions as x."""
-    size = scalar0d(g, dim_of(g, x, axis), INT64)
-    positions = g.op.Range(const(0, INT64), size, const(1, INT64))
+    positions = first_integers(g, dim_of(g, x, axis))
     reached = g.op.LessOrEqual(g.op.UnsqueezeAnyOpset(ends, int_vector([axis + 1])), positions)
     places = reduced(g, "ReduceSum", g.op.Cast(reached, to=INT64), axis, False)
     return _aligned(g, places, axis, g.get_rank(x))

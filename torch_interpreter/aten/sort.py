@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..common.types import is_float, to_torch_type
 from ..writing.graph_writer import GraphWriter, Tensor, constant, several
 from ..writing.registry import aten
-from ..writing.symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
+from ..writing.symbols import Number, Size, SymScalar, dim_of, first_integers, int_vector, vector1d
 from .operands import BOOL, INT64, axis_of, cast, const, shape_tensor_of
 from .reduce import argmax, reduce
 from .view import MAX_INT
@@ -340,8 +340,7 @@ def repeat_interleave(g: GraphWriter, repeats: str, *, output_size: Size | None 
     repeats = cast(g, repeats, INT64)
     ends = g.op.CumSum(repeats, const(0, INT64))
     total = g.op.ReduceSum(repeats, keepdims=0)
-    places = g.op.Range(const(0, INT64), total, const(1, INT64))
-    column = g.op.UnsqueezeAnyOpset(places, int_vector([1]))
+    column = g.op.UnsqueezeAnyOpset(first_integers(g, total), int_vector([1]))
     before = g.op.Cast(g.op.LessOrEqual(ends, column), to=INT64)
     return reduce(g, "ReduceSum", before, 1, False)
 

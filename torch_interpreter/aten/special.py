@@ -172,7 +172,7 @@ def _euclid(i: Value, a: Value, b: Value) -> list[Value]:
     op = i.op
     left = op.Cast(b, to=BOOL)
     rest = op.Where(left, a % (b + op.Cast(~left, to=INT64)), 0)
-    return [any_of(rest), op.Where(left, b, a), rest]
+    return [any_of(op.Cast(rest, to=BOOL)), op.Where(left, b, a), rest]
 
 
 @aten("aten.gcd.default", "prims.gcd.default")

@@ -7,14 +7,16 @@ The first terms, until q + k is above 9, then the formula of Euler and Maclaurin
 from __future__ import annotations
 
 import math
+from functools import partial
 
-import numpy as np
-from onnx import TensorProto, parser
+from onnx import TensorProto
 
-from ..writing.graph_writer import GraphWriter, several
+from ..writing.bodies import Value, loop
+from ..writing.graph_writer import GraphWriter
 from ..writing.registry import aten
 from ..writing.symbols import Operand
-from .operands import cast, f64, float_type, same_type
+from .operands import cast, f64, float_type, named
+from .powers import any_of
 from .view import broadcast_tensors
 
 DOUBLE = TensorProto.DOUBLE
@@ -23,24 +25,6 @@ _BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
     -174611 / 330, 854513 / 138, -236364091 / 2730,
 )  # fmt: skip
-#: the first terms are added one at a time
-_BODY = """
-terms (int64 i, bool go, double[] total, double[] place)
-    => (bool more, double[] next_total, double[] next_place)
-    <int64 count = {9}, double limit = {9.0}, double unit = {1.0}> {
-    early = Less (i, count)
-    near = LessOrEqual (place, limit)
-    active = Or (early, near)
-    power = Pow (place, outer_x)
-    sum = Add (total, power)
-    next_total = Where (active, sum, total)
-    moved = Add (place, unit)
-    next_place = Where (active, moved, place)
-    marks = Cast <to = 7> (active)
-    left = ReduceSum <keepdims = 0> (marks)
-    more = Cast <to = 9> (left)
-}
-"""
 #: no finite number of terms reaches above 9 from lower numbers in a reasonable time
 _LOWEST = -1e6
 
@@ -54,14 +38,12 @@ _LOWEST = -1e6
 def zeta(g: GraphWriter, x: Operand, q: Operand) -> str:
     """The sum of (q + k)^-x: nan for x below 1, infinite at the poles."""
     itype = float_type(g, x, q)
-    tensors = [
-        v if isinstance(v, str) else g.make_initializer("", np.asarray(v))
-        for v in same_type(g, x, q, itype=DOUBLE)
-    ]
-    power, start = broadcast_tensors(g, tensors)
+    power, start = broadcast_tensors(g, named(g, x, q, itype=DOUBLE))
     inside = g.op.Greater(power, f64(1))
     order = g.op.Where(inside, power, f64(2))
-    total, place = _first_terms(g, order, g.op.Max(start, f64(_LOWEST)))
+    begin = g.op.Max(start, f64(_LOWEST))
+    step, none = partial(_term, g.op.Neg(order)), g.op.Mul(order, f64(0))
+    total, place = loop(g, step, None, none, begin, conditional=True)
     found = g.op.Add(total, _rest(g, order, place))
     missing = g.op.Or(g.op.IsNaN(power), g.op.IsNaN(start))
     found = g.op.Where(missing, f64(math.nan), found)
@@ -75,13 +57,11 @@ def zeta(g: GraphWriter, x: Operand, q: Operand) -> str:
     return cast(g, g.op.Where(low, at_one, found), itype)
 
 
-def _first_terms(g: GraphWriter, x: str, q: str) -> list[str]:
-    """The sum of the first terms, and where the next one is."""
-    body, minus = parser.parse_graph(_BODY), g.op.Neg(x)
-    for node in body.node:
-        node.input[:] = [minus if name == "outer_x" else name for name in node.input]
-    none = g.op.Mul(x, f64(0))
-    return list(several(g, "Loop", 2, None, np.array(True), none, q, body=body))
+def _term(power: str, i: Value, total: Value, place: Value) -> list[Value]:
+    """Adds the term of each place that is early or not above 9, one at a time."""
+    active = (i < 9) | (place <= 9.0)
+    next_total = i.op.Where(active, total + i.op.Pow(place, power), total)
+    return [any_of(active), next_total, i.op.Where(active, place + 1.0, place)]
 
 
 def _rest(g: GraphWriter, x: str, place: str) -> str:

@@ -62,7 +62,7 @@ def build(
     names = _output_names(program, request.output_names)
     asked = request.output_dynamic_shapes
     shapes = name_output_dimensions(namer, program.outputs, names, asked)
-    bar = progress_bar(request.verbose, "torch to onnx")
+    bar = progress_bar(request.verbose)
     interpreter = Interpreter(
         builder,
         namer,

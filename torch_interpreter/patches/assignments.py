@@ -18,10 +18,6 @@ from .attributes import patched
 _VIEWED = (int, slice, type(None), type(Ellipsis), torch.SymInt)
 
 
-def _is_expression(part: Any) -> bool:
-    return isinstance(part, torch.SymInt)
-
-
 @contextlib.contextmanager
 def assign_at_expressions() -> Iterator[None]:
     """Makes the position of an assignment any expression of sizes in this context."""
@@ -31,7 +27,7 @@ def assign_at_expressions() -> Iterator[None]:
         key = index_of_tensors(key)
         parts = key if isinstance(key, tuple) else (key,)
         views = all(isinstance(p, _VIEWED) and not isinstance(p, bool) for p in parts)
-        if not views or not any(map(_is_expression, parts)):
+        if not views or not any(isinstance(p, torch.SymInt) for p in parts):
             before(self, key, value)
         elif isinstance(value, torch.Tensor):
             self[key].copy_(value)

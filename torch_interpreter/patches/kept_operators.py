@@ -95,12 +95,8 @@ def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any
 @contextlib.contextmanager
 def keep_associative_scans() -> Iterator[None]:
     """Keeps ``associative_scan(combine_mode="generic")`` as one operator in this context."""
-    before = _SCANS.generic_associative_scan
-    _SCANS.generic_associative_scan = _one_operator
-    try:
+    with patched(_SCANS, {"generic_associative_scan": _one_operator}):
         yield
-    finally:
-        _SCANS.generic_associative_scan = before
 
 
 def _spectrum(x: torch.Tensor, window: torch.Tensor, hop: int) -> torch.Tensor:
@@ -216,12 +212,8 @@ def keep_spectra() -> Iterator[None]:
 @contextlib.contextmanager
 def skip_distribution_checks() -> Iterator[None]:
     """Disables the checks of arguments of ``torch.distributions`` in this context."""
-    before = Distribution._validate_args
-    Distribution.set_default_validate_args(False)
-    try:
+    with patched(Distribution, {"_validate_args": False}):
         yield
-    finally:
-        Distribution.set_default_validate_args(before)
 
 
 @contextlib.contextmanager
@@ -230,16 +222,12 @@ def skip_mask_detection() -> Iterator[None]:
 
     Knowing that a mask is causal only lets torch skip it, the results are the same.
     """
-    before = _TRANSFORMER._detect_is_causal_mask
 
     def said(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
         return is_causal is True
 
-    _TRANSFORMER._detect_is_causal_mask = said
-    try:
+    with patched(_TRANSFORMER, {"_detect_is_causal_mask": said}):
         yield
-    finally:
-        _TRANSFORMER._detect_is_causal_mask = before
 
 
 @contextlib.contextmanager

@@ -89,6 +89,12 @@ def vector1d(g: GraphWriter, x: Operand, itype: int = INT64) -> Tensor:
     return name if g.get_type(name) == itype else g.op.Cast(name, to=itype)
 
 
+def first_integers(g: GraphWriter, n: Operand | Array) -> str:
+    """0, 1, ... up to n - 1."""
+    count = n if isinstance(n, np.ndarray) else scalar0d(g, n, INT64)
+    return g.op.Range(np.array(0, dtype=np.int64), count, np.array(1, dtype=np.int64))
+
+
 def shape_tensor(g: GraphWriter, dims: Sequence[int | str]) -> Tensor:
     """Builds a one-dimension int64 tensor from ints and symbolic ints.
 

@@ -283,7 +283,8 @@ class Sum:
             before = coefs.get(mono, 0)
             coefs[mono] = after = before + factor * coef
             if not before or not after:
-                self._size += (bool(after) - bool(before)) * _mono_size(mono)
+                size = 1 + sum([atom.size for atom in mono])
+                self._size += (bool(after) - bool(before)) * size
             if abs(after) > MAX_COEFFICIENT:
                 raise TooLargeError(len(coefs))
         if self._size > MAX_SIZE:
@@ -292,10 +293,6 @@ class Sum:
     def form(self) -> Poly:
         """The form of the sum."""
         return Poly.build(self._coefs)
-
-
-def _mono_size(mono: Mono) -> int:
-    return 1 + sum([atom.size for atom in mono])
 
 
 def divide_mono(mono: Mono, divisor: Mono) -> Mono | None:

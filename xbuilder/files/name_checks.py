@@ -47,9 +47,8 @@ def _of_function(function: FunctionProto) -> str:
     names = [function.name, function.domain, *function.input, *function.output]
     if not _all_text((*names, *function.attribute, *(o.domain for o in function.opset_import))):
         return f"a name of function {function.name!r} is not valid UTF-8"
-    return _of_nodes(function.node, function.name) or _of_values(
-        getattr(function, "value_info", ()), function.name
-    )
+    name = function.name
+    return _of_nodes(function.node, name) or _of_values(function.value_info, name)
 
 
 def _of_graph(graph: GraphProto) -> str:

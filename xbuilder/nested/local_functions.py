@@ -112,8 +112,7 @@ def _renamed(function: FunctionProto, renamed: Mapping[FunctionKey, FunctionKey]
 
 
 def _key_of(proto: FunctionProto, name: str) -> FunctionKey:
-    overload = getattr(proto, "overload", "")
-    return main_domain(proto.domain), f"{name}:{overload}" if overload else name
+    return main_domain(proto.domain), f"{name}:{proto.overload}" if proto.overload else name
 
 
 def _content(proto: FunctionProto) -> bytes:

@@ -22,7 +22,7 @@ _MAX_DEPTH = 40
 def function_key(node: NodeProto) -> FunctionKey:
     """Key of the function a node may call: domain and name, followed by the overload if any."""
     domain = main_domain(node.domain)
-    overload = getattr(node, "overload", "")
+    overload = node.overload
     return (domain, f"{node.op_type}:{overload}") if overload else (domain, node.op_type)
 
 

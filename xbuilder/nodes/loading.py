@@ -186,33 +186,30 @@ def _schema_functions(
     return [] if function is None else [function]
 
 
-def types_without_kernel(
-    table: KernelTable, op_type: str, domain: str, opset: int
-) -> tuple[str, list[str]]:
-    """The types of the first input for which a runtime loads an operator without having a kernel
-    for them, and their type parameter. The node has the inputs it must have, and no attribute.
+def types_without_kernel(table: KernelTable, op_type: str, opset: int) -> tuple[str, list[str]]:
+    """The types of the first input for which a runtime loads an operator of the main domain without
+    having a kernel for them, and their type parameter. The node has the inputs it must have, and no
+    attribute.
 
     :param table: the kernels of the processor
     :param op_type: operator type
-    :param domain: domain
-    :param opset: version of the domain
+    :param opset: version of the main domain
 
     >>> from xbuilder.runtimes.kernel_table import shipped_kernels
-    >>> types_without_kernel(shipped_kernels("CPU"), "Swish", "", 24)
+    >>> types_without_kernel(shipped_kernels("CPU"), "Swish", 24)
     ('T', ['double', 'float', 'float16'])
     """
-    schema = schema_of(op_type, domain, opset)
+    schema = schema_of(op_type, "", opset)
     if schema is None or schema.deprecated or not schema.inputs:
         return "", []
     first, count = schema.inputs[0], max(1, min(schema.min_input, len(schema.inputs)))
     inputs = schema.inputs[:count]
     node = make_node(op_type, [i.name for i in inputs], [o.name for o in schema.outputs[:1]])
-    node.domain = domain
     found = []
     for name, kind in TensorProto.DataType.items():
         if f"tensor({name.lower()})" in first.types:
             types = [kind if i.type_str == first.type_str else 0 for i in inputs]
-            runs = table.runs(op_type, domain, opset, types)
+            runs = table.runs(op_type, "", opset, types)
             if not runs and loads(table, node, opset, types):
                 found.append(name.lower())
     return first.type_str, sorted(found)

@@ -97,7 +97,7 @@ def _import_model(graph: Graph, model: ModelProto) -> None:
         graph.scope.ir_version = model.ir_version
     for function in model.functions:
         key = main_domain(function.domain), function.name
-        if getattr(function, "overload", ""):
+        if function.overload:
             key = key[0], f"{function.name}:{function.overload}"
         graph.functions[key] = mended_function(function)
         for opset in function.opset_import:
@@ -181,7 +181,7 @@ def _import_function(graph: Graph, function: FunctionProto) -> None:
     for name in function.output:
         graph.output_specs.append(IOSpec(name))
     graph.store.add_outputs(function.output)
-    declared = {v.name: v for v in getattr(function, "value_info", ())}
+    declared = {v.name: v for v in function.value_info}
     graph.declared.update(declared)
     import_nodes(graph, function.node, declared, {})
     check_defined(graph)

@@ -103,7 +103,7 @@ def _read_here(processor: str) -> KernelTable | None:
     own = {
         key_of(s.name, s.domain): s
         for s in sorted(schemas, key=lambda s: s.since_version)
-        if _is_unknown_to_onnx(s)
+        if not onnx.defs.has(s.name, s.domain)
     }
     kernels: dict[str, list[Row]] = defaultdict(list)
     for definition in definitions:
@@ -158,7 +158,3 @@ def _merged(rows: list[Row]) -> list[Row]:
 def _short(name: str) -> str:
     """Short name of a type: `float` for `tensor(float)`; a sequence keeps its name."""
     return name[len("tensor(") : -1] if name.startswith("tensor(") else name
-
-
-def _is_unknown_to_onnx(schema: Any) -> bool:
-    return not onnx.defs.has(schema.name, schema.domain)

@@ -51,7 +51,7 @@ def providers_of(processor: str) -> list[str]:
     import onnxruntime
 
     asked = dict.fromkeys(["CUDA", "CPU"] if "CUDA" in processors_of(processor) else ["CPU"])
-    if "CUDA" in asked and hasattr(onnxruntime, "preload_dlls"):
+    if "CUDA" in asked:
         onnxruntime.preload_dlls()  # finds the libraries that torch ships
     available = onnxruntime.get_available_providers()
     for name in asked:

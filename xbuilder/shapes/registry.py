@@ -110,14 +110,6 @@ def shape_function(*op_types: str, domain: str = "", since: int = 1) -> Callable
     return register
 
 
-def register_table(
-    functions: Iterable[tuple[str, ShapeFunction]], domain: str = "", since: int = 1
-) -> None:
-    """Registers a table `(op_type, function)`."""
-    for op_type, function in functions:
-        register_shape_function(op_type, function, domain, since)
-
-
 def get_shape_function(domain: str, op_type: str, opset: int) -> ShapeFunction | None:
     """The function of the highest version not above *opset*, None if there is none."""
     return find_shape_function(domain, op_type, opset)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from operator import is_
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class DeferredList(list[T]):
         if self._made_of is None:
             return True
         items = list(super().__iter__())
-        return len(items) == len(self._made_of) and all(map(_is, items, self._made_of))
+        return len(items) == len(self._made_of) and all(map(is_, items, self._made_of))
 
     def part(self, places: Iterable[int]) -> DeferredList[T]:
         """The items at some places. A deferred one is made once for both lists."""
@@ -120,10 +121,6 @@ def made(items: Sequence[T]) -> Sequence[T]:
 def peek(items: Sequence[T], place: int) -> T | None:
     """See :meth:`DeferredList.peek`, for any list."""
     return items.peek(place) if isinstance(items, DeferredList) else items[place]
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 def _on_items(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -68,9 +68,7 @@ def _make_table() -> dict[int, ElementType]:
             table[value] = ElementType(dtype, dtype.itemsize * 8)
         elif name in _ML_TYPES:
             ml_name, bits = _ML_TYPES[name]
-            found = getattr(ml_dtypes, ml_name, None)
-            if found is not None:
-                table[value] = ElementType(np.dtype(found), bits)
+            table[value] = ElementType(np.dtype(getattr(ml_dtypes, ml_name)), bits)
     return table
 
 

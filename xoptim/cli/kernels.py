@@ -83,7 +83,7 @@ def _without_kernel(table: KernelTable, op_type: str) -> Iterator[dict[str, Any]
     """The rows of the types an operator of the main domain runs on without kernel."""
 
     def described(opset: int) -> tuple[str, str]:
-        name, types = types_without_kernel(table, op_type, "", opset)
+        name, types = types_without_kernel(table, op_type, opset)
         by = "function" if has_function(op_type, "", opset) else "cast"
         return by, f"{name}: {', '.join(types)}" if types else ""
 

@@ -174,7 +174,7 @@ def test_function_that_refuses_the_types() -> None:
     ],
 )
 def test_types_without_kernel(op_type: str, opset: int, expected: list[str]) -> None:
-    assert types_without_kernel(TABLE, op_type, "", opset)[1] == expected
+    assert types_without_kernel(TABLE, op_type, opset)[1] == expected
 
 
 SHAPES = {"known": (("b", 3, "l"), (3, 1, 4)), "unknown": (None, None), "none": ()}

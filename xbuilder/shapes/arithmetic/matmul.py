@@ -42,9 +42,9 @@ def matmul_rank(ra: int | None, rb: int | None) -> int | None:
     return max(ra, rb)
 
 
-def matmul_facts(ctx: ShapeContext, elem_type: int, i: int, j: int) -> ResultFacts | None:
-    """Facts of the product of inputs *i* and *j*."""
-    a, b = ctx.facts(i), ctx.facts(j)
+def matmul_facts(ctx: ShapeContext, elem_type: int, j: int) -> ResultFacts | None:
+    """Facts of the product of the first input and of input *j*."""
+    a, b = ctx.facts(0), ctx.facts(j)
     if a.shape is None or b.shape is None:
         return ResultFacts(elem_type, None, matmul_rank(a.known_rank(), b.known_rank()))
     shape = matmul_shape(ctx, a.shape, b.shape)
@@ -54,24 +54,24 @@ def matmul_facts(ctx: ShapeContext, elem_type: int, i: int, j: int) -> ResultFac
 @shipped_function("MatMul")
 def matmul(ctx: ShapeContext) -> ResultFacts | None:
     """MatMul."""
-    return matmul_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
+    return matmul_facts(ctx, ctx.type(0) or ctx.type(1), 1)
 
 
 @shipped_function("MatMulInteger")
 def matmul_integer(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulInteger accumulates in int32."""
-    return matmul_facts(ctx, INT32, 0, 1)
+    return matmul_facts(ctx, INT32, 1)
 
 
 @shipped_function("QLinearMatMul")
 def qlinear_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearMatMul: the type is the one of the output's zero point."""
-    return matmul_facts(ctx, ctx.type(7), 0, 3)
+    return matmul_facts(ctx, ctx.type(7), 3)
 
 
-def gemm_facts(ctx: ShapeContext, elem_type: int, i: int = 0, j: int = 1) -> ResultFacts | None:
-    """Facts of Gemm applied on inputs *i* and *j*."""
-    a, b = ctx.shape(i), ctx.shape(j)
+def gemm_facts(ctx: ShapeContext, elem_type: int, j: int = 1) -> ResultFacts | None:
+    """Facts of Gemm applied on the first input and on input *j*."""
+    a, b = ctx.shape(0), ctx.shape(j)
     if any(shape is not None and len(shape) != 2 for shape in (a, b)):
         return None
     if a is None or b is None:

@@ -114,13 +114,13 @@ def matmul_nbits_qkv(ctx: ShapeContext) -> list[ResultFacts]:
 @shipped_function("DynamicQuantizeMatMul", domain=MICROSOFT)
 def dynamic_quantize_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """DynamicQuantizeMatMul: float data, quantized weights."""
-    return matmul_facts(ctx, ctx.type(0), 0, 1)
+    return matmul_facts(ctx, ctx.type(0), 1)
 
 
 @shipped_function("MatMulIntegerToFloat", domain=MICROSOFT)
 def matmul_integer_to_float(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulIntegerToFloat: the type is the one of the scales."""
-    return matmul_facts(ctx, first_type(ctx, 2, 3), 0, 1)
+    return matmul_facts(ctx, first_type(ctx, 2, 3), 1)
 
 
 @shipped_function("MatMulInteger16", domain=MICROSOFT)
@@ -128,20 +128,20 @@ def matmul_integer16(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulInteger16 accumulates in int32 (uint32 when both inputs are unsigned)."""
     a, b = ctx.type(0), ctx.type(1)
     elem_type = UINT32 if a == b == UINT16 else INT32
-    return matmul_facts(ctx, elem_type if a and b else 0, 0, 1)
+    return matmul_facts(ctx, elem_type if a and b else 0, 1)
 
 
 @shipped_function("QOrderedMatMul", domain=MICROSOFT)
 def qordered_matmul(ctx: ShapeContext) -> ResultFacts | None:
     """QOrderedMatMul: scales are between the operands."""
-    return matmul_facts(ctx, ctx.type(0), 0, 2)
+    return matmul_facts(ctx, ctx.type(0), 2)
 
 
 @shipped_function("QGemm", domain=MICROSOFT)
 def qgemm(ctx: ShapeContext) -> ResultFacts | None:
     """QGemm: float without a zero point for the output."""
     elem_type = ctx.type(8) if ctx.has_input(8) else FLOAT
-    return gemm_facts(ctx, elem_type, 0, 3)
+    return gemm_facts(ctx, elem_type, 3)
 
 
 # --- elementwise ---------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def qlinear_where(ctx: ShapeContext) -> ResultFacts:
 def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConv: channels may be last."""
     if not ctx.attr("channels_last", 0):
-        return conv_facts(ctx, ctx.type(7), 0, 3)
+        return conv_facts(ctx, ctx.type(7), 3)
     weights = ctx.shape(3)
     if not weights:
         return ResultFacts(ctx.type(7), None, ctx.rank(0))

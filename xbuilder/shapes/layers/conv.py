@@ -147,18 +147,17 @@ def window_of(
     return window if window.is_valid(rank) else None
 
 
-def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts | None:
-    """Facts of a convolution.
+def conv_facts(ctx: ShapeContext, elem_type: int, w: int) -> ResultFacts | None:
+    """Facts of a convolution of the first input, of shape `(N, C, D1, ...)`.
 
     :param ctx: context
     :param elem_type: type of the result
-    :param x: index of the data, of shape `(N, C, D1, ...)`
     :param w: index of the weights, of shape `(M, C/group, k1, ...)`
     """
-    shape, weights = ctx.shape(x), ctx.shape(w)
+    shape, weights = ctx.shape(0), ctx.shape(w)
     channels = _channels(ctx, weights[0] if weights else None)
     if shape is None:
-        return _from_weights(ctx, elem_type, x, w, channels)
+        return _from_weights(ctx, elem_type, w, channels)
     window = _weights_window(ctx, shape, weights)
     if window is None:
         return None
@@ -199,18 +198,17 @@ def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> S
 
 
 def _from_weights(
-    ctx: ShapeContext, elem_type: int, x: int, w: int, channels: Dim | None
+    ctx: ShapeContext, elem_type: int, w: int, channels: Dim | None
 ) -> ResultFacts | None:
     """Facts of a convolution of data of unknown shape. The weights give the rank and the number of
     channels, the other dimensions are fresh symbols.
 
     :param ctx: context
     :param elem_type: type of the result
-    :param x: index of the data
     :param w: index of the weights
     :param channels: number of channels of the result, None if it is unknown
     """
-    ranks = {r for r in (ctx.rank(x), ctx.rank(w)) if r is not None}
+    ranks = {r for r in (ctx.rank(0), ctx.rank(w)) if r is not None}
     if len(ranks) > 1:
         return None
     rank = min(ranks, default=None)
@@ -223,28 +221,28 @@ def _from_weights(
 @refuses_negative
 def conv(ctx: ShapeContext) -> ResultFacts | None:
     """Conv."""
-    return conv_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
+    return conv_facts(ctx, ctx.type(0) or ctx.type(1), 1)
 
 
 @shipped_function("ConvInteger")
 @refuses_negative
 def conv_integer(ctx: ShapeContext) -> ResultFacts | None:
     """ConvInteger accumulates in int32."""
-    return conv_facts(ctx, INT32, 0, 1)
+    return conv_facts(ctx, INT32, 1)
 
 
 @shipped_function("QLinearConv")
 @refuses_negative
 def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConv: the type is the one of the output's zero point."""
-    return conv_facts(ctx, ctx.type(7), 0, 3)
+    return conv_facts(ctx, ctx.type(7), 3)
 
 
 @shipped_function("DeformConv", since=19)
 @refuses_negative
 def deform_conv(ctx: ShapeContext) -> ResultFacts | None:
     """DeformConv has the shape of Conv."""
-    return conv_facts(ctx, ctx.type(0), 0, 1)
+    return conv_facts(ctx, ctx.type(0), 1)
 
 
 @shipped_function("ConvTranspose")
@@ -256,7 +254,7 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     known = None if weights is None or len(weights) < 2 else weights[1]
     channels = _channels(ctx, None if known is None else mul(known, ctx.attr("group", 1)))
     if shape is None:
-        return _from_weights(ctx, elem_type, 0, 1, channels)
+        return _from_weights(ctx, elem_type, 1, channels)
     window = _weights_window(ctx, shape, weights)
     if window is None:
         return None
