@@ -124,7 +124,6 @@ def model_text(
 def model_summary(model: ModelProto) -> dict[str, Any]:
     """Summarizes a model: opsets, inputs, outputs, operators, weights.
 
-    :param model: any model
     :return: a dictionary that json accepts
     """
     from ..reports.model_summary import count_ops, weight_bytes

@@ -42,10 +42,7 @@ class IrMirror:
 
     @classmethod
     def of(cls, g: GraphQueries) -> IrMirror:
-        """The mirror of the graph in its current state.
-
-        :param g: the optimizer
-        """
+        """The mirror of the graph in its current state."""
         mirror = g.shared.get(cls)
         if not isinstance(mirror, IrMirror) or mirror.generation != g.store.generation:
             mirror = g.shared[cls] = cls(g.graph)

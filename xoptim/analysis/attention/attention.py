@@ -145,7 +145,6 @@ class Attention(NamedTuple):
 
         Refuses a mask broadcast in another way.
 
-        :param g: the rewrite
         :param row: the mask, or the operand it is made of
         """
         rank = len(g.shape_of(self.mask))

@@ -68,8 +68,6 @@ class Magnitudes:
         none is proven.
 
         Cost: bounded, each weight on the way is read once.
-
-        :param name: the result
         """
         if name not in self._known:
             self._known[name] = None  # unless proven: there may be too many results

@@ -135,7 +135,6 @@ def values_of(g: RewriteContext, function: IntegerFunction, valid: int) -> Value
     """The values of a function. None if it may not be constant far from 0 on both sides, or if the
     rounding of a logarithm decides a value.
 
-    :param g: the rewrite
     :param function: the function, whose result is an integer
     :param valid: a value below `-valid` or from `valid` on is an error
     """

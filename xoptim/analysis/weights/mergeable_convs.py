@@ -118,7 +118,6 @@ def summed_weight(
     """The weight of the sum of two convolutions, where the kernel of the second lies inside the
     first.
 
-    :param g: the optimizer
     :param weight: the weight of the first one
     :param terms: both of them
     :param offset: offset of the second kernel in the first one

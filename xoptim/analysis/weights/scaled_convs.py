@@ -67,7 +67,6 @@ def new_bias(
 ) -> list[DerivedConstant]:
     """The bias of a convolution among its inputs; a null one is not written.
 
-    :param g: the rewrite
     :param conv: the convolution, whose weight has the type of the bias
     :param value: one number, or one for each channel, in a wider type
     :param name: the constant it is derived from

@@ -235,7 +235,6 @@ def attention_operator(
 ) -> dict[str, Replacement]:
     """Writes Attention.
 
-    :param g: the rewrite
     :param attention: what it computes
     :param mask: the mask it reads, made from the one of *attention*, None without a mask
     """

@@ -271,7 +271,6 @@ def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:
     """The dimension of x at each place of a result, None for 1; refuses if the node does more than
     move them.
 
-    :param g: the optimizer
     :param node: a Transpose or a Reshape
     :param places: the same for its input
     """

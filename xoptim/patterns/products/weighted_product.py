@@ -120,7 +120,6 @@ class WeightedProduct(NamedTuple):
 def side_of(g: RewriteContext, product: NodeProto) -> int:
     """Position of the weight of a product.
 
-    :param g: the optimizer
     :param product: MatMul or Gemm
     """
     return int(not g.is_constant(product.input[0]))
@@ -129,7 +128,6 @@ def side_of(g: RewriteContext, product: NodeProto) -> int:
 def product_of(g: RewriteContext, product: NodeProto) -> WeightedProduct:
     """A MatMul or a Gemm by a constant matrix, or a stack of them; refuses any other one.
 
-    :param g: the optimizer
     :param product: the node
     """
     side = side_of(g, product)

@@ -54,7 +54,6 @@ def require_readable_mask(g: RewriteContext, steps: Dim | None, total: Dim) -> N
     Without cuDNN, onnxruntime chooses it when the number of queries is a multiple of 8, and it
     fails when the number of keys is not (onnxruntime-gpu 1.31.1).
 
-    :param g: the rewrite
     :param steps: number of queries, None if it is unknown
     :param total: number of keys
     """
@@ -169,7 +168,6 @@ def grouped_queries(
 ) -> dict[str, Replacement]:
     """Writes com.microsoft.GroupQueryAttention; refuses an attention it does not compute.
 
-    :param g: the rewrite
     :param found: the attention
     :param sinks: an extra score of each head, whose weight is dropped
     """

@@ -105,7 +105,6 @@ def _moved(g: RewriteContext, heads: Heads) -> str:
 def _require_operator(g: RewriteContext, found: Attention, cache: Cache, shared: bool) -> None:
     """Refuses heads, or a mask, that no operator for attention takes with a cache.
 
-    :param g: the rewrite
     :param found: the attention
     :param cache: what is joined
     :param shared: queries share heads

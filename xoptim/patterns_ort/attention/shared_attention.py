@@ -102,7 +102,6 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     """The queries of an attention; refuses those that are neither moved from a sequence, nor moved
     then rotated, and a mask that is not the same for every head.
 
-    :param g: the rewrite
     :param found: the attention
     :param heads: number of heads of keys and values
     """

@@ -303,10 +303,7 @@ class Validation(Observer):
 
 
 def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
-    """Features and a :class:`Validation`, unless there is one already.
-
-    :param features: any features
-    """
+    """Features and a :class:`Validation`, unless there is one already."""
     known = any(isinstance(f, Validation) for f in features)
     return features if known else (*features, Validation())
 
