@@ -273,19 +273,16 @@ def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Derived
     return _computed(g, names[0], JoinedBlocks([weight_blocks(g, n) for n in names], axis))
 
 
-def split_weight(
-    g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
-) -> list[DerivedConstant]:
-    """Consecutive parts of a weight; big ones are computed when the model is written.
+def split_weight(g: RewriteContext, name: str, lengths: Sequence[int]) -> list[DerivedConstant]:
+    """Consecutive columns of a weight; big parts are computed when the model is written.
 
     :param name: a weight :func:`require_weight` accepts
-    :param axis: the axis
-    :param lengths: length of each part along the axis
+    :param lengths: number of columns of each part
     """
     blocks, begin, parts = weight_blocks(g, name), 0, []
     for length in lengths:
         bounds = list(full_bounds(blocks.dims))
-        bounds[axis] = (begin, begin + length)
+        bounds[1] = (begin, begin + length)
         parts.append(_computed(g, name, SlicedBlocks(blocks, tuple(bounds))))
         begin += length
     return parts
@@ -393,7 +390,7 @@ def new_constant(
     return DerivedConstant(rounded(g, value, dtype_of(g, like or name)), name)
 
 
-def bias_of(g: RewriteContext, node: NodeProto, index: int) -> np.ndarray:
+def bias_of(g: RewriteContext, node: NodeProto) -> np.ndarray:
     """The bias of a node in a wider type, 0 if it has none; refuses if it is not constant."""
-    name = optional_input(node, index)
+    name = optional_input(node, 2)
     return wide(g.constant_of(name, "the bias is not constant")) if name else np.zeros(())

@@ -83,7 +83,7 @@ class WeightedProduct(NamedTuple):
 
     def row(self, g: RewriteContext) -> np.ndarray:
         """The bias of a product as one vector, or one number."""
-        value, size = bias_of(g, self.node, 2), self.shape[self.outer]
+        value, size = bias_of(g, self.node), self.shape[self.outer]
         shapes = ((size,), (1, size)) if self.side else ((size, 1),)
         one = value.size == 1 or value.shape in shapes
         g.require(one, "the bias is not one row" if self.side else "the bias is not one column")

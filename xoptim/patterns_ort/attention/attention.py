@@ -43,7 +43,7 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
         return None
     missing = list(range(4 - len(g.shape_of(found.mask))))
     mask = g.op.Unsqueeze(found.mask, missing) if missing else found.mask
-    if found.masks_each_score(g, (2, 3, 4)):
+    if found.masks_each_score(g):
         return mask
     return found.for_each_query(g, mask)
 

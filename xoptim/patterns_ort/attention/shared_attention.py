@@ -111,7 +111,7 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     source = queries.moved if turn is None else transposed(g, turn.input[0], SWAPPED)
     moved = g.known(source or None, "the queries are not moved before")
     if found.mask:
-        known = found.masks_each_score(g, (2, 3, 4)) or found.masks_each_query(g)
+        known = found.masks_each_score(g) or found.masks_each_query(g)
         g.require(known, "the mask is broadcast in another way")
         g.require(padded(g.shape_of(found.mask), 4)[1] == 1, "heads have their own masks")
     times, steps = queries.count // heads, found.steps
