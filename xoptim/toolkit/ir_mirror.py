@@ -21,7 +21,6 @@ class IrMirror:
     Known types and shapes are written in it. The results that a body reads from
     outside are inputs. Cost: O(N), once in an iteration, however many rules there are.
 
-    :param graph: the graph
     :raises ImportError: onnxscript is not installed
     """
 

@@ -48,7 +48,6 @@ Found = float | None
 class Magnitudes:
     """Upper bounds on the absolute values of results, when they are finite.
 
-    :param g: the rewrite
     :param source: a normalized sequence, the only one that may hold NaN; its elements may be the
         rows of a matrix
     :param batch: the number of sequences, the first dimension of *source* by default

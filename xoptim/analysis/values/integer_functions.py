@@ -167,11 +167,7 @@ def _trimmed(values: np.ndarray, far: int) -> Values:
 
 
 class _Evaluation:
-    """Evaluates a function of an integer.
-
-    :param g: the rewrite
-    :param function: the function
-    """
+    """Evaluates a function of an integer."""
 
     def __init__(self, g: RewriteContext, function: IntegerFunction):
         self._g, self._function = g, function

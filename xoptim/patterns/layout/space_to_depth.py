@@ -115,7 +115,6 @@ def _blocks(
     """The input of a Concat of all the pieces of blocks, the length of a block, the first row and
     the first column of each piece.
 
-    :param concat: the Concat
     :param axis: axis of the channels, along which it must join the pieces
     :param plane: axes of the rows and of the columns
     """

@@ -87,7 +87,6 @@ def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None
     groups, or if it breaks one.
 
     :param groups: see :func:`common_groups`
-    :param perm: the permutation
     :param side: 0 if the permutation works on the axes before the Reshape, 1 after
     """
     if groups is None:

@@ -102,8 +102,6 @@ class TwinSearch:
     one has its default value), and inputs once equal results are identified; or they are two
     Reshape, or two Expand, of the same data, to shapes proven equal. Each reader is hashed once:
     O(readers of the given results and of the merged results).
-
-    :param g: the optimizer
     """
 
     def __init__(self, g: GraphQueries):

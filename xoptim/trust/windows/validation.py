@@ -228,7 +228,6 @@ class Validation(Observer):
     ) -> Outcome:
         """Checks a window, or remembers an equal one.
 
-        :param window: a window
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
