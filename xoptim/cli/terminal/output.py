@@ -210,7 +210,7 @@ def _be_verbose(ctx: click.Context, _: click.Parameter, value: int) -> None:
 
 
 def verbosity() -> int:
-    """How many times the command was given ``-v``."""
+    """Number of ``-v`` that the command was given."""
     return int(click.get_current_context().meta[_VERBOSE])
 
 
