@@ -376,6 +376,7 @@ def test_detects_parameters():
     assert rules.check_parameters(parse(text.format("d"))) == [(1, "f: parameters ['a', 'c', 'd']")]
     text = 'class A:\n    def f(self, a, **k):\n        """Does.\n\n        :param a: what\n        """'
     assert rules.check_parameters(parse(text)) == []
+    assert rules.check_parameters(parse(text.replace("self, a", "g, a"))) == []
     assert rules.check_parameters(parse('def f(a, b):\n    """Does."""')) == []
 
 

@@ -41,7 +41,6 @@ def moved_axes(g: GraphQueries, node: NodeProto) -> Ints:
 def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
     """Axes a Reduce* removes, from an attribute or an input; all of them if there are none.
 
-    :param g: the optimizer
     :param node: a Reduce*
     :param rank: rank of its first input
     :return: axes in `[0, rank[`, None if they are not known
@@ -63,7 +62,6 @@ def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
 def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
     """Axes of a Slice as written; the first ones if they are missing.
 
-    :param g: the optimizer
     :param node: a Slice whose arguments are inputs (opset 10)
     :return: axes, None if they are not constant or if their number is unknown
     """
@@ -82,7 +80,6 @@ def cuts_of(
     """Start, end and step of a Slice along each axis it cuts, None if they are not constant;
     unknown before opset 10.
 
-    :param g: the optimizer
     :param node: a Slice
     :param rank: rank of the first input
     """
@@ -98,7 +95,6 @@ def cuts_of(
 def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
     """Axes a Slice or a Split cuts, in `[0, rank[`; unknown before opset 10.
 
-    :param g: the optimizer
     :param node: a Slice or a Split
     :param rank: rank of the first input
     """
@@ -114,7 +110,6 @@ def axis_of(
 ) -> int | None:
     """Attribute axis in `[0, rank[`, None if it is missing without default, or not valid.
 
-    :param g: the optimizer
     :param node: the node
     :param rank: rank the axis refers to; when it is unknown a negative axis is not accepted
     :param default: the axis of a node without the attribute

@@ -20,7 +20,6 @@ def clipped(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, floa
     The node is a Clip, or a Min after a Relu or a Max, with constants that change no shape. It
     visits these nodes, refuses any other one, or an inner result with another use.
 
-    :param g: the rewrite
     :param node: a Clip or a Min
     """
     if node.op_type == "Clip":

@@ -14,7 +14,6 @@ from ..authoring.roots import order_of
 class ConnectedNodes:
     """Nodes that read or produce results of one another.
 
-    :param g: the optimizer
     :param accepts: whether a node may be one of them
     :param data: the results by which a node is connected to those before it
     """

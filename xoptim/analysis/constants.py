@@ -73,7 +73,6 @@ def scalar_index(g: GraphQueries, name: str) -> int | None:
 def is_filled_with(g: GraphQueries, name: str, value: float) -> bool:
     """Whether a result is a constant whose elements all are *value*. An empty one is not.
 
-    :param g: the optimizer
     :param name: a result
     :param value: the expected value
     """
@@ -105,7 +104,6 @@ def scalar_value(g: GraphQueries, name: str) -> np.ndarray | None:
 def scalar_constant(g: GraphQueries, name: str, rank: int | None) -> np.ndarray | None:
     """Value of a constant of one element that does not change a shape by broadcasting.
 
-    :param g: the optimizer
     :param name: the constant
     :param rank: rank of the other operand, None if unknown
     :return: None if it is not such a constant

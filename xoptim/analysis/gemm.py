@@ -26,7 +26,6 @@ def is_plain(g: GraphQueries, node: NodeProto, *names: str) -> bool:
 def product_and_bias(g: RewriteContext, node: NodeProto) -> tuple[NodeProto, str]:
     """A product and its bias, empty if there is none; refuses a sum without exactly one product.
 
-    :param g: the rewrite
     :param node: Gemm, MatMul, or the Add that reads a MatMul
     """
     if node.op_type != "Add":

@@ -22,7 +22,6 @@ def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> Non
     they would not load it, or compute more nodes, those of the function that defines it. They do so
     in float16 even where they have a kernel for float.
 
-    :param g: the rewrite
     :param op_type: operator of the main domain
     :param kind: element type of its first operand; an unknown one is refused
     """
@@ -37,7 +36,6 @@ def require_cpu_kernel(g: RewriteContext, op_type: str, kind: int | None) -> Non
 def require_fast(g: RewriteContext, fast: object, reason: str) -> None:
     """Refuses a case that was measured slower, unless the pattern is asked with `even_slower=True`.
 
-    :param g: the rewrite
     :param fast: whether the case was measured faster
     :param reason: why not, the name of the option follows it
     """
@@ -77,7 +75,6 @@ def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
     """Refuses an operator of one input that runtimes do not load on CPU for its type, neither with
     a kernel nor with the function that defines it, if the model is meant for it.
 
-    :param g: the rewrite
     :param op_type: operator of the main domain
     :param name: its input; an unknown type is refused
     """
@@ -90,7 +87,6 @@ def require_loaded(g: RewriteContext, op_type: str, name: str) -> None:
 def require_many(g: RewriteContext, shape: Shape, known: int, otherwise: int) -> None:
     """Refuses a tensor of few elements, for which several nodes cost more than a slow one.
 
-    :param g: the rewrite
     :param shape: its shape
     :param known: the fewest elements, if every dimension is known
     :param otherwise: the fewest elements of the dimensions that are known
@@ -103,7 +99,6 @@ def require_many(g: RewriteContext, shape: Shape, known: int, otherwise: int) ->
 def require_float_on_cpu(g: RewriteContext, x: str) -> None:
     """Refuses what was not measured: another processor than CPU, other elements than floats.
 
-    :param g: the rewrite
     :param x: the first operand
     """
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")

@@ -25,7 +25,6 @@ def moved_axis(
 
     When a tensor repeats the same elements along the axis, so does the result.
 
-    :param g: the optimizer
     :param node: one of :data:`ALONG` or :data:`MOVED`
     :param before: shape of the first operand
     :param axis: an axis of it, in `[0, rank[`

@@ -53,7 +53,6 @@ def depends_on(g: GraphQueries, names: Iterable[str], sources: Iterable[str]) ->
 
     Cost: O(edges between them), the search stops at the first of the sources.
 
-    :param g: the optimizer
     :param names: the results
     :param sources: results of nodes
     """

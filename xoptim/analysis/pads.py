@@ -17,7 +17,6 @@ _AXES = "the axes of the padding are not known"
 def pads_of(g: RewriteContext, pad: NodeProto, rank: int | None) -> np.ndarray:
     """The padding of a Pad, before and after, along each axis; refuses if it is not known.
 
-    :param g: the optimizer
     :param pad: a Pad
     :param rank: rank of the padded tensor, None if only the padding tells it
     :return: two rows, as many columns as the rank

@@ -16,7 +16,6 @@ from .constants import Ints
 def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints | None:
     """Permutation of a Transpose; a missing one reverses the axes, which needs the rank.
 
-    :param g: the optimizer
     :param node: the Transpose
     :param rank: number of dimensions if the caller knows it, otherwise facts are used
     """

@@ -27,7 +27,6 @@ def moved_places(g: RewriteContext, places: np.ndarray, *nodes: NodeProto) -> np
     3. a Slice whose bounds are constant;
     4. a Split and a Concat of all its parts, along the same axis: a roll.
 
-    :param g: the optimizer
     :param places: an integer for each element of the input, of the same rank
     :param nodes: one node, or both nodes of a roll
     """
@@ -66,7 +65,6 @@ def transposed_places(dims: Sequence[int], perm: Sequence[int]) -> np.ndarray:
 def length_along(g: RewriteContext, name: str, axis: int) -> int:
     """The length of a part along an axis; refuses if it is not known.
 
-    :param g: the optimizer
     :param name: the part
     :param axis: the axis
     """
@@ -77,7 +75,6 @@ def length_along(g: RewriteContext, name: str, axis: int) -> int:
 def intervals_of(g: RewriteContext, node: NodeProto, rank: int | None) -> dict[int, Interval]:
     """Start, end and step along each axis; refuses if they are not constant.
 
-    :param g: the optimizer
     :param node: a Slice whose arguments are inputs
     :param rank: rank of the sliced tensor
     """

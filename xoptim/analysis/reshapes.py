@@ -48,7 +48,6 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
 def null_with(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
     """Whether a dimension cannot be null, or the dimension it would copy is null as well.
 
-    :param g: the optimizer
     :param dim: an element of the target of a Reshape
     :param copied: the dimension of its input at the same place
     """
@@ -62,7 +61,6 @@ def constant_target(g: GraphQueries, before: Shape, after: Shape) -> list[int] |
     """The constant shape of a Reshape, 0 copies a dimension, -1 deduces one, if no other one may be
     null; None if there is none.
 
-    :param g: the optimizer
     :param before: dimensions of its input
     :param after: dimensions of its result
     """
@@ -86,8 +84,6 @@ def squeeze_or_unsqueeze(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]
     """The dimensions 1 a Reshape or an Expand only adds, or only removes; refuses if it may do
     more.
 
-    :param g: the optimizer
-    :param node: the node
     :return: `("Squeeze", axes)` or `("Unsqueeze", axes)`
     """
     unknown = "a shape is not known for every size"
@@ -103,7 +99,6 @@ def squeeze_or_unsqueeze(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]
 def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
     """The axes of the dimensions 1 a node adds; refuses if it may do more.
 
-    :param g: the optimizer
     :param node: an Unsqueeze or a Reshape
     :return: at least one axis, in `[0, rank of the result[`
     """

@@ -13,7 +13,6 @@ from ..authoring.context import RewriteContext
 def source_of_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
     """The first result of a chain of nodes that keep the order of the elements.
 
-    :param g: the optimizer
     :param name: the last result of the chain
     :param last: stops at the first matrix of the chain whose last dimension is this one
     """

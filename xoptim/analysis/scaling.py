@@ -31,7 +31,6 @@ def scalar_factor(g: GraphQueries, node: NodeProto, data: str) -> float | None:
     is neither null, nor infinite, nor NaN. The inverse of a divisor is rounded as a Python float: a
     rewrite that cannot round keeps the division.
 
-    :param g: the optimizer
     :param node: a Mul or a Div
     :param data: one of its operands
     """
@@ -48,7 +47,6 @@ def scaled_operand(g: GraphQueries, node: NodeProto) -> Scaled | None:
     """The operand that a Mul or a Div multiplies by one constant number, with this number; None if
     there is none. See :func:`scalar_factor`.
 
-    :param g: the optimizer
     :param node: a Mul or a Div
     """
     for data in g.record(node).inputs:
@@ -63,7 +61,6 @@ def added_constant(
 ) -> tuple[str, int, np.ndarray]:
     """Reads `x + c`, `x - c` or `c - x` as x, its sign and c or -c; refuses if c is not constant.
 
-    :param g: the optimizer
     :param node: an Add or a Sub
     :param data: x, an empty name for the operand that is not constant
     """

@@ -54,7 +54,6 @@ def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
 def keeps_shape(g: GraphQueries, name: str, shape: Shape) -> bool:
     """Whether a result keeps its shape when it is broadcast with a tensor of a known shape.
 
-    :param g: the optimizer
     :param name: the result
     :param shape: shape of the other operand
     """

@@ -241,7 +241,6 @@ class PatternOptimization(Member):
         """The function the engine calls on the record of each root: by default, :meth:`match`;
         :func:`matches_nothing` if it refuses all of them, which is not called.
 
-        :param g: the optimizer
         :param matched: matches found before in this iteration
         """
         store, match = g.store, self.match
@@ -250,7 +249,6 @@ class PatternOptimization(Member):
     def apply(self, g: GraphQueries, *nodes: Any) -> list[NodeProto]:
         """Builds the new nodes, in topological order.
 
-        :param g: the optimizer
         :param nodes: the nodes of the match
         :return: new nodes, including those of the match that are still live
         """
@@ -282,7 +280,6 @@ class PatternOptimization(Member):
     def attempt(self, g: GraphQueries, node: NodeProto) -> Attempt:
         """Tries to match one root, and says how far it went.
 
-        :param g: the optimizer
         :param node: a node whose operator is one of the roots
         """
         reasons: list[Reason] = []

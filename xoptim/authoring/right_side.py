@@ -220,7 +220,6 @@ class RightSide:
         """Writes a right-hand side without nodes: another result, or a constant, which becomes an
         initializer.
 
-        :param g: the optimizer
         :return: the result and the name that replaces it, None if there are nodes to write
         """
         if len(self.replacements) != 1:

@@ -65,11 +65,7 @@ class RootRewrite(PatternOptimization):
 
 
 class _Analysis:
-    """The analysis of a pattern bound to a graph, to call on many roots.
-
-    :param pattern: the pattern
-    :param g: the optimizer
-    """
+    """The analysis of a pattern bound to a graph, to call on many roots."""
 
     __slots__ = ("_analysis", "_context", "_pattern", "listener")
 

@@ -81,8 +81,6 @@ class Roots(ABC):
     """Nodes patterns start from, valid as long as the graph does not change.
 
     The lists belong to this object, or to the store: do not modify them.
-
-    :param store: the graph
     """
 
     def __init__(self, store: GraphStore):
@@ -235,10 +233,7 @@ class Roots(ABC):
 
 
 class Sweep(Roots):
-    """The roots of the whole graph.
-
-    :param store: the graph
-    """
+    """The roots of the whole graph."""
 
     def __init__(self, store: GraphStore):
         super().__init__(store)

@@ -24,7 +24,6 @@ def load_pattern_file(path: str | Path) -> list[str]:
     The patterns the file registers are in the sets it declares. The others are in no set and are
     selected by name. Loading a file again replaces its patterns.
 
-    :param path: the file
     :return: names of the patterns
     :raises OptionError: the file fails, or defines no pattern
 

@@ -225,7 +225,6 @@ def load_patterns() -> None:
 def _register_card(card: PatternCard, is_first: bool) -> None:
     """Registers a pattern that is not imported, unless its module already is.
 
-    :param card: its card
     :param is_first: only cards are registered, whose names were checked before they were written
     """
     phase = PATTERNS[card.phase]

@@ -58,7 +58,6 @@ class SpeedGate(NamedTuple):
 def read_gates(path: Path = GATES) -> list[SpeedGate]:
     """Reads a file of measures.
 
-    :param path: the file
     :raises OptionError: a row is malformed, or contradicts its ratio
     """
     gates = []

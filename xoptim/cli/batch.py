@@ -152,7 +152,6 @@ def batch_command(
     checks: BatchChecks,
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Optimizes many models: files, folders, globs, addresses such as s3://bucket/models.
 

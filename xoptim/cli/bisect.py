@@ -74,7 +74,6 @@ def bisect(
     data_roots: Sequence[Path],
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Looks for the first rewrite that changes the results of MODEL.
 

@@ -12,7 +12,7 @@ from ..linting.findings import CODES
 from .options.optimize_options import data_root_option
 from .options.saving import check_replaced, force_option
 from .options.verify_options import custom_operators_option
-from .terminal.output import common_options, console, print_json
+from .terminal.output import common_options, console, print_json, verbosity
 from .terminal.paths import InputModel, OutputFile, check_different, target_of
 from .terminal.progress import progress
 
@@ -53,7 +53,6 @@ def check(
     data_roots: Sequence[Path],
     libraries: Sequence[Path],
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Looks for what will not run in MODEL and what a reader would not expect.
 
@@ -77,7 +76,7 @@ def check(
     if as_json:
         print_json(_as_dict(report, left, files))
     else:
-        _print(report, verbose)
+        _print(report)
         if mended is not None:
             print_line(console(), f"wrote {mended}, {_summary(left)} left")
     if not left.ok or (strict and left.counts()["warning"]):
@@ -121,13 +120,13 @@ def _summary(report: CheckReport) -> str:
     return ", ".join(counted(n, severity) for severity, n in report.counts().items())
 
 
-def _print(report: CheckReport, verbose: int) -> None:
+def _print(report: CheckReport) -> None:
     from ..reports.tables import counted, print_line, print_table
 
     out = console()
     for code in dict.fromkeys(f.code for f in report.findings):
         found = [f for f in report.findings if f.code == code]
-        shown = found if verbose else found[:_MOST]
+        shown = found if verbosity() else found[:_MOST]
         title = f"{CODES[code].severity}: {CODES[code].title}"
         rows = [(f.code, f.where or "the model", f.message, f.advice) for f in shown]
         print_table(out, title, _COLUMNS, rows, left=len(_COLUMNS))

@@ -10,7 +10,7 @@ import click
 
 from .options.optimize_options import data_root_option
 from .options.verify_options import Comparison, verify_options
-from .terminal.output import common_options, console, print_json
+from .terminal.output import common_options, console, print_json, verbosity
 from .terminal.paths import InputModel
 from .terminal.progress import progress
 
@@ -38,7 +38,6 @@ def compare(
     data_roots: Sequence[Path],
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Runs MODEL and OTHER node by node and names the first result that differs.
 
@@ -60,7 +59,7 @@ def compare(
     if as_json:
         print_json(_as_dict(report))
     else:
-        _print(report, verbose)
+        _print(report)
     if not report.ok:
         raise click.exceptions.Exit(1)
 
@@ -84,13 +83,13 @@ def _as_dict(report: LayerReport) -> dict[str, Any]:
     }
 
 
-def _print(report: LayerReport, verbose: int) -> None:
+def _print(report: LayerReport) -> None:
     from ..reports.tables import counted, human_bytes, print_line, print_table
     from ..trust.inputs.coverage import unverified
 
     out, wrong = console(), [row for row in report.rows if not row.ok]
-    shown = report.rows if verbose else wrong
-    if report.first is not None and not verbose:
+    shown = report.rows if verbosity() else wrong
+    if report.first is not None and not verbosity():
         position = report.rows.index(report.first)
         shown = [*report.rows[max(0, position - _BEFORE) : position], *wrong]
     if shown:

@@ -16,7 +16,7 @@ from .terminal.settings import SETTINGS, Settings
 @click.argument("command", required=False)
 @common_options
 @click.pass_context
-def config(ctx: click.Context, command: str | None, as_json: bool, verbose: int) -> None:
+def config(ctx: click.Context, command: str | None, as_json: bool) -> None:
     """Shows the options of xoptim.toml, or of [tool.xoptim] in pyproject.toml.
 
     With COMMAND, shows every option it has and the value it takes.

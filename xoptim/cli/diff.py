@@ -9,7 +9,7 @@ import click
 
 from ..reports.model_diff import KINDS, DiffRow, ModelDiff
 from .options.optimize_options import data_root_option
-from .terminal.output import common_options, console, print_json
+from .terminal.output import common_options, console, print_json, verbosity
 from .terminal.paths import InputModel
 
 #: rows of a table without -v
@@ -23,7 +23,7 @@ _ROWS = ("change", "operator, type", "first model", "second model", "detail")
 @click.argument("other", type=InputModel())
 @data_root_option
 @common_options
-def diff(model: Path, other: Path, data_roots: Sequence[Path], as_json: bool, verbose: int) -> None:
+def diff(model: Path, other: Path, data_roots: Sequence[Path], as_json: bool) -> None:
     """Lists what differs between MODEL and OTHER: signature, opsets, weights, functions, nodes.
 
     Weights are paired by content, nodes by what they compute, then by what surrounds them; names
@@ -38,23 +38,23 @@ def diff(model: Path, other: Path, data_roots: Sequence[Path], as_json: bool, ve
     if as_json:
         print_json({"same": found.same, "counts": found.counts(), "rows": found.to_rows()})
     else:
-        _print(found, verbose)
+        _print(found)
     if not found.same:
         raise click.exceptions.Exit(1)
 
 
-def _print(found: ModelDiff, verbose: int) -> None:
+def _print(found: ModelDiff) -> None:
     from ..reports.tables import counted, print_line, print_table
 
     out = console()
     print_table(out, "in both models", _COUNTS, [tuple(r.values()) for r in found.counts()])
-    rows = [row for row in found.rows if verbose or row.change != "renamed"]
+    rows = [row for row in found.rows if verbosity() or row.change != "renamed"]
     tables: dict[tuple[int, str], list[DiffRow]] = {}
     for row in rows:
         tables.setdefault((KINDS.index(row.kind), row.where), []).append(row)
     for (position, where), listed in sorted(tables.items()):
         title = f"{KINDS[position]}s of {where}" if where else f"{KINDS[position]}s"
-        shown = listed if verbose else listed[:_MOST_ROWS]
+        shown = listed if verbosity() else listed[:_MOST_ROWS]
         print_table(out, title, _ROWS, map(_cells, shown), left=len(_ROWS))
         if len(shown) < len(listed):
             rest = counted(len(listed) - len(shown), f"other {KINDS[position]}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options.selection import SelectionType, check_selection, load_option
-from .terminal.output import common_options, print_json, print_list
+from .terminal.output import common_options, print_json, print_list, verbosity
 from .terminal.paths import InputModel
 from .terminal.progress import progress
 
@@ -53,7 +53,6 @@ def explain(
     patterns: str,
     after: str | None,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Explains why PATTERN does not match the nodes of MODEL: the first condition that fails.
 
@@ -72,7 +71,7 @@ def explain(
         with progress() as on_step:
             on_step("tries the patterns", None)
             misses = near_misses(str(model), node, op_type, patterns, chosen)
-        _print_misses(misses, as_json, verbose)
+        _print_misses(misses, as_json)
         return
     if node is not None or op_type is not None:
         raise click.UsageError(
@@ -96,7 +95,7 @@ def explain(
     )
 
 
-def _print_misses(misses: Sequence[NearMiss], as_json: bool, verbose: int) -> None:
+def _print_misses(misses: Sequence[NearMiss], as_json: bool) -> None:
     from ..reports.tables import counted
 
     if as_json:
@@ -105,7 +104,7 @@ def _print_misses(misses: Sequence[NearMiss], as_json: bool, verbose: int) -> No
     if not misses:
         click.echo("no pattern declines after the first node it looks at, --op OP shows the others")
         return
-    shown = misses if verbose else misses[:_MISSES]
+    shown = misses if verbosity() else misses[:_MISSES]
     rows = [(m.pattern, m.visited, m.count, m.result, m.reason) for m in shown]
     columns = ["pattern", "nodes visited", "times", "from", "declines because"]
     print_list("patterns that decline, the farthest first", columns, rows)

@@ -43,7 +43,6 @@ def extract(
     force: bool,
     data_roots: Sequence[Path],
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Writes the nodes of MODEL that compute some results as a model, OUTPUT."""
     from xbuilder.files.model_container import save_model

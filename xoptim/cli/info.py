@@ -26,9 +26,7 @@ from .terminal.progress import progress
 )
 @data_root_option
 @common_options
-def info(
-    model: Path, sizes: Mapping[str, int], data_roots: Sequence[Path], as_json: bool, verbose: int
-) -> None:
+def info(model: Path, sizes: Mapping[str, int], data_roots: Sequence[Path], as_json: bool) -> None:
     """Summarizes MODEL: signature, operators, weights, operations and memory.
 
     Operations and memory are formulas of the dynamic dimensions. Weights are not read.

@@ -26,7 +26,7 @@ from .terminal.output import common_options, print_json, print_list
 @click.option("--op", "op_type", help="Shows one operator: Relu, com.microsoft::Gelu.")
 @processor_option("What runs the model.")
 @common_options
-def kernels(op_type: str | None, processor: str, as_json: bool, verbose: int) -> None:
+def kernels(op_type: str | None, processor: str, as_json: bool) -> None:
     """Lists the kernels of onnxruntime: operators, opsets, types.
 
     A rewrite never writes an operator without a kernel for the types of the model. With --op, the

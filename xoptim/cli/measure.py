@@ -61,7 +61,6 @@ def measure(
     elapsed: bool,
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Measures the time and memory of MODELS on the same inputs: the first one is the reference.
 

@@ -22,7 +22,6 @@ def new_pattern(
     name: str,
     output: Path | None,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Writes a pattern that matches NODES of MODEL; the replacement is left to you.
 

@@ -43,14 +43,10 @@ from .terminal.output import (
     message_of,
     print_json,
     prints_on_stderr,
+    verbosity,
 )
 from .terminal.paths import InputModel, OutputFile, check_different, check_link, target_of
 from .terminal.progress import progress, silent
-
-
-def level(verbose: int) -> int:
-    """Converts a number of ``-v`` into a verbosity of the engine: 0, 1, 10, 11..."""
-    return verbose if verbose < 2 else verbose + 8
 
 
 @click.command()
@@ -128,12 +124,12 @@ def optimize(
     reports: ReportFiles,
     provenance: bool,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Optimizes MODEL with patterns and writes the result into OUTPUT.
 
     Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
+    verbose = verbosity()
     task = Optimization(
         model=model,
         **selection.arguments,
@@ -150,7 +146,7 @@ def optimize(
         traced=reports.page is not None,
         other_set=selection.other_set,
         late_checks=not dry_run,  # a weight is checked when it is written
-        verbose=level(verbose),
+        verbose=verbose if verbose < 2 else verbose + 8,  # every match from 10 on
     )
     request = Request(
         optimization=task,

@@ -42,7 +42,6 @@ def patterns(
     op: str | None,
     what: str | None,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Lists the patterns of SELECTION, all of them by default: names and tags after '+' or ',' are
     added, '-' takes away, '&' keeps nothing else, from left to right. Names may be 'Softmax*'."""

@@ -50,9 +50,7 @@ def read_structure(path: Path) -> ModelProto:
     help="Infers the types and shapes of results, and writes them after the nodes.",
 )
 @common_options
-def print_model(
-    model: Path, output: Path | None, syntax: str, shapes: bool, as_json: bool, verbose: int
-) -> None:
+def print_model(model: Path, output: Path | None, syntax: str, shapes: bool, as_json: bool) -> None:
     """Prints MODEL as text, with --json a summary of it."""
     from xbuilder.files.model_files import write_file
 
@@ -124,7 +122,6 @@ def model_text(
 def model_summary(model: ModelProto) -> dict[str, Any]:
     """Summarizes a model: opsets, inputs, outputs, operators, weights.
 
-    :param model: any model
     :return: a dictionary that json accepts
     """
     from ..reports.model_summary import count_ops, weight_bytes
@@ -153,7 +150,7 @@ def model_summary(model: ModelProto) -> dict[str, Any]:
     help="File to write: .dot, .svg, .png, .pdf (the last two need graphviz); printed if missing.",
 )
 @common_options
-def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
+def dot(model: Path, output: Path | None, as_json: bool) -> None:
     """Draws MODEL, with the shapes of its results: in SVG, or in the language of graphviz."""
     from xbuilder.files.model_files import write_file
 

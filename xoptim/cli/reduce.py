@@ -55,7 +55,6 @@ def reduce(
     max_tries: int,
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Cuts the smallest model out of MODEL whose results an optimization changes.
 

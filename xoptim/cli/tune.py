@@ -67,7 +67,6 @@ def tune_command(
     gates: Path | None,
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Measures the time each pattern saves on MODELS: onnxruntime runs them with and without it.
 

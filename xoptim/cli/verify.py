@@ -28,7 +28,6 @@ def verify(
     data_roots: Sequence[Path],
     how: Comparison,
     as_json: bool,
-    verbose: int,
 ) -> None:
     """Runs MODEL and OTHER on the same inputs and compares their outputs.
 

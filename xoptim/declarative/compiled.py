@@ -121,7 +121,6 @@ class CompiledGraph:
         """Every match of the graph at a node of the type of its root: the nodes, and the values
         bound to the names.
 
-        :param g: the optimizer
         :param record: a candidate root
         :param reasons: receives the reason when nothing is found
         """
@@ -199,7 +198,6 @@ def roots_and_filters(
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The roots of several graphs, and cheap tests that refuse most of them.
 
-    :param graphs: the graphs
     :return: `roots`, `after` and `reads` of a pattern
     """
     roots = tuple(dict.fromkeys(c.root for c in graphs))

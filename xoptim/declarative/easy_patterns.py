@@ -81,7 +81,6 @@ class EasyPatternOptimization(SearchedPattern):
     ) -> bool:
         """Accepts or refuses a match.
 
-        :param g: the optimizer
         :param deleted_nodes: nodes of the graph, in the order of the pattern
         :param pattern_nodes: nodes of the pattern
         """

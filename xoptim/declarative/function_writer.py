@@ -126,7 +126,6 @@ class FunctionText:
     def _refuse_if(self, condition: str, text: str, *arguments: str, less: str = "") -> None:
         """Emits one test, which ends the attempt if a condition holds.
 
-        :param condition: the condition
         :param text: the reason
         :param arguments: expressions that are the arguments of the reason
         :param less: expression, makes the reason less interesting than another one of the same test

@@ -162,7 +162,6 @@ def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ())
 
     Another float type is refused, because the constants of the replacement have the expected type.
 
-    :param g: the optimizer
     :param name: the result
     :param value: the expected value
     :param others: the operands it is broadcast with; next to one that is no scalar, a constant of
@@ -229,7 +228,6 @@ def without_power(
 ) -> tuple[list[str], list[NodeRecord]] | None:
     """Takes a power out of the factors of a product.
 
-    :param g: the optimizer
     :param names: factors
     :param base: the result raised to the power
     :param degree: the power

@@ -92,7 +92,6 @@ class _RuleSearch:
     """Searches for the equations of a rule at its roots; reads the rule once for all roots.
 
     :param pattern: the rule
-    :param g: the optimizer
     """
 
     __slots__ = (

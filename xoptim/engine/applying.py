@@ -38,8 +38,6 @@ class Applier:
     Invariants: an application happens completely or not at all; a result that is an output, that
     another node reads or that a subgraph captures keeps its name, its type and its shape. Every
     pattern is checked in the same way.
-
-    :param engine: the engine
     """
 
     def __init__(self, engine: Engine):

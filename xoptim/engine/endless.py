@@ -1,4 +1,4 @@
-"""Rewrites that make a graph larger without an end: the graph is put back as it was."""
+"""Rewrites that make a graph larger without end: the graph is put back as it was."""
 
 from __future__ import annotations
 

@@ -102,10 +102,7 @@ class EditableGraph(RewriteContext):
         return sorted(Worklist(self.store).neighbourhood(self.events), key=order_of)
 
     def attach_feature(self, feature: Feature) -> None:
-        """Attaches a feature to the graph until it is detached. A second call changes nothing.
-
-        :param feature: the feature
-        """
+        """Attaches a feature to the graph until it is detached. A second call changes nothing."""
         attach(self.graph, feature)
 
     def find(self, *op_types: str) -> Iterator[NodeProto]:
@@ -321,7 +318,6 @@ class RewriterRunner:
     def since_last_run(self, rewriter: Rewriter) -> list[StoreEvent] | None:
         """The changes since a rewriter began to look at the graph, which it does now again.
 
-        :param rewriter: the rewriter
         :return: None if it has to look everywhere
         """
         if not self._follows or not rewriter.follows_changes:

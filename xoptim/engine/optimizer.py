@@ -249,7 +249,6 @@ class GraphBuilderPatternOptimization(Engine):
     def run_once(self, rewriters: Sequence[Rewriter]) -> list[Row]:
         """Runs rewriters of whole graphs once, in their order, without looking for a fixed point.
 
-        :param rewriters: the rewriters
         :return: rows of statistics
         """
         with attached(self.graph, self.features):

@@ -204,22 +204,13 @@ class OscillationDetector(Observer):
 
 
 class GrowthDetector(Observer):
-    """Stops when the graph became much larger than it was, because rewrites feed each other.
-
-    :param size: number of nodes at the beginning
-    """
-
-    def __init__(self, size: int = 0):
-        self._starts_at(size)
-
-    def _starts_at(self, size: int) -> None:
-        self.size = size
-        self.limit = GROWTH * size + FREE_NODES
-        self._added: Counter[str] = Counter()
+    """Stops when the graph became much larger than it was, because rewrites feed each other."""
 
     def begin(self, engine: Engine) -> None:
         """Measures the graph."""
-        self._starts_at(len(engine.store))
+        self.size = len(engine.store)
+        self.limit = GROWTH * self.size + FREE_NODES
+        self._added: Counter[str] = Counter()
 
     def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
         """The reason to stop if the graph is too large, with the patterns that cause it.

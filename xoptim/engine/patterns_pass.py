@@ -83,7 +83,6 @@ def _plan(graph: Graph, again: bool) -> Plan:
     """The plan of the options. A user may change what an instance declares between two
     optimizations, not between two bodies, or between these and the graph they are in.
 
-    :param graph: the graph
     :param again: patterns ran on this graph in the same optimization
     """
     current = graph.scope.totals.notes[CurrentPlan]

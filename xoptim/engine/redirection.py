@@ -47,10 +47,7 @@ def _comes_before(graph: Graph, source: str, result: str) -> bool:
 
 
 class Redirections:
-    """Redirects readers at the end of an iteration, in the order of the applications.
-
-    :param graph: the graph
-    """
+    """Redirects readers at the end of an iteration, in the order of the applications."""
 
     def __init__(self, graph: Graph):
         self.graph = graph

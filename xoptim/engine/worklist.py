@@ -16,10 +16,7 @@ FAN_OUT = 16
 
 
 class Worklist:
-    """Subscribes to a store while matches are applied and cleaned.
-
-    :param store: the graph
-    """
+    """Subscribes to a store while matches are applied and cleaned."""
 
     def __init__(self, store: GraphStore):
         self.store = store

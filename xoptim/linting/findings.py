@@ -138,10 +138,7 @@ class CheckedModel:
 
 
 def nodes_of(graph: Graph) -> Iterator[tuple[Graph, NodeRecord, NodeProto]]:
-    """Every node of a graph, those of bodies included, with the graph it is in.
-
-    :param graph: the graph
-    """
+    """Every node of a graph, those of bodies included, with the graph it is in."""
     for record in graph.store.nodes:
         yield graph, record, graph.store.proto(record)
         for child in children_of(graph, record).values():

@@ -45,10 +45,7 @@ def kernels(model: CheckedModel) -> Iterator[Finding]:
 
 
 def lowering_of(graph: Graph) -> GraphBuilderPatternOptimization:
-    """The optimizer that replaces nodes without kernel, imported for a model that has some.
-
-    :param graph: a graph
-    """
+    """The optimizer that replaces nodes without kernel, imported for a model that has some."""
     from ..engine.optimizer import GraphBuilderPatternOptimization
 
     return GraphBuilderPatternOptimization(graph, LOWERING)
@@ -108,8 +105,6 @@ def kernel_findings(
 def unlisted_kernels(model: CheckedModel) -> Iterator[str]:
     """The processors whose kernels are not all known, with the number of nodes that were not
     compared with them.
-
-    :param model: the model
     """
     for processor in model.processors:
         table = kernel_table(processor)

@@ -18,7 +18,6 @@ def runtime_has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0)
     """Whether onnxruntime runs an operator on the element type of a result, on every processor the
     model is meant for.
 
-    :param g: the optimizer
     :param op_type: the operator, `"com.microsoft::Gelu"` if it is not of the main domain
     :param name: the result, one of its inputs; an unknown type is refused
     :param index: index of this input
@@ -36,7 +35,6 @@ def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -
     """Refuses unless :func:`runtime_has_kernel` and :func:`accepts_rank` accept an operator
     of the domain of onnxruntime.
 
-    :param g: the rewrite
     :param op_type: the operator
     :param name: the result
     :param index: index of this input
@@ -50,7 +48,6 @@ def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -
 def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:
     """Whether the kernel of an operator accepts the number of dimensions of its first input.
 
-    :param g: the optimizer
     :param op_type: the operator, with its domain
     :param name: the result, an unknown rank is refused unless the kernel accepts all of them
     """

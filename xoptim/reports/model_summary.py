@@ -139,7 +139,6 @@ def weight_bytes(model: ModelProto) -> int:
     Initializers and tensors in attributes count, those of subgraphs and functions too, and those
     stored in other files, which are not read.
 
-    :param model: any model
     :return: number of bytes
     """
     return sum(tensor_bytes(site.tensor) for site in iter_tensor_sites(model))
@@ -147,8 +146,6 @@ def weight_bytes(model: ModelProto) -> int:
 
 def tensor_bytes(tensor: TensorProto) -> int:
     """The bytes of a tensor, which is not read, those of its proto if its type is not known.
-
-    :param tensor: any tensor
 
     Example::
 

@@ -17,10 +17,7 @@ from .node_matching import Token, operator_of, token_of
 
 
 class Weights:
-    """Contents of the weights of a model, each read once for its token.
-
-    :param container: the model
-    """
+    """Contents of the weights of a model, each read once for its token."""
 
     def __init__(self, container: ModelContainer):
         self._container = container

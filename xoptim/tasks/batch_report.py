@@ -92,10 +92,7 @@ class BatchReport:
         return without_empty(columns, rows, columns[2:])
 
     def print(self, out: Output) -> None:
-        """Prints the table.
-
-        :param out: destination
-        """
+        """Prints the table."""
         columns, rows = self.table()
         last = len(columns) - (columns[-1] == "error")
         style = verdict_style(self.ok)

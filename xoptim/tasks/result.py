@@ -180,10 +180,7 @@ class OptimizedModel:
         }
 
     def print(self, out: Output) -> None:
-        """Prints the report: what changed, latency, validation, verification.
-
-        :param out: destination
-        """
+        """Prints the report: what changed, latency, validation, verification."""
         from ..reports.tables import counted, print_line
         from .report import print_changes
 

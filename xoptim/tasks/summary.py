@@ -113,10 +113,7 @@ class ModelSummary:
         }
 
     def print(self, out: Output) -> None:
-        """Prints the summary.
-
-        :param out: destination
-        """
+        """Prints the summary."""
         versions = ", ".join(f"{domain or 'onnx'} {n}" for domain, n in self.opsets.items())
         print_line(out, f"opsets:     {versions}, IR version {self.ir_version}")
         if self.producer:

@@ -37,10 +37,7 @@ class RewriterDatabase(RewriteDatabase):
         return self.build(self.as_query(*what))
 
     def build(self, query: RewriteDatabaseQuery) -> GraphRewriter:
-        """Makes the rewriter of a query whose words are known.
-
-        :param query: the query
-        """
+        """Makes the rewriter of a query whose words are known."""
         raise NotImplementedError(f"{type(self).__name__} must define method build.")
 
     def found_here(self, query: RewriteDatabaseQuery) -> list[Entry]:

@@ -55,7 +55,6 @@ class FunctionGraphRewriter(GraphRewriter):
     """A graph rewriter defined by a function.
 
     :param function: function that changes a graph
-    :param name: its name, the name of the function by default
 
     Example::
 
@@ -66,10 +65,10 @@ class FunctionGraphRewriter(GraphRewriter):
         ('FunctionGraphRewriter', 'nothing')
     """
 
-    def __init__(self, function: GraphFunction, name: str = ""):
+    def __init__(self, function: GraphFunction):
         self.function = function
         self.__doc__ = function.__doc__
-        self.name = name or function.__name__
+        self.name = function.__name__
 
     def apply(self, graph: EditableGraph) -> None:
         """Calls the function."""

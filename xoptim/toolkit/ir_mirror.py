@@ -21,7 +21,6 @@ class IrMirror:
     Known types and shapes are written in it. The results that a body reads from
     outside are inputs. Cost: O(N), once in an iteration, however many rules there are.
 
-    :param graph: the graph
     :raises ImportError: onnxscript is not installed
     """
 
@@ -42,10 +41,7 @@ class IrMirror:
 
     @classmethod
     def of(cls, g: GraphQueries) -> IrMirror:
-        """The mirror of the graph in its current state.
-
-        :param g: the optimizer
-        """
+        """The mirror of the graph in its current state."""
         mirror = g.shared.get(cls)
         if not isinstance(mirror, IrMirror) or mirror.generation != g.store.generation:
             mirror = g.shared[cls] = cls(g.graph)

@@ -19,8 +19,6 @@ Constraint: TypeAlias = Callable[[RewriteContext, Any], Any]
 class Var:
     """The value of an attribute, bound to a name: `("Softmax", "x", {"axis": Var("axis")})`; with
     a constraint, `{"axis": {"pattern": Var("axis"), "constraint": function}}`.
-
-    :param name: the name
     """
 
     def __init__(self, name: str):

@@ -24,10 +24,7 @@ _CHOICES = frozenset(("ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique")
 
 
 class Cut:
-    """A model cut before its choices.
-
-    :param container: the model
-    """
+    """A model cut before its choices."""
 
     def __init__(self, container: ModelContainer):
         self.container, graph = container, container.proto.graph

@@ -150,8 +150,6 @@ class DoubleRunner(NodeRunner):
 
     A node that has none, or that has bodies, runs as it is, on its inputs rounded to floats. A
     result that is a double in place of a float stays one until it is read by such a node.
-
-    :param container: the model
     """
 
     def __init__(self, container: ModelContainer):

@@ -44,3 +44,9 @@ def optimizer(text: str, *patterns: Any, opset: int = 18) -> GraphBuilderPattern
 def operators(g: GraphBuilderPatternOptimization) -> list[str]:
     """Operators that are left."""
     return [r.op_type for r in g.store.nodes]
+
+
+def fresh(opset: int = 18) -> GraphBuilderPatternOptimization:
+    """A graph that a test may change."""
+    text = "agraph (float[a, 4] X) => (float[a, 4] Y) { Y = Relu(X) }"
+    return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text, opset)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from ut_xoptim.authoring.rewrite_forms import fresh
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
@@ -196,12 +197,6 @@ def test_constant_or_attribute(g) -> None:
     assert found == (0, 4)
     assert g.get_constant_or_attribute(node(g, "c"), "axes", 1) is None, "not a constant"
     assert g.get_constant_or_attribute(node(g, "a"), "axes", 1) is None, "no such input"
-
-
-def fresh(opset: int = 18) -> GraphBuilderPatternOptimization:
-    """A graph that a test may change."""
-    text = "agraph (float[a, 4] X) => (float[a, 4] Y) { Y = Relu(X) }"
-    return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text, opset)), None)
 
 
 def test_make_node_adds_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from ut_xoptim.authoring.rewrite_forms import fresh
 
 from xbuilder import FactError, FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
@@ -36,12 +37,6 @@ def node(g: GraphBuilderPatternOptimization, name: str) -> onnx.NodeProto:
     found = g.node_before(name)
     assert found is not None
     return found
-
-
-def fresh(opset: int = 18) -> GraphBuilderPatternOptimization:
-    """A graph that a test may change."""
-    text = "agraph (float[a, 4] X) => (float[a, 4] Y) { Y = Relu(X) }"
-    return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text, opset)), None)
 
 
 def test_node_before(g) -> None:

@@ -36,6 +36,7 @@ ALIASES = {
     "GatherSqueeze": "GatherEach",
     "GeluOrt": "GeluErf",
     "InstanceNormalizationScale": "BatchNormalizationAffine",
+    "LogSoftmaxDefinition": "SoftmaxDefinition",
     "MatMulReshapeNormalization": "MatMulAddMul",
     "MissingCosSin": "MissingType",
     "MissingRandomNormal": "MissingRandomUniform",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from ut_xoptim.cli.command_line import TRANSPOSES
 
 
 @pytest.fixture
@@ -14,3 +15,13 @@ def model(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     path = tmp_path / "model.onnx"
     path.write_bytes(onnx.parser.parse_model(request.module.MODEL).SerializeToString())
     return path
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> list[Path]:
+    """The files of two models, one operator of which differs."""
+    paths = []
+    for name, text in (("one", TRANSPOSES), ("two", TRANSPOSES.replace("Neg(c)", "Abs(c)"))):
+        paths.append(tmp_path / f"{name}.onnx")
+        onnx.save(onnx.parser.parse_model(text), paths[-1])
+    return paths

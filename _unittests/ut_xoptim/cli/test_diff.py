@@ -6,17 +6,7 @@ import json
 
 import onnx
 import onnx.parser
-import pytest
 from ut_xoptim.cli.command_line import TRANSPOSES, run
-
-
-@pytest.fixture
-def models(tmp_path):
-    paths = []
-    for name, text in (("one", TRANSPOSES), ("two", TRANSPOSES.replace("Neg(c)", "Abs(c)"))):
-        paths.append(tmp_path / f"{name}.onnx")
-        onnx.save(onnx.parser.parse_model(text), paths[-1])
-    return paths
 
 
 def test_same_models(models, tmp_path):

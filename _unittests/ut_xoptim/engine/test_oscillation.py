@@ -141,8 +141,10 @@ def test_subgraphs_count() -> None:
 
 def test_growth() -> None:
     """The patterns that made the graph bigger are named."""
-    detector = GrowthDetector(1)
-    assert detector.limit == GROWTH + FREE_NODES
+    detector = GrowthDetector()
+    detector.begin(GraphBuilderPatternOptimization(SAME, []))
+    assert detector.limit == GROWTH * 2 + FREE_NODES
+    detector.size = 1
     small, big = Grow(), NegNeg()
     records = [NodeRecord(NodeProto(op_type="Neg"), 0, 0) for _ in range(2)]
     done = [
@@ -157,7 +159,7 @@ def test_growth() -> None:
 
 def test_each_run_starts_again() -> None:
     optimizer = GraphBuilderPatternOptimization(SAME, [])
-    oscillation, growth = OscillationDetector(), GrowthDetector(1)
+    oscillation, growth = OscillationDetector(), GrowthDetector()
     assert not any(stops(oscillation, SAME, {"A"}) for _ in range(PATIENCE + 1))
     for detector in (oscillation, growth):
         detector.begin(optimizer)

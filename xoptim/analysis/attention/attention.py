@@ -122,12 +122,12 @@ class Attention(NamedTuple):
         g.look_at(after)
         return str(after.output[0])
 
-    def masks_each_score(self, g: RewriteContext, ranks: tuple[int, ...]) -> bool:
-        """Whether the last two dimensions of the mask are those of the scores."""
+    def masks_each_score(self, g: RewriteContext) -> bool:
+        """Whether the last two dimensions of the mask, of four at most, are those of the scores."""
         shape = g.shape_of(self.mask)
         same = dims_are_equal(g)
-        last = len(shape) >= 2 and same(shape[-2], self.steps) and same(shape[-1], self.total)
-        return last and len(shape) in ranks
+        known = 2 <= len(shape) <= 4
+        return known and same(shape[-2], self.steps) and same(shape[-1], self.total)
 
     def masks_each_query(self, g: RewriteContext) -> bool:
         """Whether the mask is one row, the same for every query."""
@@ -145,7 +145,6 @@ class Attention(NamedTuple):
 
         Refuses a mask broadcast in another way.
 
-        :param g: the rewrite
         :param row: the mask, or the operand it is made of
         """
         rank = len(g.shape_of(self.mask))

@@ -29,7 +29,6 @@ def with_nan_guard(
 ) -> NewNode | NewResult:
     """The result of an operator, with the zeros of the weights if there are any.
 
-    :param g: the rewrite
     :param found: the attention
     :param result: (batch, sequence, heads * length), or the heads if *split*
     :param values: the values the weights multiply
@@ -61,7 +60,6 @@ def zero_product(
 
     On CUDA it is the sum of `0 * source`: the product took up to three times as long (GPU H100).
 
-    :param g: the rewrite
     :param found: the attention
     :param source: (batch, number of keys, length), or (batch, heads, number of keys, length)
     :param flat: *source* has three dimensions

@@ -138,7 +138,6 @@ class Heads:
 def heads_of(g: RewriteContext, name: str, keys: bool = False) -> Heads:
     """Reads the heads of a result; refuses when their number or their length is not known.
 
-    :param g: the rewrite
     :param name: the result
     :param keys: the last two axes are swapped
     """

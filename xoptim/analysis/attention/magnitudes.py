@@ -48,7 +48,6 @@ Found = float | None
 class Magnitudes:
     """Upper bounds on the absolute values of results, when they are finite.
 
-    :param g: the rewrite
     :param source: a normalized sequence, the only one that may hold NaN; its elements may be the
         rows of a matrix
     :param batch: the number of sequences, the first dimension of *source* by default
@@ -68,8 +67,6 @@ class Magnitudes:
         none is proven.
 
         Cost: bounded, each weight on the way is read once.
-
-        :param name: the result
         """
         if name not in self._known:
             self._known[name] = None  # unless proven: there may be too many results

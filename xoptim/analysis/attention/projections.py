@@ -26,7 +26,6 @@ def projected_magnitudes(g: RewriteContext, values: str) -> Magnitudes:
     If an element of the sequence is NaN, so is that element in each column of the values. The
     elements may be the rows of a matrix, (batch * sequence, length).
 
-    :param g: the rewrite
     :param values: (batch, heads, sequence, length)
     """
     source = repeated(g, values) or values

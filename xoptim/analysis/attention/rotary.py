@@ -78,7 +78,6 @@ class Rotary(NamedTuple):
         """The operator that replaces the call; it reads the heads side by side when their axis is
         2.
 
-        :param g: the rewrite
         :param inputs: inputs of the operator after the heads
         :param domain: the one of onnxruntime, or the main one
         """
@@ -99,11 +98,7 @@ class Rotary(NamedTuple):
 
 
 def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
-    """Reads a call to one of :data:`ROTARIES`; refuses what the operators cannot do.
-
-    :param g: the rewrite
-    :param call: the call
-    """
+    """Reads a call to one of :data:`ROTARIES`; refuses what the operators cannot do."""
     x, *angles = call.input[:3]
     result = str(call.output[0])
     shape = g.shape_of(result if call.op_type == ROTARY_PARTS else x)

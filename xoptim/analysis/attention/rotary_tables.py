@@ -36,7 +36,6 @@ def half_of(
        a result;
     4. Concat(-a, a) and so on if the first ones are the opposite of the second ones.
 
-    :param g: the rewrite
     :param name: the result
     :param neighbours: each element is repeated next to itself, otherwise the whole half is
     :param signed: the first of both is the opposite of the second one
@@ -69,7 +68,6 @@ def half_of(
 def serve_one_call(g: RewriteContext, call: NodeProto) -> bool:
     """Whether nothing but one embedding reads its cosines and sines, nor what repeats them.
 
-    :param g: the rewrite
     :param call: the embedding, it reads x, cosines and sines
     """
     names, nodes = [str(name) for name in call.input[1:3]], [call]

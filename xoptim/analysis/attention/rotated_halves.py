@@ -25,11 +25,7 @@ class RotatedHalves(NamedTuple):
 
 
 def rotated_halves(g: RewriteContext, split: NodeProto) -> RotatedHalves:
-    """Reads the nodes after a Split in two halves; refuses any other use.
-
-    :param g: the optimizer
-    :param split: the Split
-    """
+    """Reads the nodes after a Split in two halves; refuses any other use."""
     g.require(len(split.output) == 2, "there are not two halves")
     rank = g.rank_of(split.input[0])
     on_last = axis_of(g, split, rank) == rank - 1

@@ -59,7 +59,6 @@ def scaled_source(
        factor;
     3. the result may be some of the columns: only these columns are multiplied.
 
-    :param g: the rewrite
     :param name: the result
     :param reader: the node that reads it
     :param factor: a finite number, not null

@@ -21,7 +21,6 @@ MISREAD = "onnxruntime may misread positions that a Range counts on both sides o
 def is_as_long(g: RewriteContext, length: Dim, end: Dim) -> bool:
     """Whether a dimension is not below a number, or nothing is known of it.
 
-    :param g: the optimizer
     :param length: the dimension
     :param end: the number
     """
@@ -36,7 +35,6 @@ def crossing_range(g: RewriteContext, run: NodeProto, length: Dim) -> tuple[str 
 
     The start is -1 if it is the last position, 0 if it is the first one, else the name of a scalar.
 
-    :param g: the optimizer
     :param run: the Range
     :param length: the dimension
     """
@@ -62,7 +60,6 @@ def require_plain_range(g: RewriteContext, x: str, axis: int, indices: str) -> N
     which is wrong when one of them is negative and not the other one. A rewrite that writes such a
     Gather asks first. One that GatherRange rewrites is accepted.
 
-    :param g: the optimizer
     :param x: the data
     :param axis: the axis
     :param indices: the positions
@@ -79,7 +76,6 @@ def require_plain_range(g: RewriteContext, x: str, axis: int, indices: str) -> N
 def are_on_one_side(g: RewriteContext, *bounds: Dim | None) -> bool:
     """Whether the bounds of a Range are proven to be all below 0, or none.
 
-    :param g: the optimizer
     :param bounds: the start and the limit, None if one is not known
     """
     known = [d for d in bounds if d is not None]

@@ -22,7 +22,6 @@ def may_hold_infinities(g: RewriteContext, name: str, narrow: int = 0) -> bool:
 
     It follows constants, branches of Where, nodes that move or add such a result. Cost: bounded.
 
-    :param g: the optimizer
     :param name: the result
     :param narrow: a float type it is converted to; a number too large for it is infinite there
     """

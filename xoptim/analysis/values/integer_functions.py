@@ -135,7 +135,6 @@ def values_of(g: RewriteContext, function: IntegerFunction, valid: int) -> Value
     """The values of a function. None if it may not be constant far from 0 on both sides, or if the
     rounding of a logarithm decides a value.
 
-    :param g: the rewrite
     :param function: the function, whose result is an integer
     :param valid: a value below `-valid` or from `valid` on is an error
     """
@@ -168,11 +167,7 @@ def _trimmed(values: np.ndarray, far: int) -> Values:
 
 
 class _Evaluation:
-    """Evaluates a function of an integer.
-
-    :param g: the rewrite
-    :param function: the function
-    """
+    """Evaluates a function of an integer."""
 
     def __init__(self, g: RewriteContext, function: IntegerFunction):
         self._g, self._function = g, function

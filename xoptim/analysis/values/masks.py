@@ -37,7 +37,6 @@ def boolean_mask(
 ) -> tuple[str, float] | None:
     """`(condition, c)` if a mask is Where(condition, 0, c), None otherwise.
 
-    :param g: the rewrite
     :param mask: the mask
     :param hides: the mask is Where(condition, c, 0)
     :param dtype: type of the mask
@@ -73,7 +72,6 @@ def attention_operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Oper
     5. c is the lowest float, the weights are equal then: half of it, which is absorbed the same way
        and is not the lowest float.
 
-    :param g: the rewrite
     :param mask: mask added to the scores
     :param guarded: the weights that are NaN become 0
     """
@@ -119,7 +117,6 @@ def any_operator_mask(g: RewriteContext, mask: str) -> Operand:
     lowest float, or an infinity. The lowest float becomes half of it, which absorbs the scores and
     hides none of them; infinities become NaN, as the weights were.
 
-    :param g: the rewrite
     :param mask: mask added to the scores
     """
     g.require(g.type_of(mask) == TensorProto.FLOAT, "the mask is not float")
@@ -218,7 +215,6 @@ def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
     It is Where(c, anything, low) where c, or one of its terms, is `columns <= rows`, both
     0, 1, 2, ...
 
-    :param g: the rewrite
     :param mask: mask added to the scores
     :param least: upper bound of a low value
     """
@@ -245,7 +241,6 @@ def are_causal(
     """Whether scores are proven to hide the keys after each query: a causal mask is added to them,
     or Where(condition, scores, low), and a scalar may multiply the result.
 
-    :param g: the rewrite
     :param scores: input of Softmax
     :param least: upper bound of a low value
     :param depth: most nodes between the mask and the result

@@ -38,7 +38,6 @@ def positions_of(g: RewriteContext, name: str, depth: int = _STEPS) -> Positions
     2. Unsqueeze; Expand, Tile on other axes; Slice with constant bounds; plus or minus a number;
     3. Concat of positions that follow each other.
 
-    :param g: the rewrite
     :param name: the result
     :param depth: most nodes to follow
     """
@@ -53,7 +52,6 @@ def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
 
     Both operands have as many dimensions, and as many positions.
 
-    :param g: the rewrite
     :param node: a Sub
     """
     (left, one), (right, other) = [(positions_of(g, n), g.shape_or_none(n)) for n in node.input]

@@ -112,7 +112,6 @@ def is_one_number(g: RewriteContext, found: Repeated) -> bool:
 def repeated_shape(g: RewriteContext, found: Repeated, shape: Shape, axis: int) -> str | NewNode:
     """The shape Expand reads to repeat another tensor as many times.
 
-    :param g: the rewrite
     :param found: the repetition
     :param shape: the new shape, integers but along the axis
     :param axis: the axis

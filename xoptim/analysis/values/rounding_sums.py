@@ -44,7 +44,6 @@ def takes_any_order(g: GraphQueries, node: NodeProto) -> bool:
     for floats. onnxruntime adds and multiplies integers in float64: large terms that cancel each
     other lose digits in another order.
 
-    :param g: the optimizer
     :param node: a Reduce*, an ArgMax or an ArgMin
     """
     return node.op_type in _CHOICES or g.type_or_none(node.input[0]) in FLOATS
@@ -58,9 +57,6 @@ def rounds(g: GraphQueries, node: NodeProto) -> bool:
     2. The difference between c and the next number is 2**-16 at least: above 128 in float.
 
     Cost: O(1), it reads the node before and the only one after, unless the constant is small.
-
-    :param g: the optimizer
-    :param node: any node
     """
     kind = g.type_or_none(node.output[0]) if node.op_type in _SUMS else None
     step = 0.0 if kind is None else _STEPS.get(kind, 0.0)

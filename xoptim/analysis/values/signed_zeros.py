@@ -49,7 +49,6 @@ def sees_sign_of_zero(g: GraphQueries, name: str) -> bool:
     Cost: O(operators) if the graph has none of these, otherwise O(nodes after the result), once for
     each state of the graph.
 
-    :param g: the optimizer
     :param name: a result; the sign of an integer is never seen
     """
     kind = g.type_or_none(name)

@@ -30,7 +30,6 @@ def has_subnormal_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -
     It may be a term of a sum, moved or repeated. The answer only says that a rewrite pays off, not
     that it is valid.
 
-    :param g: the rewrite
     :param scores: input of Softmax, or a term of it
     :param depth: most nodes to follow
     """

@@ -38,7 +38,6 @@ def is_always(g: RewriteContext, name: str, value: int) -> bool:
 
     The layers of a model often share a mask: the answers are kept while the graph is the same.
 
-    :param g: the rewrite
     :param name: the result
     :param value: 0 or 1, False or True
     """

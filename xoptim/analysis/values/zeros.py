@@ -37,7 +37,6 @@ def parts_among_zeros(g: RewriteContext, node: NodeProto) -> tuple[int, list[Par
     """The axis of a Concat, of a Pad, or of ScatterND nodes on zeros, and its parts that are not
     zeros; refuses any other node.
 
-    :param g: the optimizer
     :param node: a Concat, a Pad or a ScatterND
     """
     rank = g.rank_of(node.output[0])

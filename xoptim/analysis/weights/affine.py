@@ -71,7 +71,6 @@ def one_per_channel(shape: tuple[int, ...], channels: Channels) -> bool:
 def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) -> Affine:
     """Reads a node as a function of one of its inputs; refuses if it is not an affine one.
 
-    :param g: the optimizer
     :param node: one of :data:`AFFINE`
     :param x: the input
     :param channels: the channels of the *result*; the caller checks that x is not broadcast
@@ -168,7 +167,6 @@ def affine_before(g: RewriteContext, node: NodeProto, x: str, channels: Channels
     Refuses a node that changes the shape of its operand, and the last factor of a Gelu,
     `0.5 * (y * (1 + Erf(...)))`, because runtimes have one kernel for the whole formula.
 
-    :param g: the optimizer
     :param node: one of :data:`AFFINE`
     :param x: the input
     :param channels: the channels of the result
@@ -197,7 +195,6 @@ def _require_not_broadcast(
 def require_not_gelu(g: RewriteContext, x: str) -> None:
     """Refuses to remove the half of a Gelu, because runtimes have one kernel for the formula.
 
-    :param g: the optimizer
     :param x: the result that is multiplied by 0.5
     """
     product = g.producer_or_none(x, "Mul")

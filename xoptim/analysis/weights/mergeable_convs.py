@@ -70,7 +70,7 @@ def mergeable_conv(g: RewriteContext, conv: NodeProto) -> MergeableConv:
     pads = tuple(g.get_attribute_with_default(conv, "pads", (0,) * (2 * rank)))
     g.require(all(p >= 0 for p in pads), "the padding removes elements")
     named = optional_input(conv, 2)
-    return MergeableConv(weight, bias_of(g, conv, 2), pads[:rank], pads[rank:], named)
+    return MergeableConv(weight, bias_of(g, conv), pads[:rank], pads[rank:], named)
 
 
 def pointwise_conv(
@@ -118,7 +118,6 @@ def summed_weight(
     """The weight of the sum of two convolutions, where the kernel of the second lies inside the
     first.
 
-    :param g: the optimizer
     :param weight: the weight of the first one
     :param terms: both of them
     :param offset: offset of the second kernel in the first one

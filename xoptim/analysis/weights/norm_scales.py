@@ -25,7 +25,6 @@ def is_all_ones(g: GraphQueries, name: str) -> bool:
 def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
     """The product of two scales: the other one if one is made of ones, a new constant otherwise.
 
-    :param g: the optimizer
     :param a: a result
     :param b: a result of the same shape, or a constant of one element
     :return: the product, of the shape of a, None if it is unknown, not finite, or loses digits
@@ -48,7 +47,6 @@ def moved_after(
 ) -> dict[str, NewResult]:
     """The same normalization on other inputs, producing another result first.
 
-    :param g: the optimizer
     :param node: a normalization
     :param result: its new first result
     :param inputs: its new inputs

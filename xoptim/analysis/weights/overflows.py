@@ -31,11 +31,7 @@ _DEPTH = 8
 
 
 def is_half(g: RewriteContext, name: str) -> bool:
-    """Whether a result is float16, or of an unknown type.
-
-    :param g: the optimizer
-    :param name: the result
-    """
+    """Whether a result is float16, or of an unknown type."""
     return g.type_or_none(name) in (None, 0, TensorProto.FLOAT16)
 
 
@@ -46,9 +42,6 @@ def bound_of(g: RewriteContext, name: str) -> float | None:
     2. Results of functions bounded by 1.
 
     Cost: a constant is read once, a block at a time; the number of nodes is bounded.
-
-    :param g: the optimizer
-    :param name: the result
     """
     for _ in range(_DEPTH):
         if g.is_constant(name):
@@ -66,7 +59,6 @@ def keeps_range(g: RewriteContext, name: str, factor: float) -> bool:
     """Whether results that are not multiplied by a factor before they are combined, but after, are
     not likely to overflow: it is not below 1 in float16, nor a tiny number in another type.
 
-    :param g: the optimizer
     :param name: a result of this type
     :param factor: the factor
     """
@@ -95,7 +87,6 @@ def require_merged(g: RewriteContext, op_type: str, a: str, b: str) -> None:
        infinite already may remain so.
     3. The sum of bounded results, see :func:`bound_of`.
 
-    :param g: the optimizer
     :param op_type: Add or Mul
     :param a: an operand
     :param b: the other one

@@ -37,7 +37,6 @@ class Factors:
 def product(g: GraphQueries, node: NodeProto) -> Factors:
     """Reads a product as a list of factors. Cost: O(number of factors), bounded.
 
-    :param g: the optimizer
     :param node: the last Mul or Div
     """
     answer = Factors()

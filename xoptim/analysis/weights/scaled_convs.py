@@ -67,7 +67,6 @@ def new_bias(
 ) -> list[DerivedConstant]:
     """The bias of a convolution among its inputs; a null one is not written.
 
-    :param g: the rewrite
     :param conv: the convolution, whose weight has the type of the bias
     :param value: one number, or one for each channel, in a wider type
     :param name: the constant it is derived from
@@ -87,7 +86,7 @@ def scaled_conv(g: RewriteContext, conv: NodeProto, node: NodeProto) -> ScaledCo
     group = g.get_attribute_with_default(conv, "group", 1)
     size = shape[1] * group if turned else shape[0]
     affine = affine_of(g, node, result, Channels(len(shape), 1, size))
-    bias = np.asarray(bias_of(g, conv, 2) * affine.scale + affine.shift)
+    bias = np.asarray(bias_of(g, conv) * affine.scale + affine.shift)
     # the weight of a ConvTranspose is (inputs, outputs of a group, ...)
     factor = factor_along(affine.scale, shape, group, int(turned))
     named = optional_input(conv, 2) or shift_name(node, result)

@@ -80,7 +80,6 @@ def source_of(g: RewriteContext, x: str, *op_types: str) -> NodeProto | None:
     """The node that produces a result and may fold a constant in its weights, maybe before a
     constant bias.
 
-    :param g: the optimizer
     :param x: the result
     :param op_types: operators that may; their second input is their weight
     """
@@ -107,7 +106,6 @@ def is_scalable_product(g: RewriteContext, x: str) -> bool:
 def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> None:
     """Refuses a weight that cannot be replaced, whatever it is multiplied by.
 
-    :param g: the optimizer
     :param name: the weight
     :param is_shared: other readers of the weight may take the new one, they are not checked
     """
@@ -173,7 +171,6 @@ def multiplied_weight(
     it is never held in memory. A ConstantOfShape multiplied by one number becomes another
     ConstantOfShape: the file does not grow. The Transpose of a weight of another file is kept.
 
-    :param g: the optimizer
     :param name: the weight, refused as :func:`require_weight` does, unless the folds of the model
         may still add as much as it takes
     :param factor: of the rank of the weight, or of rank 0
@@ -233,7 +230,6 @@ def _require_precision(
 ) -> None:
     """Refuses a product that overflows, or loses digits.
 
-    :param g: the optimizer
     :param before: the largest absolute value of the elements each factor multiplies
     :param factor: the factors, in a wider type
     :param dtype: type of the product
@@ -271,27 +267,22 @@ def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> N
 def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> DerivedConstant:
     """Weights concatenated into one; a big one is computed when the model is written.
 
-    :param g: the optimizer
     :param names: weights :func:`require_weight` accepts, of one type
     :param axis: the axis; the other dimensions are equal
     """
     return _computed(g, names[0], JoinedBlocks([weight_blocks(g, n) for n in names], axis))
 
 
-def split_weight(
-    g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
-) -> list[DerivedConstant]:
-    """Consecutive parts of a weight; big ones are computed when the model is written.
+def split_weight(g: RewriteContext, name: str, lengths: Sequence[int]) -> list[DerivedConstant]:
+    """Consecutive columns of a weight; big parts are computed when the model is written.
 
-    :param g: the optimizer
     :param name: a weight :func:`require_weight` accepts
-    :param axis: the axis
-    :param lengths: length of each part along the axis
+    :param lengths: number of columns of each part
     """
     blocks, begin, parts = weight_blocks(g, name), 0, []
     for length in lengths:
         bounds = list(full_bounds(blocks.dims))
-        bounds[axis] = (begin, begin + length)
+        bounds[1] = (begin, begin + length)
         parts.append(_computed(g, name, SlicedBlocks(blocks, tuple(bounds))))
         begin += length
     return parts
@@ -301,7 +292,6 @@ def ordered_weight(g: RewriteContext, name: str, axis: int, order: np.ndarray) -
     """A weight with its rows, or columns, reordered; a big one is computed when the model is
     written.
 
-    :param g: the optimizer
     :param name: a weight :func:`require_weight` accepts
     :param axis: the axis
     :param order: index of the old row, or column, for each new one
@@ -393,7 +383,6 @@ def new_constant(
 ) -> DerivedConstant:
     """A constant derived from another one; refuses numbers that are not finite.
 
-    :param g: the optimizer
     :param value: its value, in a wider type
     :param name: the other one
     :param like: a result of its type, that of the other one by default
@@ -401,7 +390,7 @@ def new_constant(
     return DerivedConstant(rounded(g, value, dtype_of(g, like or name)), name)
 
 
-def bias_of(g: RewriteContext, node: NodeProto, index: int) -> np.ndarray:
+def bias_of(g: RewriteContext, node: NodeProto) -> np.ndarray:
     """The bias of a node in a wider type, 0 if it has none; refuses if it is not constant."""
-    name = optional_input(node, index)
+    name = optional_input(node, 2)
     return wide(g.constant_of(name, "the bias is not constant")) if name else np.zeros(())

@@ -33,7 +33,6 @@ class StorageOptions(NamedTuple):
     def read(self, ctx: click.Context) -> SavingFormat:
         """The format that is chosen.
 
-        :param ctx: the command
         :raises click.UsageError: if two of the options contradict each other
         """
         if self.external == "embed":

@@ -21,10 +21,7 @@ class Copied:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Writes a text to both.
-
-        :param text: the text
-        """
+        """Writes a text to both."""
         self._file.write(_CONTROLS.sub("", text))
         return self._out.write(text)
 

@@ -34,6 +34,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 WIDE = 1000
 _JSON = "xoptim.json"
 _TRACEBACK = "xoptim.traceback"
+_VERBOSE = "xoptim.verbose"
 _LOG = "xoptim.log"
 #: argument of a function -> option of the command line that sets it
 _OPTIONS = {
@@ -198,13 +199,19 @@ def with_options(message: str, command: click.Command | None) -> str:
     return _ARGUMENT.sub(option, message)
 
 
-def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    def callback(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
-        # -v counts: two of them show the traceback too
-        ctx.meta[key] = ctx.meta.get(key) or (value >= 2 if key == _TRACEBACK else bool(value))
-        return value
+def _print_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    ctx.meta[_JSON] = ctx.meta.get(_JSON) or value
+    return value
 
-    return callback
+
+def _be_verbose(ctx: click.Context, _: click.Parameter, value: int) -> None:
+    ctx.meta[_VERBOSE] = value
+    ctx.meta[_TRACEBACK] = ctx.meta.get(_TRACEBACK) or value >= 2
+
+
+def verbosity() -> int:
+    """Number of ``-v`` that the command was given."""
+    return int(click.get_current_context().meta[_VERBOSE])
 
 
 def several_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -240,14 +247,13 @@ def _keep_log(ctx: click.Context, _: click.Parameter, path: Path | None) -> None
         root.with_resource(contextlib.redirect_stderr(Copied(sys.stderr, log)))
 
 
-#: adds ``--json``, ``-v``, ``-q``, ``--log``, ``--traceback`` to a command, as `as_json` and
-#: `verbose`
+#: adds ``--json`` to a command, as `as_json`, and ``-v``, ``-q``, ``--log``, ``--traceback``
 common_options = several_options(
     click.option(
         "--json",
         "as_json",
         is_flag=True,
-        callback=_store(_JSON),
+        callback=_print_json,
         is_eager=True,
         help="Prints json instead of tables.",
     ),
@@ -255,7 +261,8 @@ common_options = several_options(
         "-v",
         "--verbose",
         count=True,
-        callback=_store(_TRACEBACK),
+        expose_value=False,
+        callback=_be_verbose,
         is_eager=True,
         help="Tells more: -v one line per iteration, -vv every match and the tracebacks.",
     ),

@@ -168,11 +168,7 @@ def call_guarded(pattern: Member, records: Iterable[NodeRecord], call: Callable[
 
 
 def mutation_message(name: str, record: NodeRecord) -> str:
-    """The message about a pattern that modified a node in place.
-
-    :param name: its name
-    :param record: the node
-    """
+    """The message about a pattern that modified a node in place."""
     return (
         f"Pattern {name} changes node {record.op_type} ({record._proto.name!r}) in place; "
         "method apply must return new nodes, g.make_node makes them."

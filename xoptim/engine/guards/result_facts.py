@@ -23,10 +23,7 @@ class UnprovenShapeError(Exception):
 
 
 class ResultFactsGuard:
-    """Compares the facts of the new nodes with those known before the rewrite.
-
-    :param graph: the graph
-    """
+    """Compares the facts of the new nodes with those known before the rewrite."""
 
     def __init__(self, graph: Graph):
         self.graph = graph

@@ -235,11 +235,10 @@ def attention_operator(
 ) -> dict[str, Replacement]:
     """Writes Attention.
 
-    :param g: the rewrite
     :param attention: what it computes
     :param mask: the mask it reads, made from the one of *attention*, None without a mask
     """
-    if mask is not None and not attention.masks_each_score(g, (2, 3, 4)):
+    if mask is not None and not attention.masks_each_score(g):
         mask = attention.for_each_query(g, mask)
     cache = cache_of(g, attention) if attention.keys.name else None
     keys, values = cache.new if cache else (attention.keys, attention.values)

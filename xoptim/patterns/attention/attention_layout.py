@@ -1,4 +1,4 @@
-"""Attention of opset 23 moves and repeats the heads itself: removes the nodes that do it around."""
+"""Attention of opset 23 moves and repeats heads itself: nodes around it that do so are removed."""
 
 from __future__ import annotations
 

@@ -63,7 +63,6 @@ def heads_of_batch(g: RewriteContext, last: NodeProto) -> dict[str, str | NewNod
 class _Heads:
     """Results of shape (batch * heads, n, m) as (batch, heads, n, m).
 
-    :param g: the rewrite
     :param lead: batch, heads
     :param batch: their product
     """

@@ -147,7 +147,6 @@ def magnitudes_of(g: RewriteContext, scores: str) -> Magnitudes:
     """The bounds of what is computed from the sequence the values of an attention are projected
     from; refuses otherwise.
 
-    :param g: the rewrite
     :param scores: what Softmax reads, or a term of it
     """
     return projected_magnitudes(g, _values_of(g, scores))

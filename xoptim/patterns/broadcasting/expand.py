@@ -108,7 +108,6 @@ def _has_shape(
 
     It compares the shapes of the operands with the one of the result, axis by axis.
 
-    :param g: the optimizer
     :param node: the operator
     :param sources: operand -> its replacement
     :param after: shape of the result

@@ -107,7 +107,6 @@ def _narrowed(
 ) -> str | list[int]:
     """The shape a Reshape reads when some dimensions become 1.
 
-    :param g: the rewrite
     :param node: the Reshape
     :param small: shape of its new input
     :param moved: the new place of these dimensions -> the old one

@@ -80,7 +80,6 @@ def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
 def _term(g: RewriteContext, node: NodeProto, name: str) -> _Term:
     """Reads a node as the sum, or the product, of a result and a constant.
 
-    :param g: the optimizer
     :param node: an Add, a Sub, a Mul or a Div
     :param name: the result it reads, an empty name for the operand that is not constant
     """

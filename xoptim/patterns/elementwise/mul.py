@@ -25,7 +25,6 @@ def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
     It refuses any other result, one that is used elsewhere or is not a float, and a factor that is
     null or not finite.
 
-    :param g: the optimizer
     :param name: a result
     :param op_types: operators to accept, Mul, Div or both
     """
@@ -39,7 +38,6 @@ def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
 def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
     """A factor in the type of a result; refuses if it is not a normal number there.
 
-    :param g: the optimizer
     :param factor: the factor
     :param like: the result it multiplies
     """

@@ -76,7 +76,6 @@ def _first_ones(
     A Slice keeps fewer elements when the matrix is too small: the Reshape fails, unless the result
     has no element.
 
-    :param g: the optimizer
     :param x: the matrix
     :param some: the axes some positions of which are read, and these positions
     :param places: the axes of the result where the axes of x are
@@ -191,7 +190,6 @@ def _has_no_error(g: RewriteContext, vector: str, length: Dim, others: Dim) -> b
     """Whether no position is out of bounds if no element is read: the original does not look at
     them.
 
-    :param g: the optimizer
     :param vector: the positions
     :param length: the dimension they are in
     :param others: the number of elements that are read at each of them

@@ -21,7 +21,6 @@ from ...catalogue import rewrite
 def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | None:
     """Axis, first and last positions (excluded) of a Slice along one axis, with step 1.
 
-    :param g: the optimizer
     :param node: a Slice whose arguments are inputs
     :return: None if there are several axes, another step, or if something is not known
     """

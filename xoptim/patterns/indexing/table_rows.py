@@ -57,7 +57,6 @@ def _row(g: RewriteContext, name: str, row: tuple[int, ...], rank: int | None) -
     """A constant that is broadcast along the dimensions of a row, without its first dimensions 1;
     None if it is not.
 
-    :param g: the rewrite
     :param name: the constant
     :param row: dimensions of a row
     :param rank: rank of the other operand

@@ -46,7 +46,6 @@ def space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
 def reordered_channels(g: RewriteContext, x: NewNode, order: np.ndarray, channels: Dim) -> NewNode:
     """Channels of pieces, reordered.
 
-    :param g: the optimizer
     :param x: the pieces one after the other
     :param order: the old place of each piece
     :param channels: number of channels of each piece
@@ -116,8 +115,6 @@ def _blocks(
     """The input of a Concat of all the pieces of blocks, the length of a block, the first row and
     the first column of each piece.
 
-    :param g: the optimizer
-    :param concat: the Concat
     :param axis: axis of the channels, along which it must join the pieces
     :param plane: axes of the rows and of the columns
     """

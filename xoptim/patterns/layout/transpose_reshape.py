@@ -87,7 +87,6 @@ def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None
     groups, or if it breaks one.
 
     :param groups: see :func:`common_groups`
-    :param perm: the permutation
     :param side: 0 if the permutation works on the axes before the Reshape, 1 after
     """
     if groups is None:
@@ -271,7 +270,6 @@ def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:
     """The dimension of x at each place of a result, None for 1; refuses if the node does more than
     move them.
 
-    :param g: the optimizer
     :param node: a Transpose or a Reshape
     :param places: the same for its input
     """

@@ -1,4 +1,4 @@
-"""Moves operators of each element, or along one axis, around nodes that only move elements;
+"""Moves elementwise operators, and operators along one axis, past nodes that only move elements;
 removes repeated ones."""
 
 from __future__ import annotations

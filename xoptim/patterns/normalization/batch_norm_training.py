@@ -13,7 +13,6 @@ from ...catalogue import rewrite
 def training_axes(g: RewriteContext, node: NodeProto) -> list[int]:
     """Axes of the mean and of the variance; refuses other types, or outputs used elsewhere.
 
-    :param g: the optimizer
     :param node: a BatchNormalization
     """
     running = any(name and g.is_used(name) for name in node.output[1:])

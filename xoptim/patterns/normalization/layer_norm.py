@@ -45,7 +45,6 @@ def times_inverse(name: str) -> str:
 def mean_axes(g: RewriteContext, mean: str, rank: int) -> Ints:
     """The axes of a ReduceMean that keeps them as dimensions 1, sorted; refuses any other node.
 
-    :param g: the rewrite
     :param mean: result of the reduction
     :param rank: rank of its input
     """
@@ -59,7 +58,6 @@ def mean_axes(g: RewriteContext, mean: str, rank: int) -> Ints:
 def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
     """First axis of a ReduceMean over the last axes, negative; refuses any other one.
 
-    :param g: the rewrite
     :param mean: result of the reduction
     :param rank: rank of its input
     """
@@ -93,7 +91,6 @@ def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
     """A scale of ones over the last dimensions of a result; refuses dimensions that may be empty,
     because runtimes do not normalize them.
 
-    :param g: the rewrite
     :param x: the result
     :param axis: first normalized axis, negative
     """
@@ -128,7 +125,6 @@ def layer_operator(
 ) -> dict[str, Replacement]:
     """The LayerNormalization that computes :data:`LAYER` or :data:`LAYER_AND_STATISTICS`.
 
-    :param g: the rewrite
     :param x: the operand
     :param m: its mean
     :param v: mean of the squares

@@ -52,7 +52,6 @@ def rms_operator(
     Without epsilon, or if it is null, the operands have to be in float: the operator computes in
     float, a small number of float16 has a square that is 0 there.
 
-    :param g: the rewrite
     :param op_type: the operator to write
     :param x: the operand
     :param v: mean of the squares

@@ -68,8 +68,6 @@ def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
 def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int]:
     """Padding of the spatial dimensions, beginnings then ends; refuses a padding of others.
 
-    :param g: the optimizer
-    :param pad: the Pad
     :param added: axes of the dimensions 1 added to its result, counted after they are added
     """
     pads = pads_of(g, pad, g.rank_or_none(pad.input[0]))

@@ -104,7 +104,7 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
         g.require(not turned and _is_valid(g, conv), "the padding is not what is added")
         shift = np.broadcast_to(affine.shift, (channels.size,))
         added = sum_over(weight_blocks(g, weight), factor_along(shift, shape, group, 1), 0)
-        value = bias_of(g, conv, 2) + added
+        value = bias_of(g, conv) + added
         bias = [*new_bias(g, conv, value, name or shift_name(node, x), shape[0])]
     new: Operand = weight
     if affine.scales:

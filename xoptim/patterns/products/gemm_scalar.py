@@ -67,7 +67,6 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
 def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray | float) -> float:
     """alpha times a number, as Gemm stores it; refuses if it is rounded.
 
-    :param g: the optimizer
     :param name: a result of the type of the operands
     :param alpha: alpha, or beta
     :param scale: the number

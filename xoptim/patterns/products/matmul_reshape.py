@@ -22,7 +22,6 @@ def lone_reshapes(g: RewriteContext, node: NodeProto, *others: str) -> list[Node
     """The Reshape producing each operand of a product, then the one reading its result; None if
     there is none or if the result has another use.
 
-    :param g: the rewrite
     :param node: the product
     :param others: operators that may produce an operand too
     """
@@ -44,7 +43,6 @@ def require_same_batches(
     operands are equal: nothing is broadcast; or one operand is one matrix, its batch dimensions are
     1. Outside, those of the others are all equal, and that matrix has no more dimensions than them.
 
-    :param g: the rewrite
     :param node: the product
     :param reshapes: see :func:`lone_reshapes`
     :return: the position of the operand that is one matrix, None if nothing is broadcast

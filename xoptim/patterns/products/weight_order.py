@@ -24,7 +24,6 @@ def _moved_parts(g: RewriteContext, move: NodeProto, row: str) -> tuple[Ints, np
     Refuses unless the Transpose moves known dimensions that come from the last one of *row*, or
     that are joined in it, and leaves the others.
 
-    :param g: the rewrite
     :param move: the Transpose
     :param row: the result whose last dimension is made of parts
     """

@@ -83,7 +83,7 @@ class WeightedProduct(NamedTuple):
 
     def row(self, g: RewriteContext) -> np.ndarray:
         """The bias of a product as one vector, or one number."""
-        value, size = bias_of(g, self.node, 2), self.shape[self.outer]
+        value, size = bias_of(g, self.node), self.shape[self.outer]
         shapes = ((size,), (1, size)) if self.side else ((size, 1),)
         one = value.size == 1 or value.shape in shapes
         g.require(one, "the bias is not one row" if self.side else "the bias is not one column")
@@ -120,7 +120,6 @@ class WeightedProduct(NamedTuple):
 def side_of(g: RewriteContext, product: NodeProto) -> int:
     """Position of the weight of a product.
 
-    :param g: the optimizer
     :param product: MatMul or Gemm
     """
     return int(not g.is_constant(product.input[0]))
@@ -129,7 +128,6 @@ def side_of(g: RewriteContext, product: NodeProto) -> int:
 def product_of(g: RewriteContext, product: NodeProto) -> WeightedProduct:
     """A MatMul or a Gemm by a constant matrix, or a stack of them; refuses any other one.
 
-    :param g: the optimizer
     :param product: the node
     """
     side = side_of(g, product)

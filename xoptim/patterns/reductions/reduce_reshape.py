@@ -1,5 +1,5 @@
-"""Merges Reduce* with a Reshape, Squeeze, Unsqueeze or Reduce* after it; removes one of one
-element."""
+"""Merges Reduce* with a Reshape, Squeeze, Unsqueeze or Reduce* after it; removes a
+reduction of one element."""
 
 from __future__ import annotations
 

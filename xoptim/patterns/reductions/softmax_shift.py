@@ -36,34 +36,20 @@ def softmax_shift(g: RewriteContext, x: str, m: str, y: str) -> None:
     "default",
     """m = ReduceMax(x, *_, **_); e = Exp(x - m); s = ReduceSum(e, *_, **_)
     y = e / s | e * (Reciprocal(s) | 1 / s); y""",
+    """m = ReduceMax(x, *_, **_); d = x - m; s = ReduceSum(Exp(d), *_, **_)
+    logarithm = d - Log(s); logarithm""",
     min_opset=13,
     precision="rounding",
+    aliases="LogSoftmaxDefinition",
 )
-def softmax_definition(g: RewriteContext, x: str, m: str, s: str, y: str) -> dict[str, NewNode]:
+def softmax_definition(
+    g: RewriteContext, x: str, m: str, s: str, y: str | None, logarithm: str | None
+) -> dict[str, NewNode]:
     """e = Exp(x - ReduceMax(x)), e / ReduceSum(e) -> Softmax(x), as TensorFlow and jax write it.
 
-    Maximum and sum are along the same axis, the only one, with keepdims=1.
+    1. Maximum and sum are along the same axis, the only one, with keepdims=1.
+    2. d = x - ReduceMax(x), d - Log(ReduceSum(Exp(d))) -> LogSoftmax(x), as torch decomposes it.
     """
-    return {y: g.op.Softmax(x, axis=_axis_of(g, x, m, s))}
-
-
-@rule(
-    "default",
-    """m = ReduceMax(x, *_, **_); d = x - m; s = ReduceSum(Exp(d), *_, **_)
-    y = d - Log(s); y""",
-    min_opset=13,
-    precision="rounding",
-)
-def log_softmax_definition(g: RewriteContext, x: str, m: str, s: str, y: str) -> dict[str, NewNode]:
-    """d = x - ReduceMax(x), d - Log(ReduceSum(Exp(d))) -> LogSoftmax(x), as torch decomposes it.
-
-    Maximum and sum are along the same axis, the only one, with keepdims=1.
-    """
-    return {y: g.op.LogSoftmax(x, axis=_axis_of(g, x, m, s))}
-
-
-def _axis_of(g: RewriteContext, x: str, m: str, s: str) -> int:
-    """The axis of a Softmax written with a maximum and a sum; refuses if there is none."""
     rank, (largest, total) = g.rank_of(x), (g.before(m), g.before(s))
     axes = reduced_axes(g, total, rank) or ()
     g.require(len(axes) == 1, "the sum is not along one axis")
@@ -71,4 +57,6 @@ def _axis_of(g: RewriteContext, x: str, m: str, s: str) -> int:
     kept = all(g.get_attribute_with_default(n, "keepdims", 1) for n in (largest, total))
     g.require(kept, "keepdims is 0")
     g.require(g.type_or_none(x) in FLOATS, "the type is not a float type")
-    return axes[0]
+    if logarithm is not None:
+        return {logarithm: g.op.LogSoftmax(x, axis=axes[0])}
+    return {y or "": g.op.Softmax(x, axis=axes[0])}

@@ -81,7 +81,6 @@ class _Lighter:
     Nodes are visited in graph order, so that the operands of a node are known when it is visited.
     Cost: O(number of nodes), 16 at most.
 
-    :param g: the rewrite
     :param result: the result that loses dimensions
     :param new: its replacement
     :param count: number of lost dimensions

@@ -27,7 +27,6 @@ def concat_of_shape(g: RewriteContext, node: NodeProto) -> NodeProto | None:
 def safe_integers(g: RewriteContext, node: NodeProto, values: list[int | None]) -> bool:
     """Whether -1 may be beside some integers: none is -1, none means a null dimension.
 
-    :param g: the optimizer
     :param node: the Reshape
     :param values: every element of the shape, None for those to ignore
     """

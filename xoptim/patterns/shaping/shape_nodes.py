@@ -19,7 +19,6 @@ from ...declarative import rule
 def shape_range(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, int] | None:
     """First and last axes (excluded) a Shape node reads.
 
-    :param g: the optimizer
     :param node: a Shape
     :param rank: rank of its input
     """

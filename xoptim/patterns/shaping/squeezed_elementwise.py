@@ -85,7 +85,6 @@ def _lifted(g: RewriteContext) -> _Lifted:
 class _Region:
     """Elementwise operators, written with more dimensions 1.
 
-    :param g: the optimizer
     :param rank: rank of their results
     :param axes: where the dimensions are added
     """

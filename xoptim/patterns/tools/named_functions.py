@@ -44,7 +44,6 @@ def _call(
 ) -> NewNode:
     """A call to a function, with its definition.
 
-    :param g: the optimizer
     :param name: name of the function
     :param body: its parameters, its results and its nodes, as text
     :param inputs: the arguments

@@ -31,9 +31,6 @@ def is_repeatable(g: GraphQueries, node: NodeProto) -> bool:
 
     It is False for a node with a subgraph, which is not inspected. A call to a local function is
     repeatable if every node of the function is.
-
-    :param g: the optimizer
-    :param node: a node
     """
     return _is_repeatable(node, g.main_opset, g.graph.functions, ())
 
@@ -105,8 +102,6 @@ class TwinSearch:
     one has its default value), and inputs once equal results are identified; or they are two
     Reshape, or two Expand, of the same data, to shapes proven equal. Each reader is hashed once:
     O(readers of the given results and of the merged results).
-
-    :param g: the optimizer
     """
 
     def __init__(self, g: GraphQueries):
@@ -163,7 +158,6 @@ class TwinSearch:
 def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
     """The replacement of each result of the removed nodes.
 
-    :param g: the optimizer
     :param twin_of: for each node to remove, an earlier one computing the same results
     """
     names: dict[str, str] = {}

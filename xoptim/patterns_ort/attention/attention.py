@@ -43,7 +43,7 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
         return None
     missing = list(range(4 - len(g.shape_of(found.mask))))
     mask = g.op.Unsqueeze(found.mask, missing) if missing else found.mask
-    if found.masks_each_score(g, (2, 3, 4)):
+    if found.masks_each_score(g):
         return mask
     return found.for_each_query(g, mask)
 
@@ -54,7 +54,6 @@ def require_readable_mask(g: RewriteContext, steps: Dim | None, total: Dim) -> N
     Without cuDNN, onnxruntime chooses it when the number of queries is a multiple of 8, and it
     fails when the number of keys is not (onnxruntime-gpu 1.31.1).
 
-    :param g: the rewrite
     :param steps: number of queries, None if it is unknown
     :param total: number of keys
     """
@@ -169,7 +168,6 @@ def grouped_queries(
 ) -> dict[str, Replacement]:
     """Writes com.microsoft.GroupQueryAttention; refuses an attention it does not compute.
 
-    :param g: the rewrite
     :param found: the attention
     :param sinks: an extra score of each head, whose weight is dropped
     """

@@ -20,7 +20,6 @@ _FLOOR = -80.0
 def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
     """The scores of each row minus the largest one, raised to at least -80.
 
-    :param g: the rewrite
     :param scores: the scores
     :param like: a result of the same type
     """
@@ -46,7 +45,6 @@ class Products(NamedTuple):
     def written(self, g: RewriteContext, floor: bool) -> NewNode:
         """Writes the products and the Softmax.
 
-        :param g: the rewrite
         :param floor: no weight is smaller than exp(-80)
         """
         found, queries = self.found, self.found.queries.name

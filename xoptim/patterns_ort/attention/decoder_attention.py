@@ -131,5 +131,5 @@ def _weights(
         return query, key, bias
     whole = lengths == [3, 3, 3] and query == key == value and firsts == (0, 1, 2)
     g.require(whole, "the columns are in another order")
-    first, rest = split_weight(g, query, 1, [width, 2 * width])
+    first, rest = split_weight(g, query, [width, 2 * width])
     return first, rest, bias

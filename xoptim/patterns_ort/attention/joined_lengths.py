@@ -105,7 +105,6 @@ def _moved(g: RewriteContext, heads: Heads) -> str:
 def _require_operator(g: RewriteContext, found: Attention, cache: Cache, shared: bool) -> None:
     """Refuses heads, or a mask, that no operator for attention takes with a cache.
 
-    :param g: the rewrite
     :param found: the attention
     :param cache: what is joined
     :param shared: queries share heads
@@ -114,7 +113,7 @@ def _require_operator(g: RewriteContext, found: Attention, cache: Cache, shared:
     moved = all(h.moved or (shared and _moved(g, h)) for h in heads)
     same = found.keys.length == found.values.length
     g.require(same and moved, "the heads are not moved before")
-    rows = found.masks_each_score(g, (2, 3, 4)) or (shared and found.masks_each_query(g))
+    rows = found.masks_each_score(g) or (shared and found.masks_each_query(g))
     g.require(rows, "the mask is broadcast in another way")
     single = not shared or padded(g.shape_of(found.mask), 4)[1] == 1
     g.require(single, "heads have their own masks")

@@ -99,7 +99,6 @@ def packed_heads(
 ) -> Packed:
     """Reads queries, keys and values, moved from a sequence, as projections of another one.
 
-    :param g: the rewrite
     :param three: queries, keys, values
     :param of_rows: the rows of both sequences may be those of a matrix
     """
@@ -117,7 +116,6 @@ def packed_heads(
 def packed_flats(g: RewriteContext, flats: list[str], width: int) -> Packed:
     """Reads queries, keys and values as projections of one sequence.
 
-    :param g: the rewrite
     :param flats: queries, keys, values, of shape (batch, sequence, width)
     :param width: length of the heads side by side
     """

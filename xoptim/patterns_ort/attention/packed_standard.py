@@ -145,7 +145,6 @@ class _Choice(NamedTuple):
 def _read_mask(g: RewriteContext, node: NodeProto, name: str, x: str) -> _Mask:
     """Reads a mask; refuses a mask that may not lead to the same result.
 
-    :param g: the rewrite
     :param node: the operator
     :param name: the mask
     :param x: the sequence
@@ -187,7 +186,6 @@ def _is_higher(g: RewriteContext, name: str, x: str) -> bool:
 def _added(g: RewriteContext, name: str, value: Operand, x: str) -> Operand:
     """A mask with four dimensions, of which the last two are those of the scores.
 
-    :param g: the rewrite
     :param name: a result with the shape of the mask
     :param value: the mask
     :param x: the sequence

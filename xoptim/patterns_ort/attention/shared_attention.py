@@ -102,7 +102,6 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     """The queries of an attention; refuses those that are neither moved from a sequence, nor moved
     then rotated, and a mask that is not the same for every head.
 
-    :param g: the rewrite
     :param found: the attention
     :param heads: number of heads of keys and values
     """
@@ -112,7 +111,7 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     source = queries.moved if turn is None else transposed(g, turn.input[0], SWAPPED)
     moved = g.known(source or None, "the queries are not moved before")
     if found.mask:
-        known = found.masks_each_score(g, (2, 3, 4)) or found.masks_each_query(g)
+        known = found.masks_each_score(g) or found.masks_each_query(g)
         g.require(known, "the mask is broadcast in another way")
         g.require(padded(g.shape_of(found.mask), 4)[1] == 1, "heads have their own masks")
     times, steps = queries.count // heads, found.steps

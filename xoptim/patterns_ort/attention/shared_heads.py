@@ -19,7 +19,6 @@ def shared_shapes(
     """The target shapes to merge queries that share a head, and to restore them; the last dimension
     is kept.
 
-    :param g: the rewrite
     :param queries: (batch, *count*, *steps*, length)
     :param count: number of heads of the queries
     :param heads: number of heads they share

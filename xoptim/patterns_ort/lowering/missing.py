@@ -99,7 +99,6 @@ def require_missing(g: RewriteContext, node: NodeProto, types: Sequence[int]) ->
     """Refuses an operator that onnxruntime loads, and a model meant for another processor, which
     may have the kernel.
 
-    :param g: the rewrite
     :param node: the operator, of the main domain
     :param types: element type of each input, 0 if it is missing or not compared
     """
@@ -118,7 +117,6 @@ def missing_types(g: RewriteContext, node: NodeProto) -> list[int]:
     """The element types of the inputs of an operator, 0 for a missing one, once
     :func:`require_missing` accepts it; an unknown type is refused.
 
-    :param g: the rewrite
     :param node: the operator, of the main domain
     """
     facts = g.facts
@@ -130,7 +128,6 @@ def missing_types(g: RewriteContext, node: NodeProto) -> list[int]:
 def in_float(g: RewriteContext, name: str, kind: int) -> str | NewNode:
     """A result in float, which holds all numbers of float16 and bfloat16.
 
-    :param g: the rewrite
     :param name: the result
     :param kind: its element type
     """
@@ -140,7 +137,6 @@ def in_float(g: RewriteContext, name: str, kind: int) -> str | NewNode:
 def from_float(g: RewriteContext, found: NewNode, kind: int) -> NewNode:
     """A result computed in float, in the type it has to have.
 
-    :param g: the rewrite
     :param found: the result
     :param kind: float16, bfloat16, or another type that it already has
     """

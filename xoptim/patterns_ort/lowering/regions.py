@@ -1,4 +1,4 @@
-"""Regions of images with crops and products where onnxruntime has no kernel."""
+"""Pools regions of images with crops and products, where onnxruntime has no kernel."""
 
 from __future__ import annotations
 

@@ -39,7 +39,6 @@ def skip_normalization(
 ) -> dict[str, NewResult]:
     """Writes an Add, then a normalization over the last axis, as one operator.
 
-    :param g: the optimizer
     :param node: the normalization
     :param written: the operator
     :param slots: number of its inputs before a bias that is added first
@@ -85,7 +84,6 @@ def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> l
     """The scale, and the bias if there is one, of a normalization that fused kernels support: over
     the last axis, in float, without other used results.
 
-    :param g: the optimizer
     :param node: the normalization
     :param shape: shape of the normalized result
     """

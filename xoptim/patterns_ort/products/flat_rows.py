@@ -58,7 +58,6 @@ def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] |
 class _Rows:
     """Connected nodes whose wide results have the same shape, and become rows.
 
-    :param g: the rewrite
     :param root: a Reshape of one of them to rows, or from rows
     :param flat: the root is a Reshape to rows
     """

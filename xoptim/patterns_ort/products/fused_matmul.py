@@ -91,7 +91,6 @@ def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, b
 
     Otherwise MatMul and Gemm return zeros, but FusedMatMul leaves its result uninitialised.
 
-    :param g: the rewrite
     :param left: left operand, and whether it is transposed
     :param right: right operand, and whether it is transposed
     """

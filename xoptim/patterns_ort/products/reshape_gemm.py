@@ -18,8 +18,6 @@ from .fused_matmul import Matmul, MatmulOperand, require_terms
 def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
     """Reads `Gemm(Reshape(x, (-1, k)), b)`; refuses any other Gemm.
 
-    :param g: the optimizer
-    :param gemm: the Gemm
     :return: the same product on x, its shape
     """
     g.require(not optional_input(gemm, 2), "there is a bias")

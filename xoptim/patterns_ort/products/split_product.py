@@ -30,7 +30,7 @@ def split_product(g: RewriteContext, split: NodeProto) -> dict[str, NewNode]:
     whole = len(columns) == len(lengths) and sum(columns) == known[1]
     g.require(whole, "the parts are not known, or empty")
     require_weight(g, weight)
-    parts = split_weight(g, weight, 1, columns)
+    parts = split_weight(g, weight, columns)
     return {
         name: g.op.MatMul(x, part) for name, part in zip(split.output, parts, strict=True) if name
     }

@@ -92,10 +92,7 @@ class Drawing:
     nodes: int = 0
 
     def add(self, vertex: Vertex) -> int:
-        """Adds a vertex and returns its number.
-
-        :param vertex: the vertex
-        """
+        """Adds a vertex and returns its number."""
         self.vertices.append(vertex)
         return len(self.vertices) - 1
 
@@ -383,8 +380,6 @@ def parameter_name(node: NodeProto, place: int) -> str:
 def constant_text(node: NodeProto) -> str:
     """The content of a Constant.
 
-    :param node: the node
-
     >>> from onnx import helper
     >>> constant_text(helper.make_node("Constant", [], ["c"], value_int=3))
     '3'
@@ -401,10 +396,7 @@ def weight_text(weight: Any) -> str:
 
 
 def shown_lines(vertex: Vertex) -> list[str]:
-    """The lines of a vertex that are drawn.
-
-    :param vertex: the vertex
-    """
+    """The lines of a vertex that are drawn."""
     lines = [*vertex.constants, *vertex.lines]
     if len(lines) <= _MOST_LINES:
         return lines

@@ -63,7 +63,6 @@ def place(drawing: Drawing) -> Placed:
 
     The crossings are reduced by igraph. Cost: about a second for 10,000 vertices.
 
-    :param drawing: the drawing
     :return: the places
     :raises MissingLayoutError: igraph is not installed
     """
@@ -114,8 +113,6 @@ def layers_of(drawing: Drawing) -> list[int]:
     of them as inputs, so that what is computed early stays beside what needs it.
 
     The edges of a circle, in a model that is not valid, may go up.
-
-    :param drawing: the drawing
     """
     n = len(drawing.vertices)
     readers: list[dict[int, None]] = [{} for _ in range(n)]

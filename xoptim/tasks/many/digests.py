@@ -26,7 +26,6 @@ def digest_of_files(paths: Iterable[Path]) -> str:
 def digest_of_values(value: Any) -> str:
     """The digest of plain values: numbers, texts, arrays, containers and dataclasses of them.
 
-    :param value: the value
     :return: the digest, empty if a part of the value is anything else
     """
     try:

@@ -60,8 +60,6 @@ class _Pool:
     def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
         """Calls the function in the process of this thread.
 
-        :param function: the function
-        :param argument: its argument
         :raises LostProcess: the process died, or took too long
         """
         from loky import process_executor

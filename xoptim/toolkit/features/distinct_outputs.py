@@ -33,7 +33,6 @@ class DistinctOutputs(Feature):
 def aliases(graph: Graph) -> Iterator[tuple[int, str]]:
     """The outputs that are also an input, an initializer or another output.
 
-    :param graph: the graph
     :return: the position of each one and the kind of the alias
     """
     seen: set[str] = set()
@@ -48,7 +47,6 @@ def aliases(graph: Graph) -> Iterator[tuple[int, str]]:
 def separate_outputs(graph: Graph) -> int:
     """Renames outputs that are aliases and puts an Identity before them.
 
-    :param graph: the graph
     :return: number of these outputs
     """
     renamed = list(aliases(graph))

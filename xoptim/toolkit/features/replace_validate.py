@@ -137,7 +137,6 @@ class ReplaceValidate(GraphFeature):
 def _restore_places(graph: Graph, before: Sequence[NodeRecord]) -> None:
     """Moves restored nodes to their first places. Cost: O(nodes) if there are several.
 
-    :param graph: the graph
     :param before: their former records
     """
     if len(before) < 2:

@@ -94,7 +94,6 @@ class Profile(Observer):
     def _flush(self, line: ProfileNode, counts: bool = True) -> None:
         """Adds to a line the changes of the stores since the last one.
 
-        :param line: the line
         :param counts: whether the nodes added and removed count for the line
         """
         for what, value in self._pending.items():

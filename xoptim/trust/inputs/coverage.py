@@ -54,7 +54,6 @@ class Body:
 def mark_bodies(model: ModelProto) -> tuple[ModelProto, list[Body]]:
     """Copies a model and names the nodes of its bodies after the body.
 
-    :param model: the model
     :return: the copy, the bodies
     """
     marked = ModelProto()

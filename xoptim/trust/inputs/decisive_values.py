@@ -65,10 +65,7 @@ class _Origin(NamedTuple):
 
 
 def decisive_values(model: ModelProto) -> Decisive:
-    """Follows the inputs, and their sizes, to what they are compared with.
-
-    :param model: any model
-    """
+    """Follows the inputs, and their sizes, to what they are compared with."""
     functions = {(f.domain, f.name): f for f in model.functions}
     search = _Search(Decisive(), functions)
     for value in required_inputs(model):

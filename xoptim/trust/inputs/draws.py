@@ -374,7 +374,6 @@ def _has_value(elem_type: int, value: Any) -> bool:
 def demanded_sizes(model: ModelProto) -> dict[str, int]:
     """The sizes that the operators of a model demand, such as the width of a weight.
 
-    :param model: any model
     :return: sizes by name of dimension, none if the model is not valid
 
     Example::

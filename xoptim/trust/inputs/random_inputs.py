@@ -33,7 +33,6 @@ _FEW_BITS = 16
 def required_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """The inputs a user has to give: those without an initializer as default value.
 
-    :param model: any model
     :return: declarations of the inputs, in order
     """
     defaults = {i.name for i in model.graph.initializer}
@@ -47,7 +46,6 @@ def open_dimensions(model: ModelProto) -> list[str]:
     A dimension without a name is called after its input and its position: `x[0]`. A dimension
     given by an expression (`2*seq`) counts for the symbols it contains.
 
-    :param model: any model
     :return: names, each of them once
     """
     names: dict[str, None] = {}
@@ -92,7 +90,6 @@ def lengths(model: ModelProto) -> list[str]:
     """The open dimensions that may be the length of a signal: the last one of an input made of
     floats.
 
-    :param model: any model
     :return: names, each of them once
 
     Example::
@@ -114,7 +111,6 @@ def batches(model: ModelProto) -> list[str]:
     """The open dimensions that may be a batch of images: the first one of inputs of three
     dimensions or more, and of no input another one.
 
-    :param model: any model
     :return: names, each of them once
 
     Example::
@@ -240,10 +236,7 @@ def random_inputs(
 
 
 def optional_inputs(model: ModelProto) -> list[str]:
-    """The inputs that may hold nothing.
-
-    :param model: any model
-    """
+    """The inputs that may hold nothing."""
     return [v.name for v in required_inputs(model) if v.type.HasField("optional_type")]
 
 

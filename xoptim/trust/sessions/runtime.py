@@ -49,10 +49,7 @@ class StillRunningError(VerificationError):
 
 
 def structure_of(model: Model) -> onnx.ModelProto:
-    """The graph of a model in any form, its weights may be in other files.
-
-    :param model: the model
-    """
+    """The graph of a model in any form, its weights may be in other files."""
     if isinstance(model, onnx.ModelProto):
         return model
     if isinstance(model, ModelContainer):

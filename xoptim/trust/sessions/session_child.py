@@ -22,10 +22,7 @@ _KNOWN = {
 
 
 class ArraySession:
-    """A session of onnxruntime that reads and returns arrays, those of types that numpy lacks too.
-
-    :param session: the session
-    """
+    """A session of onnxruntime that reads and returns arrays, even of types that numpy lacks."""
 
     def __init__(self, session: Any):
         self._session = session

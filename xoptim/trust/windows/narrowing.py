@@ -27,7 +27,6 @@ def narrow_window(window: Window) -> Window | None:
     channels a convolution gives, the columns of a matrix, every axis of an element by element
     operator. Weights are sampled at the same rows wherever they meet.
 
-    :param window: a window
     :return: the narrow window, None when this one is small or when nothing can be cut
     """
     if _elements(window) < _LARGE:

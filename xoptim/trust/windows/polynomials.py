@@ -52,10 +52,7 @@ def degree_of(
 
 
 def only_moves(nodes: Iterable[NodeProto]) -> bool:
-    """Whether every result of some nodes is a copy of elements of their inputs, or a shape.
-
-    :param nodes: nodes
-    """
+    """Whether every result of some nodes is a copy of elements of their inputs, or a shape."""
     return all(not n.domain and n.op_type in _MOVES | _OF_INTEGERS for n in nodes)
 
 

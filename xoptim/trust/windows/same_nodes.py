@@ -27,8 +27,6 @@ def has_same_nodes(window: Window) -> bool:
     are equal for every size and every value.
 
     The nodes before the window are followed as far as both sides need them.
-
-    :param window: a window
     """
     sides = _Sides(window)
     return bool(window.results) and all(sides.are_same(name, name) for name in window.results)

@@ -40,8 +40,6 @@ RANKS = (2, 3, 4, 1, 0)
 def axis_names(rank: int) -> list[str]:
     """The symbols that stand for the sizes of an input whose shape is not known, the same ones for
     all of them.
-
-    :param rank: its rank
     """
     return [f"axis_{i}" for i in range(rank)]
 

@@ -228,7 +228,6 @@ class Validation(Observer):
     ) -> Outcome:
         """Checks a window, or remembers an equal one.
 
-        :param window: a window
         :param whole: the window it is a sample of, itself if it is none
         """
         large = not window.inputs() or bool(window.around)
@@ -303,10 +302,7 @@ class Validation(Observer):
 
 
 def with_validation(features: Sequence[Feature]) -> Sequence[Feature]:
-    """Features and a :class:`Validation`, unless there is one already.
-
-    :param features: any features
-    """
+    """Features and a :class:`Validation`, unless there is one already."""
     known = any(isinstance(f, Validation) for f in features)
     return features if known else (*features, Validation())
 

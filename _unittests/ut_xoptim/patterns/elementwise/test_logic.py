@@ -34,7 +34,6 @@ RANGE = (
     "t = GreaterOrEqual(q, start)"
 )
 NEVER = "n = Shape(u) e = Expand(no, n) t = Unsqueeze(e, axes)"
-UNUSED = "n = Shape(u) l = Squeeze(n) r = Range(start, l, step) q = Unsqueeze(r, axes)"
 
 MODELS = {
     "UselessConditionWhere": {
