@@ -179,6 +179,14 @@ def test_atan2_of_infinities_and_signed_zeros(dtype):
     check_export(lambda y, x: torch.atan2(y, x).signbit(), (y[numbers], x[numbers]))
 
 
+def test_sign_of_a_sum_of_zeros():
+    """A sum of torch is never -0.0, that of onnxruntime is if every number is."""
+    x = torch.tensor([[-0.0, -0.0], [0.0, -0.0], [-1.0, -0.0]])
+    check_export(lambda x: torch.atan2(x[:, 0].abs(), x.sum(1)), (x,))
+    check_export(lambda x: torch.atan2(x.sum(1), x[:, 0] - 1), (x,))
+    check_export(lambda x: torch.copysign(x[:, 0], x.mean(1, keepdim=True)).signbit(), (x,))
+
+
 def test_copysign_of_zeros():
     y, x = special_pairs()
     numbers = ~(y.isnan() | x.isnan())
