@@ -153,7 +153,9 @@ def remainder(g: GraphWriter, x: Operand, y: Operand) -> str:
     if not is_float(itype):
         return g.op.Mod(a, b)
     rest = g.op.Mod(a, b, fmod=1)
-    return g.op.Where(_signs_differ(g, rest, b, itype), g.op.Add(rest, b), rest)
+    below = not isinstance(y, str) and y > 0
+    opposite = g.op.Less(rest, const(0, itype)) if below else _signs_differ(g, rest, b, itype)
+    return g.op.Where(opposite, g.op.Add(rest, b), rest)
 
 
 @aten("aten.fmod.Tensor", "aten.fmod.Scalar")
