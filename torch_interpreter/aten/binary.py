@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import torch
 from onnx import TensorProto
 
 from xbuilder.operators.op_traits import WIDE_FLOATS
 
 from ..common.types import is_float, is_integer
+from ..writing.fx_nodes import node_argument
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import aten, curried
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, curried
 from ..writing.symbols import Operand
 from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
 from .powers import power_of_integers, power_of_number
 from .unary import negative_sign, trunc
+
+_SUMS = (
+    torch.ops.aten.sum.default,
+    torch.ops.aten.sum.dim_IntList,
+    torch.ops.aten.mean.default,
+    torch.ops.aten.mean.dim,
+)
 
 
 def _overloads(name: str, *kinds: str) -> list[str]:
@@ -143,7 +153,9 @@ def remainder(g: GraphWriter, x: Operand, y: Operand) -> str:
     if not is_float(itype):
         return g.op.Mod(a, b)
     rest = g.op.Mod(a, b, fmod=1)
-    return g.op.Where(_signs_differ(g, rest, b, itype), g.op.Add(rest, b), rest)
+    below = not isinstance(y, str) and y > 0
+    opposite = g.op.Less(rest, const(0, itype)) if below else _signs_differ(g, rest, b, itype)
+    return g.op.Where(opposite, g.op.Add(rest, b), rest)
 
 
 @aten("aten.fmod.Tensor", "aten.fmod.Scalar")
@@ -199,13 +211,25 @@ def lerp(g: GraphWriter, x: str, end: str, weight: Operand) -> str:
     return add(g, x, mul(g, sub(g, end, x), weight))
 
 
-def _unit(g: GraphWriter, x: Tensor, itype: int) -> str:
-    """1 with the sign of x."""
-    return g.op.Where(negative_sign(g, x, itype), const(-1, itype), const(1, itype))
+def _negative(g: GraphWriter, x: Tensor, itype: int, source: Any) -> str:
+    """True for negative floats, and for -0.0 unless torch computes a sum, which never is.
+
+    onnxruntime returns -0.0 for a sum of numbers that all are.
+
+    :param source: the node of x in the graph of torch
+    """
+    if isinstance(source, torch.fx.Node) and source.target in _SUMS:
+        return g.op.Less(x, const(0, itype))
+    return negative_sign(g, x, itype)
+
+
+def _with_sign(g: GraphWriter, size: str, negative: str, itype: int) -> str:
+    """A number that is not negative, or its opposite."""
+    return g.op.Mul(size, g.op.Where(negative, const(-1, itype), const(1, itype)))
 
 
 @aten("aten.atan2.default")
-def atan2(g: GraphWriter, y: str, x: str) -> str:
+def atan2(g: GraphWriter, y: str, x: str, *, expected: OutputFacts = UNKNOWN_OUTPUTS) -> str:
     """The angle of (x, y): atan(|y| / |x|), from pi on the left half plane, with the sign of y.
 
     0 / 0 counts as 0, the quotient of two infinities as 1.
@@ -216,8 +240,9 @@ def atan2(g: GraphWriter, y: str, x: str) -> str:
     ratio = g.op.Where(g.op.Equal(high, wide), g.op.Sign(high), g.op.Div(high, wide))
     angle = doubles.function(g, "Atan", ratio)
     left = g.op.Sub(const(math.pi, itype), angle)
-    angle = g.op.Where(negative_sign(g, b, itype), left, angle)
-    return g.op.Mul(angle, _unit(g, a, itype))
+    above, behind = (node_argument(expected.node, i) for i in (0, 1))
+    angle = g.op.Where(_negative(g, b, itype, behind), left, angle)
+    return _with_sign(g, angle, _negative(g, a, itype, above), itype)
 
 
 @aten("aten.logaddexp.default")
@@ -275,8 +300,11 @@ def hypot(g: GraphWriter, x: str, y: str) -> str:
 
 
 @aten("aten.copysign.Tensor", "aten.copysign.Scalar")
-def copysign(g: GraphWriter, x: Operand, y: Operand) -> str:
+def copysign(
+    g: GraphWriter, x: Operand, y: Operand, *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> str:
     """|x| with the sign of y; a product keeps -0.0, onnxruntime's Where would return 0."""
     itype = float_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
-    return g.op.Mul(g.op.Abs(a), _unit(g, b, itype))
+    negative = _negative(g, b, itype, node_argument(expected.node, 1))
+    return _with_sign(g, g.op.Abs(a), negative, itype)

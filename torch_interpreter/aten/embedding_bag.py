@@ -7,6 +7,7 @@ from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import dim_of, first_integers, int_vector, shape_tensor
 from .operands import BOOL, INT64, cast, const
 from .reduce import reduce, vector_norm
+from .repeated_places import reduce_slices
 
 _SUM, _MEAN, _MAX = range(3)
 _ONE = int_vector([1])
@@ -41,7 +42,7 @@ def embedding_bag(
     if include_last_offset:
         offsets = g.op.Slice(offsets, int_vector([0]), int_vector([-1]), int_vector([0]))
     indices, offsets = cast(g, indices, INT64), cast(g, offsets, INT64)
-    bags = g.op.UnsqueezeAnyOpset(_bags(g, indices, offsets), _ONE)
+    bags = _bags(g, indices, offsets)
     rows = g.op.Gather(weight, indices, axis=0)
     if per_sample_weights is not None:
         rows = g.op.Mul(rows, g.op.UnsqueezeAnyOpset(per_sample_weights, _ONE))
@@ -49,11 +50,11 @@ def embedding_bag(
     neutral = const(-float("inf") if mode == _MAX else 0, itype)
     kept = _kept(g, indices, padding_idx)
     start, rows = g.op.Expand(neutral, sizes), g.op.Where(kept, rows, neutral)
-    found = g.op.ScatterND(start, bags, rows, reduction="max" if mode == _MAX else "add")
+    found = reduce_slices(g, start, 0, bags, rows, "max" if mode == _MAX else "add")
     if mode != _SUM:
         column = shape_tensor(g, [dim_of(g, offsets, 0), 1])
         none = g.op.Expand(const(0, INT64), column)
-        counts = g.op.ScatterND(none, bags, g.op.Cast(kept, to=INT64), reduction="add")
+        counts = reduce_slices(g, none, 0, bags, g.op.Cast(kept, to=INT64), "add")
         if mode == _MAX:
             found = g.op.Where(g.op.Equal(counts, const(0, INT64)), const(0, itype), found)
         else:

@@ -16,6 +16,7 @@ from ..writing.symbols import Operand, SymScalar, int_vector
 from .creation import linspace
 from .operands import INT64, cast, const, f64
 from .reduce import reduce
+from .repeated_places import reduce_slices
 
 DOUBLE = TensorProto.DOUBLE
 Range = Sequence[float] | None
@@ -93,8 +94,7 @@ def _counted(
         flat = g.op.Reshape(cast(g, weight, itype), int_vector([-1]))
         points = g.op.Where(inside, flat, const(0, itype))
     zeros = np.zeros(math.prod(sizes), dtype=to_numpy_type(itype))
-    column = g.op.UnsqueezeAnyOpset(place, int_vector([1]))
-    counts = g.op.ScatterND(zeros, column, points, reduction="add")
+    counts = reduce_slices(g, zeros, 0, place, points, "add")
     found = g.op.Reshape(counts, int_vector(sizes))
     return _as_density(g, found, edges) if density else found
 

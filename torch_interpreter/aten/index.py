@@ -10,10 +10,32 @@ from onnx import TensorProto
 from ..writing.fx_nodes import never_negative, node_argument
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..writing.symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from ..writing.symbols import (
+    Size,
+    SymScalar,
+    dim_of,
+    dims_of,
+    int_vector,
+    product,
+    scalar0d,
+    shape_tensor,
+    vector1d,
+)
 from .creation import constant_of_shape
-from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_tensor_of, vector
+from .operands import (
+    BOOL,
+    FLOAT,
+    INT64,
+    axis_of,
+    cast,
+    choose,
+    const,
+    reshape,
+    shape_tensor_of,
+    vector,
+)
 from .reduce import reduce
+from .repeated_places import reduce_slices
 from .view import MAX_INT, broadcast_tensors, permute
 
 
@@ -210,14 +232,17 @@ class IndexPlan:
         self.axes = [i for i, index in enumerate(indices) if index is not None]
         self.others = [i for i in range(self.rank) if i not in self.axes]
         self.perm = [*self.axes, *self.others]
-        tensors = broadcast_tensors(g, [i for i in indices if i is not None])
-        self.index_rank = max(g.get_rank(i) for i in tensors)
-        last = int_vector([self.index_rank])
-        columns = [g.op.UnsqueezeAnyOpset(i, last) for i in tensors]
-        self.index = columns[0] if len(columns) == 1 else g.op.Concat(*columns, axis=-1)
+        self.tensors = broadcast_tensors(g, [i for i in indices if i is not None])
+        self.index_rank = max(g.get_rank(i) for i in self.tensors)
         consecutive = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
         # torch puts the result of the indices at their place, or first if they are separated
         self.place = self.axes[0] if consecutive else 0
+
+    def columns(self) -> str:
+        """The positions, those of a slice in the last dimension."""
+        g, last = self.g, int_vector([self.index_rank])
+        columns = [g.op.UnsqueezeAnyOpset(i, last) for i in self.tensors]
+        return columns[0] if len(columns) == 1 else g.op.Concat(*columns, axis=-1)
 
     def result_permutation(self) -> list[int]:
         """The permutation from (index dimensions, other dimensions) to the order of torch."""
@@ -243,7 +268,7 @@ def index_tensor(g: GraphWriter, x: str, indices: Sequence[str | None]) -> str:
         axis, index = used[0]
         return g.op.Gather(x, index, axis=axis)
     plan = IndexPlan(g, x, indices)
-    found = g.op.GatherND(permute(g, x, plan.perm), plan.index)
+    found = g.op.GatherND(permute(g, x, plan.perm), plan.columns())
     return permute(g, found, plan.result_permutation())
 
 
@@ -264,15 +289,33 @@ def index_put(
     plan = IndexPlan(g, x, positions(g, indices))
     moved = permute(g, x, plan.perm)
     updates = _updates(g, plan, moved, values)
-    reduction = {"reduction": "add"} if accumulate else {}
-    scattered = g.op.ScatterND(moved, plan.index, updates, **reduction)
+    if accumulate:
+        scattered = _accumulated(g, plan, moved, updates)
+    else:
+        scattered = g.op.ScatterND(moved, plan.columns(), updates)
     return permute(g, scattered, [int(i) for i in np.argsort(plan.perm)])
+
+
+def _accumulated(g: GraphWriter, plan: IndexPlan, moved: str, updates: str) -> str:
+    """Adds slices at positions that may repeat; the indexed dimensions become one."""
+    sizes, count = dims_of(g, moved), len(plan.axes)
+    place = plan.tensors[0]
+    for size, index in zip(sizes[1:count], plan.tensors[1:], strict=True):
+        length = vector1d(g, size)
+        place = g.op.Add(g.op.Mul(place, length), g.op.Mod(index, length))
+    if count > 1:
+        moved = reshape(g, moved, [product(g, sizes[:count]), *sizes[count:]])
+    if plan.index_rank != 1:
+        place = g.op.Reshape(place, int_vector([-1]))
+        updates = reshape(g, updates, [dim_of(g, place, 0), *sizes[count:]])
+    total = reduce_slices(g, moved, 0, place, updates, "add")
+    return total if count == 1 else reshape(g, total, sizes)
 
 
 def _updates(g: GraphWriter, plan: IndexPlan, moved: str, values: str) -> str:
     """Broadcasts the values to the shape of x[indices], the indexed dimensions first."""
     perm = plan.result_permutation()
-    index_dims = [dim_of(g, plan.index, i) for i in range(plan.index_rank)]
+    index_dims = [dim_of(g, plan.tensors[0], i) for i in range(plan.index_rank)]
     rest = [dim_of(g, moved, i) for i in range(len(plan.axes), plan.rank)]
     first = [*index_dims, *rest]
     expanded = g.op.Expand(values, shape_tensor(g, [first[i] for i in perm]))

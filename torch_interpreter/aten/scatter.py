@@ -28,6 +28,7 @@ from .operands import (
     vector,
 )
 from .reduce import reduce
+from .repeated_places import reduce_slices
 from .view import MAX_INT, broadcast_tensors, transpose
 
 _REDUCTIONS = {
@@ -142,16 +143,18 @@ def _rounding(g: GraphWriter, x: str) -> str | None:
 
 
 def _scatter_slices(
-    g: GraphWriter, x: str, axis: int, index: Tensor, src: str, **kwargs: str
+    g: GraphWriter, x: str, axis: int, index: Tensor, src: str, reduction: str | None = None
 ) -> str:
     """Writes whole slices of x; the dimension is moved first for ScatterND."""
     if g.get_rank(x) == 0:
-        written = _scatter_slices(g, vector(g, x), 0, index, src, **kwargs)
+        written = _scatter_slices(g, vector(g, x), 0, index, src, reduction)
         return g.op.Reshape(written, int_vector([]))
     src = vector(g, cast(g, src, g.get_type(x)))
+    if reduction is not None:
+        return reduce_slices(g, x, axis, index, src, reduction)
     moved, updates = (transpose(g, v, 0, axis) for v in (x, src))
     column = g.op.UnsqueezeAnyOpset(index, int_vector([1]))
-    return transpose(g, g.op.ScatterND(moved, column, updates, **kwargs), 0, axis)
+    return transpose(g, g.op.ScatterND(moved, column, updates), 0, axis)
 
 
 def _vector_index(g: GraphWriter, index: str) -> str:
@@ -300,10 +303,10 @@ def index_reduce(
 def put(g: GraphWriter, x: str, index: str, source: str, accumulate: bool = False) -> str:
     """Writes in the flat tensor."""
     flat = int_vector([-1])
-    positions = g.op.Reshape(cast(g, index, INT64), int_vector([-1, 1]))
+    positions = g.op.Reshape(cast(g, index, INT64), flat)
     values = g.op.Reshape(cast(g, source, g.get_type(x)), flat)
-    reduction = {"reduction": "add"} if accumulate else {}
-    written = g.op.ScatterND(g.op.Reshape(x, flat), positions, values, **reduction)
+    kwargs = {"reduction": "add"} if accumulate else {}
+    written = g.op.ScatterElements(g.op.Reshape(x, flat), positions, values, axis=0, **kwargs)
     return g.op.Reshape(written, shape_tensor_of(g, x))
 
 
@@ -331,8 +334,8 @@ def unfold_backward(
     starts = g.op.Mul(g.op.Range(const(0, INT64), count, const(1, INT64)), const(step, INT64))
     places = g.op.Add(g.op.UnsqueezeAnyOpset(starts, int_vector([1])), np.arange(size)[None, :])
     zeros = constant_of_shape(g, [input_sizes[axis], *sizes], 0, g.get_type(x))
-    places = g.op.Reshape(places, int_vector([-1, 1]))
-    added = g.op.ScatterND(zeros, places, values, reduction="add")
+    places = g.op.Reshape(places, int_vector([-1]))
+    added = reduce_slices(g, zeros, 0, places, values, "add")
     return g.op.Transpose(
         added, perm=[others.index(i) + 1 if i != axis else 0 for i in range(last)]
     )

@@ -13,6 +13,7 @@ from ..writing.registry import aten
 from ..writing.symbols import Number, Size, SymScalar, dim_of, first_integers, int_vector, vector1d
 from .operands import BOOL, INT64, axis_of, cast, const, shape_tensor_of
 from .reduce import argmax, reduce
+from .repeated_places import reduce_slices
 from .view import MAX_INT
 
 
@@ -298,8 +299,7 @@ def bincount(g: GraphWriter, x: str, weights: str | None = None, minlength: Size
 def _added(g: GraphWriter, positions: str, size: Tensor, values: str) -> str:
     """The sum of the values at each position below *size*."""
     zeros = g.op.Expand(const([0], g.get_type(values)), size)
-    column = g.op.UnsqueezeAnyOpset(positions, int_vector([1]))
-    return g.op.ScatterND(zeros, column, values, reduction="add")
+    return reduce_slices(g, zeros, 0, positions, values, "add")
 
 
 def _bounds(g: GraphWriter, flat: str, low: float, high: float) -> list[Tensor]:

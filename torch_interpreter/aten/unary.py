@@ -230,7 +230,10 @@ def nan_to_num(
     if not is_float(itype):
         return x
     info = torch.finfo(to_torch_type(itype))
-    replaced = g.op.Where(isnan(g, x), const(nan or 0.0, itype), x)
+    number = const(nan or 0.0, itype)
+    replaced = g.op.Where(isnan(g, x), number, x)
+    if posinf is None and neginf is None and math.isfinite(number):
+        return g.op.Clip(replaced, const(info.min, itype), const(info.max, itype))
     high = const(info.max if posinf is None else posinf, itype)
     replaced = g.op.Where(isposinf(g, x), high, replaced)
     low = const(info.min if neginf is None else neginf, itype)
@@ -238,9 +241,8 @@ def nan_to_num(
 
 
 def negative_sign(g: GraphWriter, x: Tensor, itype: int) -> str:
-    """True for negative floats and for -0.0, recognized by its reciprocal."""
-    zero = const(0, itype)
-    return g.op.Or(g.op.Less(x, zero), g.op.Less(g.op.Reciprocal(x), zero))
+    """True for negative floats and for -0.0: both have the sign of their reciprocal."""
+    return g.op.Less(g.op.Add(x, g.op.Reciprocal(x)), const(0, itype))
 
 
 @aten("aten.signbit.default")

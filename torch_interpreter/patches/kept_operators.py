@@ -153,7 +153,7 @@ def keep_signals() -> Iterator[None]:
 
     @functools.wraps(original)
     def istft(
-        x: Any,
+        input: Any,
         n_fft: Any,
         hop_length: Any = None,
         win_length: Any = None,
@@ -164,6 +164,7 @@ def keep_signals() -> Iterator[None]:
         length: Any = None,
         return_complex: bool = False,
     ) -> Any:
+        x = input
         given = (hop_length, win_length, window, center, normalized, onesided, length)
         hop = n_fft // 4 if hop_length is None else hop_length
         width = n_fft if win_length is None else win_length

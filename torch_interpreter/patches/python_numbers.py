@@ -272,6 +272,11 @@ def _or_without_and(a: Any, b: Any) -> Any:
     return (a | b) - (a & b)
 
 
+def _only_one(a: Any, b: Any) -> Any:
+    """a ^ b for conditions."""
+    return (a | b) & _UNTYPED.sym_not(a & b)
+
+
 def _rounded(a: Any, digits: int | None = None) -> Any:
     """round(a, digits): the nearest multiple of a power of 10, the even one between two."""
     if digits is None or digits >= 0:
@@ -291,6 +296,7 @@ _INTEGERS: dict[str, Callable[..., Any]] = {
     "__rdivmod__": lambda a, b: (b // a, b % a),
     "bit_length": lambda a: _UNTYPED.sym_int(_UNTYPED._sym_log2(_UNTYPED.sym_max(abs(a), 0.5))) + 1,
 }
+_CONDITIONS = {"__xor__": _only_one, "__rxor__": _only_one}
 
 #: functions of numpy, which call a method of the same name on such a number -> the one of ``math``
 _ARRAY_FUNCTIONS = {
@@ -321,6 +327,7 @@ def _watching() -> Iterator[None]:
             stack.enter_context(patched(owner, {name: _of_any_class(getattr(owner, name))}))
         stack.enter_context(patched(torch.SymInt, {**_OF_NUMPY, **_INTEGERS}))
         stack.enter_context(patched(torch.SymFloat, _OF_NUMPY))
+        stack.enter_context(patched(torch.SymBool, _CONDITIONS))
         changed = {name: _REPLACED[getattr(math, name)] for name in _FUNCTIONS}
         stack.enter_context(patched(math, changed))
         stack.enter_context(patched(builtins, _EXTREMA))

@@ -179,6 +179,26 @@ def test_atan2_of_infinities_and_signed_zeros(dtype):
     check_export(lambda y, x: torch.atan2(y, x).signbit(), (y[numbers], x[numbers]))
 
 
+def test_remainder_of_a_positive_number():
+    inf = float("inf")
+    x = torch.tensor(
+        [-0.0, 0.0, -8.0, 8.0, -3.5, 3.5, -1e30, 1e-30, -1e-30, inf, -inf, float("nan")]
+    )
+    onx = check_export(lambda x: x.remainder(2.5), (x,))
+    assert sorted(op_types(onx)) == ["Add", "Less", "Mod", "Where"]
+    check_export(lambda x: torch.remainder(x, 2).signbit(), (x[:9],))
+    for number in (-2.5, inf, -inf, 0):
+        check_export(lambda x, number=number: x.remainder(number), (x,))
+
+
+def test_sign_of_a_sum_of_zeros():
+    """A sum of torch is never -0.0, that of onnxruntime is if every number is."""
+    x = torch.tensor([[-0.0, -0.0], [0.0, -0.0], [-1.0, -0.0]])
+    check_export(lambda x: torch.atan2(x[:, 0].abs(), x.sum(1)), (x,))
+    check_export(lambda x: torch.atan2(x.sum(1), x[:, 0] - 1), (x,))
+    check_export(lambda x: torch.copysign(x[:, 0], x.mean(1, keepdim=True)).signbit(), (x,))
+
+
 def test_copysign_of_zeros():
     y, x = special_pairs()
     numbers = ~(y.isnan() | x.isnan())

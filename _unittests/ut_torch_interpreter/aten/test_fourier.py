@@ -149,7 +149,7 @@ def test_signal_of_a_spectrum(name: str) -> None:
 
     def fct(x):
         z = torch.stft(x, **both, return_complex=True)
-        return torch.istft(z * 2, **both, **{key: value(x) for key, value in options.items()})
+        return torch.istft(input=z * 2, **both, **{key: value(x) for key, value in options.items()})
 
     others = [(torch.randn(*shape),) for shape in ((1, 100), (3, 133), (1, 401))]
     onx = check_export(fct, (LONG,), ({0: "a", 1: "t"},), others, atol=1e-4, options="default")

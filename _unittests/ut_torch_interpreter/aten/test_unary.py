@@ -94,6 +94,12 @@ def test_special_values_float16(name):
     check_export(getattr(torch, name), (SPECIAL.to(torch.float16),))
 
 
+def test_nan_to_num_by_default_is_a_clip():
+    onx = check_export(torch.nan_to_num, (SPECIAL,))
+    assert sorted(op_types(onx)) == ["Clip", "IsNaN", "Where"]
+    check_export(lambda x: torch.nan_to_num(x, nan=float("inf")), (SPECIAL,))
+
+
 def test_nan_to_num_values():
     check_export(lambda x: torch.nan_to_num(x, 1.0, 2.0, -2.0), (SPECIAL,))
     check_export(lambda x: torch.nan_to_num(x, nan=5.0), (SPECIAL.to(torch.float16),))

@@ -47,6 +47,8 @@ NUMBERS = {
     "complement": lambda x: ~x.shape[1],
     "multiple of 4": lambda x: x.shape[1] & ~3,
     "quotient and remainder": lambda x: sum(divmod(x.shape[1], 3)),
+    "only one of two": lambda x: int((x.shape[1] > 5) ^ (x.shape[1] > 9)),
+    "not a condition": lambda x: 2 + int(True ^ (x.shape[1] > 9)),
     "number of bits": lambda x: x.shape[1].bit_length(),
     "root of numpy": lambda x: np.sqrt(x.shape[1]),
     "root of numpy of a ratio": lambda x: int(np.ceil(np.sqrt(x.shape[1] / 3))),

@@ -13,7 +13,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.operators.op_traits import TRAITS
 
 from ...analysis.arguments import optional_input
-from ...analysis.axes import moved_axes
+from ...analysis.axes import axis_of, moved_axes
 from ...analysis.connected_nodes import ConnectedNodes
 from ...analysis.constants import Ints
 from ...analysis.pads import pads_of
@@ -48,7 +48,8 @@ def squeezed_elementwise(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
        reads stays one: ranges are made from scalars.
     3. An operand that another node unsqueezes costs nothing: Unsqueeze(Equal(x, c), axes),
        Unsqueeze(x, axes).
-    4. The operators that only lead to this Unsqueeze are tried first, then all those that are
+    4. An operand may be Gather(x, i, axes) of one position: Gather(x, (i,), axes) keeps the axis.
+    5. The operators that only lead to this Unsqueeze are tried first, then all those that are
        connected, as in a residual network whose batch is removed after each convolution.
     """
     axes = g.known(moved_axes(g, node) or None, "the axes are not known")
@@ -63,18 +64,19 @@ def squeezed_elementwise(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
 
 
 class _Lifted(dict[str, list[NodeRecord]]):
-    """The results that a Squeeze gives or that an Unsqueeze reads, with these nodes, among those
-    that an operator of a region reads."""
+    """The results that a Squeeze or a Gather gives or that an Unsqueeze reads, with these nodes,
+    among those that an operator of a region reads."""
 
     is_known: bool = False
 
 
 def _lifted(g: RewriteContext) -> _Lifted:
-    """These results. Cost: O(Squeeze + Unsqueeze + their readers) after each change."""
+    """These results. Cost: O(Squeeze + Gather + Unsqueeze + their readers) after each change."""
     known, store = until_change(g, _Lifted), g.store
     if not known.is_known:
         known.is_known = True
-        moves = [(r, r.outputs[0]) for r in store.bucket("", "Squeeze")]
+        removed = [*store.bucket("", "Squeeze"), *store.bucket("", "Gather")]
+        moves = [(r, r.outputs[0]) for r in removed]
         moves += [(r, r.inputs[0]) for r in store.bucket("", "Unsqueeze")]
         for record, name in moves:
             if any(not r.domain and r.op_type in _KINDS for r in store.readers(name)):
@@ -98,9 +100,14 @@ class _Region:
         g = self.g
         return any(
             g.rank_or_none(name) == self.rank
-            and any(moved_axes(g, g.store.proto(move)) == self.axes for move in moves)
+            and any(self._moves_axes(g.store.proto(move)) for move in moves)
             for name, moves in _lifted(g).items()
         )
+
+    def _moves_axes(self, move: NodeProto) -> bool:
+        if move.op_type == "Gather":
+            return self.picked(move.output[0]) is not None
+        return moved_axes(self.g, move) == self.axes
 
     def fits(self, record: NodeRecord) -> bool:
         """Whether an operator may be one of them."""
@@ -155,7 +162,7 @@ class _Region:
         return _grown(region.between(self._reads_squeezed, self._is_unsqueezed), region.nodes)
 
     def _reads_squeezed(self, record: NodeRecord) -> bool:
-        return any(self.lifted(name) for name in self.data(record))
+        return any(self.lifted(n) or self.picked(n) is not None for n in self.data(record))
 
     def _is_unsqueezed(self, record: NodeRecord) -> bool:
         return any(self.added(record.outputs[0]))
@@ -165,7 +172,7 @@ class _Region:
         saved, broadcast = 0, self._broadcast(nodes)
         for name in nodes.entries():
             squeezed = self.g.before_or_none(name, "Squeeze") is not None
-            if not self.lifted(name):
+            if not self._has_axes(name, nodes):
                 saved -= name not in broadcast
             elif squeezed and not nodes.is_read_outside(name):
                 saved += 1
@@ -182,7 +189,7 @@ class _Region:
         """The operands that are always beside one that has the dimensions, if they come first."""
         if not self._stays(self.rank):
             return set()
-        bare = {name for name in nodes.entries() if not self.lifted(name)}
+        bare = {name for name in nodes.entries() if not self._has_axes(name, nodes)}
         alone = set[str]()
         for operands in map(self.data, nodes.nodes):
             if bare.issuperset(operands):
@@ -195,8 +202,7 @@ class _Region:
         new: dict[str, Operand] = {}
         broadcast = self._broadcast(nodes)
         for name in nodes.entries():
-            same = name if name in broadcast else g.op.Unsqueeze(name, axes=axes)
-            new[name] = self.lifted(name) or same
+            new[name] = name if name in broadcast else self.lifted(name) or self._unsqueezed(name)
         results: dict[str, NewNode] = {}
         g.look_at(*map(g.store.proto, nodes.nodes))
         for record in sorted(nodes.nodes, key=order_of):
@@ -242,6 +248,31 @@ class _Region:
         if squeeze is not None and moved_axes(self.g, squeeze) == self.axes:
             return str(squeeze.input[0])
         return next((reader.output[0] for reader in self.added(name)), "")
+
+    def picked(self, name: str) -> NodeProto | None:
+        """The Gather of one constant position along the axis, None if it gives something else."""
+        g = self.g
+        gather = g.before_or_none(name, "Gather") if self.rank and len(self.axes) == 1 else None
+        if gather is None or g.get_constant_shape(gather.input[1]) != ():
+            return None
+        axis = axis_of(g, gather, g.rank_or_none(gather.input[0]))
+        return gather if (axis,) == self.axes else None
+
+    def _has_axes(self, name: str, nodes: ConnectedNodes) -> bool:
+        """Whether an operand has the dimensions without one more node."""
+        picked = self.picked(name) is not None and not nodes.is_read_outside(name)
+        return picked or bool(self.lifted(name))
+
+    def _unsqueezed(self, name: str) -> Operand:
+        """An operand that no node gives with the dimensions."""
+        g, gather = self.g, self.picked(name)
+        if gather is None:
+            added: Operand = g.op.Unsqueeze(name, axes=self.axes)
+            return added
+        g.look_at(gather)
+        index = g.known(g.constant_or_none(gather.input[1]), "the position is not constant")
+        kept: Operand = g.op.Gather(gather.input[0], index.reshape((1,)), axis=self.axes[0])
+        return kept
 
     def added(self, name: str) -> Iterator[NodeProto]:
         """The nodes that add the dimensions to a result."""

@@ -62,6 +62,16 @@ MODELS = {
             "agraph (float[a, 1, b] x, float[a, b] w, float[a, 1, b] z) => (float[a, 1, b] y)"
             " <int64[1] k = {1}> { s = Unsqueeze(w, k) m = Mul(x, s) y = Div(m, z) }",
         ),
+        "the channels of a picture": (
+            "g (float[a, 3, b] x) => (float[a, 2, b] y) <int64[1] k = {1}, int64 i = {0},"
+            " int64 j = {1}, int64 l = {-1}> { r = Gather<axis = 1>(x, i) s = Gather<axis = 1>(x, j)"
+            "  t = Gather<axis = -2>(x, l) m = Mul(r, s) n = Sub(r, t) u = Unsqueeze(m, k)"
+            "  v = Unsqueeze(n, k) y = Concat<axis = 1>(u, v) }",
+            "g (float[a, 3, b] x) => (float[a, 2, b] y) <int64[1] i = {0},"
+            " int64[1] j = {1}, int64[1] l = {-1}> { r = Gather<axis = 1>(x, i)"
+            "  s = Gather<axis = 1>(x, j) t = Gather<axis = 1>(x, l) m = Mul(r, s) n = Sub(r, t)"
+            "  y = Concat<axis = 1>(m, n) }",
+        ),
         "a result that is an output": (
             "agraph (float[1, a] x, float[1, a] w) => (float[1, a] y, float[a] m)"
             f" <{AXIS}> {{ s = Squeeze(x, k) t = Squeeze(w, k) m = Mul(s, t) y = Unsqueeze(m, k) }}",
@@ -131,6 +141,21 @@ REFUSED = {
         "a scalar that a Range reads": (
             "agraph (int64[1] x, int64[1] z) => (int64[1] y, int64[a] r) <int64[1] k = {0}, int64 c = {1}>"
             "{ s = Squeeze(x, k) t = Squeeze(z, k) n = Add(s, t) y = Unsqueeze(n, k) r = Range(c, n, c) }",
+            MANY,
+        ),
+        "a Gather that something else reads": (
+            "g (float[3, a] x) => (float[1, a] y, float[a] r) <int64[1] k = {0}, int64 i = {1}>"
+            "{ r = Gather(x, i) n = Neg(r) y = Unsqueeze(n, k) }",
+            MANY,
+        ),
+        "a Gather along another axis": (
+            "g (float[b, 3] x) => (float[1, b] y) <int64[1] k = {0}, int64 i = {1}>"
+            "{ r = Gather<axis = 1>(x, i) n = Neg(r) y = Unsqueeze(n, k) }",
+            MANY,
+        ),
+        "the position is computed": (
+            "g (float[3, a] x, int64 i) => (float[1, a] y) <int64[1] k = {0}>"
+            "{ r = Gather(x, i) n = Neg(r) y = Unsqueeze(n, k) }",
             MANY,
         ),
         "other axes": (
