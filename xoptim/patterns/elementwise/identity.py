@@ -141,8 +141,10 @@ def _reshapes_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
 def _flattens_nothing(g: RewriteContext, node: NodeProto) -> None:
     x = node.input[0]
     g.require(g.rank_of(x) == 2, "the rank changes")
-    rows = normalize_axis(int_attribute(node, "axis", 1), 2) == 1
-    g.require(rows or g.same_shape(x, node.output[0]), "the shape may change")
+    axis = g.known(int_attribute(node, "axis", 1), "the axis is not known")
+    g.require(
+        normalize_axis(axis, 2) == 1 or g.same_shape(x, node.output[0]), "the shape may change"
+    )
 
 
 def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
