@@ -11,6 +11,7 @@ from ..graph.graph import Graph
 from ..inference.graph_inference import infer_record
 from ..inference.node_inference import refine_results
 from ..nested.bodies import children_of, write_back
+from ..nodes.copies import copy_node
 from ..nodes.determinism import is_deterministic
 from ..nodes.record import NodeRecord
 from .speculatable import is_speculatable
@@ -134,6 +135,10 @@ class _Mover:
                 child.store.rename_result(name, new)
         proto = child.store.proto(inner)
         child.store.detach(inner)
+        if proto.name:
+            # onnxruntime refuses two nodes of one name in a graph, not in two
+            proto = copy_node(proto)
+            proto.name = graph.unique_node_name(proto.name)
         self.moved.append(proto)
         if inner.op_type == "Cast":
             self._casts.update(inner.outputs)

@@ -267,3 +267,23 @@ def test_moved_nodes_with_equal_names():
         "Loop",
         "Neg",
     ]
+
+
+def test_a_moved_node_has_a_name_of_its_own():
+    """A body numbers its nodes as the graph does: onnxruntime refuses two nodes of one name."""
+    model = parse(
+        """
+        agraph (float[2] x, float[2] a, int64 t) => (float[2] y) <bool c = {1}>
+        {
+            [n0] u = Exp(x)
+            [n1] y = Loop (t, c, u) <
+                body = b (int64 i, bool ci, float[2] v) => (bool co, float[2] w)
+                { [n0] co = Identity(ci) [n1] k = Neg(a) [n2] w = Add(v, k) }
+            >
+        }
+        """
+    )
+    after = optimized(model)
+    assert op_types(after) == ["Exp", "Neg", "Loop", "Identity", "Add"]
+    names = [node.name for node in after.graph.node]
+    assert len(set(names)) == len(names)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, NotImplemented, RuntimeException
 from ut_xbuilder.store.test_events import Replay, text
+from ut_xoptim.whole_models.random_forms import FORMS, TYPES, FormedModel
 from ut_xoptim.whole_models.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -112,6 +116,68 @@ def test_a_listener_replays_an_optimization(seed: int, branching: bool) -> None:
     assert text(replay.copy) == text(builder.store)
     assert replay.events > 0
     replay.copy.check()
+
+
+# -- random models in other forms
+
+#: results of kernels of float16 are as far from each other, in each set
+NOISE = {"half": 2e-2}
+SHAPES = ((3, 4), (2, 5), (1, 1), (1, 4), (0, 4), (2, 0))
+
+
+def check_forms(seed: int, n_nodes: int, forms: set[str], shape: tuple[int, int]) -> int:
+    """Optimizes one model in other forms, compares results. Returns the runs that were compared:
+    0 if onnxruntime does not load or run the model itself."""
+    model = FormedModel(seed, n_nodes, forms).formed()
+    # the checker takes a sparse initializer that a subgraph reads for a sparse result
+    onnx.checker.check_model(model, full_check="sparse" not in forms)
+    dtype = next((np.dtype(f"f{2 if f == 'half' else 8}") for f in TYPES if f in forms), np.float32)
+    floats = _feeds(dict(zip("ab", shape, strict=True)))
+    base = {name: value.astype(dtype) for name, value in floats.items()}
+    rows = [{**base, "flag": np.array(n > 0), "n": np.array(n)} for n in (0, 2)]
+    rng = np.random.default_rng(seed)
+    for row in model.graph.input[len(rows[1]) :]:
+        dims = [d.dim_value for d in row.type.tensor_type.shape.dim]
+        rows[1][row.name] = rng.standard_normal(dims).astype(dtype)
+    runs: list[tuple[dict[str, Any], list[Any]]] = []
+    with contextlib.suppress(Fail, NotImplemented, RuntimeException):
+        runs.extend((feeds, run_onnxruntime(model, feeds)) for feeds in rows)
+    noise = max([NOISE.get(form, 1e-4) for form in forms], default=1e-4)
+    for patterns in ("default", "default+onnxruntime") if runs else ():
+        options = OptimizationOptions(patterns=patterns, verifies=True)
+        builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+        optimized = builder.to_onnx(optimize=True)
+        for child in [builder, *builder.iter_subgraph_builders()]:
+            check_graph(child.graph)
+        for feeds, expected in runs:
+            got = run_onnxruntime(optimized, feeds)
+            assert_same_outputs(expected, got, noise, noise, f"seed {seed}, {patterns}")
+    return len(runs)
+
+
+def forms_of_models() -> st.SearchStrategy[set[str]]:
+    """Forms that go together: nothing dequantizes into float64."""
+    return st.sets(st.sampled_from(FORMS), max_size=5).filter(
+        lambda forms: not {"quantized", "double"} <= forms and not set(TYPES) <= forms
+    )
+
+
+@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 10**6), st.integers(4, 24), forms_of_models(), st.sampled_from(SHAPES))
+def test_forms(seed: int, n_nodes: int, forms: set[str], shape: tuple[int, int]) -> None:
+    assume(check_forms(seed, n_nodes, forms, shape))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMS)
+def test_many_forms(form: str) -> None:
+    rng = np.random.default_rng(FORMS.index(form))
+    others = [f for f in FORMS if f not in (*TYPES, "quantized")]
+    compared = 0
+    for seed in range(300):
+        forms = {form, *(f for f in others if rng.random() < 0.3)}
+        compared += check_forms(seed, int(rng.integers(4, 25)), forms, SHAPES[seed % len(SHAPES)])
+    assert compared > 300
 
 
 # -- random models, optimized with walks, sequences and equilibria, give the same results

@@ -138,6 +138,15 @@ def _reshapes_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
     return None
 
 
+def _flattens_nothing(g: RewriteContext, node: NodeProto) -> None:
+    x = node.input[0]
+    g.require(g.rank_of(x) == 2, "the rank changes")
+    axis = g.known(int_attribute(node, "axis", 1), "the axis is not known")
+    g.require(
+        normalize_axis(axis, 2) == 1 or g.same_shape(x, node.output[0]), "the shape may change"
+    )
+
+
 def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
     """Whether a Reshape copies every dimension, except at most one deduced from the others."""
     target = int_values(g, node.input[1])
@@ -184,6 +193,20 @@ def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
         g.require(g.same_shape(x, node.output[0]), "the shape may change")
 
 
+def _combines_nothing(g: RewriteContext, node: NodeProto) -> None:
+    g.require(len(node.input) == 1, "there are several operands")
+
+
+def _repeats_nothing(g: RewriteContext, node: NodeProto) -> None:
+    g.require(g.main_opset >= 6, "the opset is too old")
+    repeats = g.known(int_values(g, node.input[1]), "the repeats are not known")
+    g.require(set(repeats) <= {1}, "something is repeated")
+
+
+def _splits_nothing(g: RewriteContext, node: NodeProto) -> None:
+    g.require(len(node.output) == 1, "there are several parts")
+
+
 #: operator -> function that refuses a node that is not the identity
 _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = {
     "Add": _adds_nothing,
@@ -192,6 +215,10 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
     "Slice": _cuts_nothing,
     "Expand": _expands_nothing,
     "Reshape": _reshapes_nothing,
+    "Flatten": _flattens_nothing,
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _combines_nothing),
+    "Tile": _repeats_nothing,
+    "Split": _splits_nothing,
     "Cast": _casts_nothing,
     "Dropout": _drops_nothing,
     "BatchNormalization": _normalizes_nothing,
@@ -233,6 +260,9 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     10. `Dropout(X)` when nothing reads the mask and nothing is dropped: the ratio is a constant
         equal to 0, `training_mode` is missing or is a constant equal to False, the opset is 7 to
         11, or `is_test` is 1 before.
+    11. `Flatten(X)` of a matrix at axis 1, or to the shape of X; `Tile(X)` whose repeats are all
+        1; `Split(X)` in one part; `Max`, `Mean`, `Min`, `Sum` of X alone. `Clip(X)` without bounds
+        is not one of them: its default bounds are finite.
 
     Cost: O(1), or O(n) when a constant of n elements (2^18 at most) is read.
     """

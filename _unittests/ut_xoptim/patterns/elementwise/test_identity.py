@@ -25,6 +25,8 @@ def _op(op: str, constant: str = "float[3] c = {0, 0, 0}", header: str = X) -> s
     return f"{header} <{constant}> {{ z = {op} y = Relu(z) }}"
 
 
+#: operators of any number of operands
+COMBINES = ("Max", "Mean", "Min", "Sum")
 MODELS = {
     "Identity": {
         "x xor False": (
@@ -67,6 +69,15 @@ MODELS = {
             "g (float[a] x) => (float[a] y) <float c = {0}> { y = Add(x, c) }",
             "g (float[a] x) => (float[a] y) { y = Identity(x) }",
         ),
+        "a matrix is flat": (f"{X} {{ z = Flatten(x) y = Relu(z) }}", RELU),
+        "a matrix is flat, from the end": (f"{X} {{ z = Flatten<axis=-1>(x) y = Relu(z) }}", RELU),
+        "one row is flat": (
+            "g (float[1, a] x) => (float[1, a] y) { z = Flatten<axis=0>(x) y = Relu(z) }",
+            "g (float[1, a] x) => (float[1, a] y) { y = Relu(x) }",
+        ),
+        "repeated once": (_op("Tile(x, c)", "int64[2] c = {1, 1}"), RELU),
+        "one part": (f"{X} {{ z = Split<axis=1, num_outputs=1>(x) y = Relu(z) }}", RELU),
+        **{f"{op} alone": (f"{X} {{ z = {op}(x) y = Relu(z) }}", RELU) for op in COMBINES},
         "identity permutation": (_op("Transpose<perm=[0, 1]>(x)"), RELU),
         "rank 1 without permutation": (
             "g (float[a] x) => (float[a] y) { z = Transpose(x) y = Relu(z) }",
@@ -188,6 +199,31 @@ NORMALIZATIONS = {
 }
 
 NEAR_MISSES = {
+    "flat, of rank 3": (
+        "g (float[a, 3, 1] x) => (float[a, 3] y) { z = Flatten(x) y = Relu(z) }",
+        "the rank changes",
+    ),
+    "flat, at axis 0": (
+        "g (float[a, 3] x) => (float[1, b] y) { z = Flatten<axis=0>(x) y = Relu(z) }",
+        "the shape may change",
+    ),
+    "repeated": (
+        "g (float[a, 3] x) => (float[a, 6] y) <int64[2] c = {1, 2}> { z = Tile(x, c) y = Relu(z) }",
+        "something is repeated",
+    ),
+    "repeats of a run": (
+        "g (float[a, 3] x, int64[2] c) => (float[b, d] y) { z = Tile(x, c) y = Relu(z) }",
+        "the repeats are not known",
+    ),
+    "two parts": (
+        "g (float[a, 4] x) => (float[a, 2] y) "
+        "{ z, u = Split<axis=1, num_outputs=2>(x) v = Relu(z) y = Add(v, u) }",
+        "there are several parts",
+    ),
+    "two operands": (
+        f"{X} {{ n = Neg(x) z = Max(x, n) y = Relu(z) }}",
+        "there are several operands",
+    ),
     "batch normalization, other results": (
         f"{BATCH} <{SCALES}>"
         "{ y, m, v = BatchNormalization<epsilon = 0.0>(x, one, zero, zero, one) }",
