@@ -175,9 +175,10 @@ def truediv(
     g: GraphWriter, x: Operand, y: Operand, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> SymScalar:
     """x / y, a float."""
-    is_size = _kind(x) is int and never_negative(node_argument(expected.node, 0))
-    divided = is_size and isinstance(x, SymScalar) and isinstance(y, int) and y > 0
-    quotient = (x, y) if divided else None
+    quotient = None
+    is_size = never_negative(node_argument(expected.node, 0))
+    if is_size and isinstance(x, SymScalar) and isinstance(y, int) and y > 0:
+        quotient = (x, y)
     return SymScalar(g.op.Div(*_vectors(g, float, x, y)), float, quotient)
 
 
