@@ -30,8 +30,8 @@ def root_scale(g: GraphWriter, query: str, scale: Operand | None) -> Tensor:
 def _causal_mask(g: GraphWriter, query: str, key: str) -> str:
     """True for the positions a query may see: the lower triangle, from the top left corner."""
     rows, columns = dim_of(g, query, -2), dim_of(g, key, -2)
-    ones = g.op.Expand(const(1, INT64), shape_tensor(g, [rows, columns]))
-    return g.op.Cast(g.op.Trilu(ones, const(0, INT64), upper=0), to=BOOL)
+    ones = g.op.Expand(const(True, BOOL), shape_tensor(g, [rows, columns]))
+    return g.op.Trilu(ones, const(0, INT64), upper=0)
 
 
 def heads_by_head(g: GraphWriter, x: str, query: str) -> Size:

@@ -218,6 +218,11 @@ def positions(g: GraphWriter, indices: Sequence[str | None]) -> list[str | None]
     return found
 
 
+def _place(axes: Sequence[int]) -> int:
+    """Where torch puts the result of indices: at their place, or first if they are separated."""
+    return axes[0] if list(axes) == list(range(axes[0], axes[-1] + 1)) else 0
+
+
 class IndexPlan:
     """The places of the indexed dimensions, and the permutation that puts them first.
 
@@ -234,9 +239,7 @@ class IndexPlan:
         self.perm = [*self.axes, *self.others]
         self.tensors = broadcast_tensors(g, [i for i in indices if i is not None])
         self.index_rank = max(g.get_rank(i) for i in self.tensors)
-        consecutive = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
-        # torch puts the result of the indices at their place, or first if they are separated
-        self.place = self.axes[0] if consecutive else 0
+        self.place = _place(self.axes)
 
     def columns(self) -> str:
         """The positions, those of a slice in the last dimension."""
@@ -255,7 +258,8 @@ class IndexPlan:
 @aten("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index_tensor(g: GraphWriter, x: str, indices: Sequence[str | None]) -> str:
     """x[i, j, ...]: a Gather for one index, a GatherND for several, a Compress for a mask of the
-    first dimension or of all of them."""
+    first dimension or of all of them. A Gather for each index if x would be transposed and each
+    dimension of the result comes from one of them: ``x[:, i[:, None], j]``, so unfold."""
     first = indices[0]
     if len(indices) == 1 and first is not None and g.get_type(first) == BOOL:
         if g.get_rank(first) == g.get_rank(x) > 0:
@@ -267,9 +271,37 @@ def index_tensor(g: GraphWriter, x: str, indices: Sequence[str | None]) -> str:
     if len(used) == 1:
         axis, index = used[0]
         return g.op.Gather(x, index, axis=axis)
+    if used[0][0] and (outer := _outer_gathers(g, x, used)) is not None:
+        return outer
     plan = IndexPlan(g, x, indices)
     found = g.op.GatherND(permute(g, x, plan.perm), plan.columns())
     return permute(g, found, plan.result_permutation())
+
+
+def _outer_gathers(g: GraphWriter, x: str, used: Sequence[tuple[int, str]]) -> str | None:
+    """One Gather for each index, None unless each dimension they make belongs to one of them.
+
+    :param g: builder
+    :param x: indexed tensor
+    :param used: axes of x, in order, and their indices
+    """
+    if not all(g.has_shape(index) for _, index in used):
+        return None
+    shapes = [g.get_shape(index) for _, index in used]
+    rank = max(map(len, shapes))
+    own = [[rank - len(s) + k for k, d in enumerate(s) if d != 1] for s in shapes]
+    if sorted(k for dims in own for k in dims) != list(range(rank)):
+        return None
+    labels: list[tuple[str, int]] = [("x", axis) for axis in range(g.get_rank(x))]
+    for (axis, index), shape, dims in reversed(list(zip(used, shapes, own, strict=True))):
+        ones = [k for k, d in enumerate(shape) if d == 1]
+        squeezed = g.op.SqueezeAnyOpset(index, int_vector(ones)) if ones else index
+        x = g.op.Gather(x, squeezed, axis=axis)
+        labels[axis : axis + 1] = [("index", k) for k in dims]
+    place = _place([axis for axis, _ in used])
+    others = [label for label in labels if label[0] == "x"]
+    order = [*others[:place], *(("index", k) for k in range(rank)), *others[place:]]
+    return permute(g, x, [labels.index(label) for label in order])
 
 
 @aten("aten.index_put.default", "aten._unsafe_index_put.default")

@@ -22,17 +22,12 @@ from ..writing.symbols import (
     shape_tensor,
     vector1d,
 )
-from .operands import BOOL, INT64, axes_of, axis_of, cast, const, integers, reshape, shape_tensor_of
+from .operands import INT64, axes_of, axis_of, const, integers, reshape, shape_tensor_of
 from .view import MAX_INT, permute
 
 
 def _triangle(g: GraphWriter, x: str, diagonal: Size, upper: int) -> str:
-    k = scalar0d(g, diagonal, INT64)
-    itype = g.get_type(x)
-    if itype == BOOL:
-        integers = g.op.Trilu(cast(g, x, INT64), k, upper=upper)
-        return g.op.Cast(integers, to=BOOL)
-    return g.op.Trilu(x, k, upper=upper)
+    return g.op.Trilu(x, scalar0d(g, diagonal, INT64), upper=upper)
 
 
 @aten("aten.tril.default")

@@ -171,9 +171,15 @@ def abs_(g: GraphWriter, x: SymScalar) -> SymScalar:
 
 
 @aten("operator.truediv")
-def truediv(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
+def truediv(
+    g: GraphWriter, x: Operand, y: Operand, *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> SymScalar:
     """x / y, a float."""
-    return SymScalar(g.op.Div(*_vectors(g, float, x, y)), float)
+    quotient = None
+    is_size = never_negative(node_argument(expected.node, 0))
+    if is_size and isinstance(x, SymScalar) and isinstance(y, int) and y > 0:
+        quotient = (x, y)
+    return SymScalar(g.op.Div(*_vectors(g, float, x, y)), float, quotient)
 
 
 @aten("operator.floordiv")
@@ -217,7 +223,19 @@ def sym_float(g: GraphWriter, x: SymScalar) -> SymScalar:
 @aten("torch.sym_int", "math.trunc")
 def sym_int(g: GraphWriter, x: SymScalar) -> SymScalar:
     """int(x), a cast truncates."""
+    if x.quotient is not None:
+        return _whole_quotient(g, *x.quotient)
     return SymScalar(g.op.Cast(x, to=INT64), int)
+
+
+def _whole_quotient(g: GraphWriter, size: SymScalar, divisor: int, up: bool = False) -> SymScalar:
+    """A size divided by a positive integer and rounded, in integers: inference knows the value.
+
+    A float gives the same number, unless the size has more than 53 bits.
+    """
+    if up and divisor > 1:
+        size = SymScalar(g.op.Add(size, int_vector([divisor - 1])))
+    return SymScalar(g.op.Div(size, int_vector([divisor])), int)
 
 
 @aten("torch.sym_ite")
@@ -240,6 +258,8 @@ def sym_sum(g: GraphWriter, values: list[Operand]) -> SymScalar:
 def _rounded(op_type: str, g: GraphWriter, x: SymScalar) -> SymScalar:
     if x.kind is int:
         return x
+    if op_type != "Round" and x.quotient is not None:
+        return _whole_quotient(g, *x.quotient, up=op_type == "Ceil")
     return SymScalar(g.op.Cast(op_named(g, op_type)(x), to=INT64), int)
 
 

@@ -46,7 +46,9 @@ def name_results(g: GraphBuilder, size: int, results: Any, names: Sequence[str])
             g.rename_result(result, name)
             renamed[str(result)] = name
         final = renamed.get(result, str(result))
-        return SymScalar(final, result.kind) if isinstance(result, SymScalar) else final
+        if isinstance(result, SymScalar):
+            return SymScalar(final, result.kind, result.quotient)
+        return final
 
     if isinstance(results, list | tuple):
         return [named(r, n) for r, n in zip(results, names, strict=False)] + list(

@@ -27,15 +27,19 @@ class SymScalar(str):
     """Name of a one-element tensor holding a python number, ``kind`` is int, float or bool.
 
     The tensor has shape ``(1,)`` and the type int64, float64 or bool. In promotions it behaves
-    as a python scalar.
+    as a python scalar. ``quotient`` is a size and a positive integer if this is their quotient.
     """
 
     kind: type
+    quotient: tuple[SymScalar, int] | None
 
-    def __new__(cls, name: str, kind: type = int) -> SymScalar:
+    def __new__(
+        cls, name: str, kind: type = int, quotient: tuple[SymScalar, int] | None = None
+    ) -> SymScalar:
         """Wraps the name of a one-element tensor."""
         self = super().__new__(cls, name)
         self.kind = kind
+        self.quotient = quotient
         return self
 
     @property

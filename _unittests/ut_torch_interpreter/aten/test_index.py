@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 import torch
+from torch.nn import functional as F
 from ut_torch_interpreter.export_checks import check_export, op_types
 
 X = torch.arange(60, dtype=torch.float32).reshape(3, 4, 5)
@@ -91,6 +92,28 @@ def test_index(name):
         ({0: "a"}, None, None),
         [(Z, I, J)],
     )
+
+
+#: indices whose dimensions are apart, in a tensor of four dimensions
+OUTER = {
+    "two": lambda x, i, j: x[:, :, i[:, None], j],
+    "exchanged": lambda x, i, j: x[:, i, j[:, None]],
+    "separated": lambda x, i, j: x[:, i[:, None], :, j],
+    "dimensions of one between those of the other": lambda x, i, j: x[
+        :, :, i.reshape(2, 1, 2), j[:, None]
+    ],
+    "three": lambda x, i, j: x[:, i[:, None, None], j[:, None], i],
+    "unfold": lambda x, i, j: F.unfold(x, (2, 3), padding=1, stride=2),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OUTER))
+def test_indices_along_their_own_dimensions(name):
+    x, other = torch.randn(2, 3, 4, 5), torch.randn(3, 3, 6, 7)
+    i, j = torch.tensor([0, 2, -1, 1]), torch.tensor([2, 0, 1])
+    dims = ({0: "a", 2: "h", 3: "w"}, None, {0: "n"})
+    model = check_export(OUTER[name], (x, i, j), dims, [(other, i, torch.tensor([1, 2, 0, -1]))])
+    assert "GatherND" not in [node.op_type for node in model.graph.node]
 
 
 def test_index_int32_and_dynamic_index():

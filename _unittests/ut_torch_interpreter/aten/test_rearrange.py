@@ -23,6 +23,15 @@ def test_triangle(name, diagonal):
     check_export(lambda x: fct(x, diagonal), (X.to(torch.int64),))
 
 
+def test_triangle_of_booleans_is_one_node():
+    def masked(x):
+        seen = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return torch.zeros_like(seen, dtype=x.dtype).masked_fill(seen, -1.0)
+
+    model = check_export(masked, (X,), DYNAMIC, OTHERS)
+    assert "Cast" not in [n.op_type for n in model.graph.node]
+
+
 @pytest.mark.parametrize("dims", [(0,), (1, 2), (-1,), ()], ids=str)
 def test_flip(dims):
     check_export(lambda x: x.flip(dims), (X,), DYNAMIC, OTHERS)

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from torch.nn import functional as F
 from ut_torch_interpreter.export_checks import check_export
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4)
@@ -131,3 +132,14 @@ def test_every_size_at_once():
     shapes = ({0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO},)
     others = [(torch.randn(6, 3),), (torch.randn(3, 8),)]
     check_export(lambda x: torch.gradient(x)[0], (torch.randn(4, 5),), shapes, others)
+
+
+@pytest.mark.parametrize("size", [lambda n: math.ceil(n / 4), lambda n: int(n / 3) + 1])
+def test_a_rounded_quotient_of_sizes_is_known(size):
+    def padded(x):
+        n = x.shape[1]
+        return F.pad(x, (0, 0, 0, size(n) * 4 - n)).reshape(x.shape[0], -1, 4, 2).sum(2)
+
+    others = [(torch.randn(b, n, 2),) for b, n in ((1, 3), (3, 4), (5, 9), (2, 1))]
+    model = check_export(padded, (torch.randn(2, 6, 2),), ({0: "b", 1: "n"},), others)
+    assert not {"Ceil", "Cast"} & {node.op_type for node in model.graph.node}

@@ -11,7 +11,6 @@ from onnx.numpy_helper import from_array
 from xbuilder.constants.evaluation import evaluate_node
 from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
-from ...analysis.arguments import other_input
 from ...analysis.shapes import keeps_shape
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
@@ -40,7 +39,7 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
 
 @rewrite(
     "default",
-    root=(*ELEMENTWISE_BINARY, "Max", "Min"),
+    root=(*ELEMENTWISE_BINARY, "Max", "Min", "Where"),
     reads="ConstantOfShape",
     priority="later",
     min_opset=9,
@@ -49,18 +48,19 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
 def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(x, ConstantOfShape(s, v)) -> f(x, v), where x has the shape of the result.
 
-    1. f is an element-wise operator of two operands, Max or Min of two: the filled tensor is
-       broadcast as the number is;
-    2. the shape of x is proven to stay the same.
+    1. f is an element-wise operator of two operands, Max or Min of two, or Where: the filled
+       tensor is broadcast as the number is;
+    2. the shape of x, another operand, is proven to stay the same.
 
     x + zeros is then x + 0, which Identity removes. If something else reads the tensor, it is kept
     for the others.
     """
     names = g.inputs(node)
-    g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")
+    g.require(len(names) == 2 or node.op_type == "Where", "there are not two operands")
     name, _, number = _filled(g, names)
-    other = other_input(node, name)
-    g.require(keeps_shape(g, other, g.shape_of(name)), "the shape may change")
+    shape = g.shape_of(name)
+    kept = any(keeps_shape(g, other, shape) for other in names if other != name)
+    g.require(kept, "the shape may change")
     return g.like(node, *[number if n == name else n for n in names])
 
 

@@ -1,15 +1,16 @@
-"""Recognizes activations written with other operators: Relu, LeakyRelu, PRelu, Mish."""
+"""Recognizes activations written with other operators: Relu, LeakyRelu, PRelu, Softplus, Mish."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
-from xbuilder.operators.op_traits import WIDE_FLOATS
+from xbuilder.operators.op_traits import FLOATS, WIDE_FLOATS
 from xbuilder.runtimes.known_kernels import has_kernel
 
+from ...analysis.constants import scalar_constant
 from ...analysis.kernels import require_cpu_kernel, require_fast, require_loaded
 from ...analysis.shapes import keeps_shape
 from ...analysis.values.signed_zeros import SEEN, sees_sign_of_zero
@@ -17,6 +18,8 @@ from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
 
+#: above, Softplus(x) is x in float, float16 and bfloat16
+_LINEAR = 15
 #: with fewer elements in a row of the batch, one node is faster than two
 _FEW = 1024
 
@@ -129,6 +132,19 @@ def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
         return g.op.Max(x, g.op.Mul(x, slope))
     negative = g.op.Min(x, g.scalar(0, like=x))
     return g.op.Add(g.op.Relu(x), g.op.Mul(negative, slope))
+
+
+@rule("default", "Where((x > bound) | (x >= bound), x, Softplus(x)) -> Softplus(x)")
+def softplus_bound(g: RewriteContext, x: str, bound: str) -> None:
+    """Where(X > b, X, Softplus(X)) -> Softplus(X), as torch writes it with b = 20.
+
+    X is float, float16 or bfloat16. The bound is a constant of 15 or more that does not change the
+    shape of X: above it, Softplus(X) differs from X by less than the rounding.
+    """
+    kind = g.type_or_none(x)
+    g.require(kind in FLOATS and kind != TensorProto.DOUBLE, "x is not float nor half precision")
+    value = scalar_constant(g, bound, g.rank_or_none(x))
+    g.require(value is not None and value.item() >= _LINEAR, "the bound is below 15")
 
 
 @rule("default", "specialize", "x * Tanh(Softplus(x)) -> Mish(x)", min_opset=18)

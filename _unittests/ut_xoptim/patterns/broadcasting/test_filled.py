@@ -79,6 +79,27 @@ MODELS = {
                 y = Less(x, c)
             }""",
         ),
+        "both branches of a choice": (
+            """agraph (float[a,b] x, bool[a,b] c) => (float[a,b] y) {
+                s = Shape(x)
+                z = ConstantOfShape <value = float[1] {2}> (s)
+                t = Shape<start = 1>(c)
+                o = ConstantOfShape(t)
+                y = Where(c, z, o)
+            }""",
+            """agraph (float[a,b] x, bool[a,b] c) => (float[a,b] y) <float t = {2}, float o = {0}> {
+                y = Where(c, t, o)
+            }""",
+            {"sizes": [{"a": 2, "b": 3}, {"a": 0, "b": 3}, {"a": 1, "b": 1}]},
+        ),
+        "a branch, the condition has fewer dimensions": (
+            """agraph (float[a,b] x, bool[b] c) => (float[a,b] y) {
+                s = Shape<start = 1>(x)
+                z = ConstantOfShape(s)
+                y = Where(c, x, z)
+            }""",
+            "agraph (float[a,b] x, bool[b] c) => (float[a,b] y) <float o = {0}> { y = Where(c, x, o) }",
+        ),
     },
 }
 #: pattern -> [(model, reason)]
@@ -118,7 +139,15 @@ REFUSED = {
                 z = ConstantOfShape(s)
                 y = Mul(z, z)
             }""",
-            "there are not two operands",
+            "the shape may change",
+        ),
+        (
+            """agraph (bool[1] c, float[a] x) => (float[a] y) {
+                s = Shape(x)
+                z = ConstantOfShape(s)
+                y = Where(c, z, z)
+            }""",
+            "the shape may change",
         ),
     ],
     "FilledElementwise": [

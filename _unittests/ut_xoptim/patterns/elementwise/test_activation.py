@@ -143,6 +143,17 @@ MODELS = {
             " { m = Mul(x, s) y = Max(x, m) }",
         ),
     },
+    "SoftplusBound": {
+        "greater": (
+            f"{F} <float b = {{20}}> {{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }}",
+            f"{F} {{ y = Softplus(x) }}",
+        ),
+        "half precision, greater or equal, 15 as bits": (
+            "g (float16[a] x) => (float16[a] y) <float16[1] b = {19328}>"
+            "{ g = GreaterOrEqual(x, b) s = Softplus(x) y = Where(g, x, s) }",
+            "g (float16[a] x) => (float16[a] y) { y = Softplus(x) }",
+        ),
+    },
     "Mish": {
         "product": (
             f"{F} {{ s = Softplus(x) t = Tanh(s) y = Mul(x, t) }}",
@@ -204,6 +215,27 @@ NEAR_MISSES = {
         "int64 has no kernel": (
             "g (int64[a] x) => (int64[a] y) <int64 z = {0}> { y = Max(x, z) }",
             "does not know this type",
+        ),
+    },
+    "SoftplusBound": {
+        "double": (
+            "g (double[a] x) => (double[a] y) <double b = {20}>"
+            "{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }",
+            "x is not float",
+        ),
+        "a small bound": (
+            f"{F} <float b = {{5}}> {{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }}",
+            "the bound is below 15",
+        ),
+        "a bound of more dimensions": (
+            "g (float[a] x) => (float[1, a] y) <float[1, 1] b = {20}>"
+            "{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }",
+            "the bound is below 15",
+        ),
+        "another branch": (
+            "g (float[a] x, float[a] z) => (float[a] y) <float b = {20}>"
+            "{ g = Greater(x, b) s = Softplus(x) y = Where(g, z, s) }",
+            "cannot be 'x'",
         ),
     },
     "Mish": {
@@ -447,3 +479,9 @@ def test_special_values(pattern: str):
     for before, after, *options in MODELS[pattern].values():
         if "float[a, b]" in before:
             check_pattern(before, after, pattern, feeds=feeds, **(options or [{}])[0])
+
+
+def test_softplus_above_the_bound_is_x():
+    x = np.array([-200, -1, 14.9, 15, 15.1, 16, 20, 88, 89, 3e38, np.inf, -np.inf, np.nan], "f")
+    text = f"{F} <float b = {{15}}> {{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }}"
+    check_pattern(text, f"{F} {{ y = Softplus(x) }}", "SoftplusBound", feeds=[{"x": x[None]}], atol=0)
