@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from onnx import TensorProto
 
@@ -170,6 +171,21 @@ def cdist(
     if p == 2 and not empty and _multiplies(expected.node, compute_mode):
         return euclidean_distance(g, x, y)
     return vector_norm(g, _gaps(g, x, y), 1 if empty else p, [-1])
+
+
+@aten("aten.pdist.default", "aten._pdist_forward.default")
+def pdist(g: GraphWriter, x: str, p: float = 2) -> str:
+    """The norm of the difference between each row and those after it."""
+    # without any column, the largest difference is 0 as well
+    order = 1 if g.has_shape(x) and g.get_shape(x)[-1] == 0 else p
+    n = dim_of(g, x, 0)
+    if isinstance(n, int):
+        pairs = (g.op.Gather(x, side, axis=0) for side in np.triu_indices(n, 1))
+        return vector_norm(g, g.op.Sub(*pairs), order, [-1])
+    distance = vector_norm(g, _gaps(g, x, x), order, [-1])
+    rows = g.op.Range(const(0, INT64), scalar0d(g, n, INT64), const(1, INT64))
+    after = g.op.Less(g.op.UnsqueezeAnyOpset(rows, int_vector([1])), rows)
+    return g.op.Compress(distance, g.op.Reshape(after, int_vector([-1])))
 
 
 def _multiplies(node: torch.fx.Node | None, compute_mode: int | None) -> bool:
