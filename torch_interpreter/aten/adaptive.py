@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.symbols import Size, dim_of, int_vector, product, scalar0d, shape_tensor, vector1d
 from .operands import FLOAT, INT64, const
@@ -22,7 +24,7 @@ class Windows:
     """
 
     element: str
-    place: str
+    place: Tensor
     size: Tensor
     count: Tensor
 
@@ -31,8 +33,21 @@ def windows_of(g: GraphWriter, size: int | str, count: int | str) -> Windows:
     """Windows over a dimension; both sizes may be known only when the model runs."""
     elements, places = vector1d(g, size), vector1d(g, count)
     row = _range(g, elements)
-    column = g.op.UnsqueezeAnyOpset(_range(g, places), int_vector([1]))
+    column: Tensor
+    if isinstance(count, int):
+        column = np.arange(count)[:, None]
+    else:
+        column = g.op.UnsqueezeAnyOpset(_range(g, places), int_vector([1]))
     return Windows(row, column, elements, places)
+
+
+def adaptive_members(g: GraphWriter, windows: Windows) -> str:
+    """Whether the windows, in rows, read the elements, in columns: those from ``place * size //
+    count`` to ``ceil((place + 1) * size / count)``."""
+    element = g.op.Mul(windows.element, windows.count)
+    begin = g.op.Mul(windows.place, windows.size)
+    is_after = g.op.Less(begin, g.op.Add(element, windows.count))
+    return g.op.And(is_after, g.op.Less(element, g.op.Add(begin, windows.size)))
 
 
 def adaptive_bounds(g: GraphWriter, windows: Windows) -> tuple[str, str]:

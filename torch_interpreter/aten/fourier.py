@@ -13,7 +13,7 @@ from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .complex_tensors import as_complex, conj, part
-from .fourier_products import Transform, as_products, frames_as_product, resized
+from .fourier_products import Transform, as_products, first_numbers, frames_as_product
 from .operands import INT64, axis_of, cast, const
 from .view import MAX_INT
 
@@ -88,7 +88,7 @@ def _transformed(
         t = Transform(size, weights, wanted, 1 if inverse else -1, reads_real=is_real)
         if (y := as_products(g, x, axis, t)) is not None:
             return y
-    x = resized(g, x, axis, n)
+    x = first_numbers(g, x, axis, n)
     if is_real:
         itype = g.get_type(x)
         x = str(as_complex(g, x, itype)) if inverse else _one_part(g, x)
@@ -113,7 +113,7 @@ def _from_half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float) 
         t = Transform(size, weights[:read], size, 1, gives_real=True)
         if (y := as_products(g, x, axis, t)) is not None:
             return y
-    x = resized(g, x, axis, half)
+    x = first_numbers(g, x, axis, half)
     # the last one of an even number of elements has no conjugate
     start = -2 if n is None else _halved(g, n, -1)
     bounds = (vector1d(g, v) for v in (start, 0, axis, -1))

@@ -126,7 +126,7 @@ def _real_matrix(waves: Array, reads_real: bool, gives_real: bool) -> Array:
     return found.reshape(*lead, given * (2 - reads_real), wanted * (2 - gives_real))
 
 
-def resized(g: GraphWriter, x: str, axis: int, n: Size | None) -> str:
+def first_numbers(g: GraphWriter, x: str, axis: int, n: Size | None) -> str:
     """The first *n* elements along an axis, then zeros if there are less."""
     size = dim_of(g, x, axis)
     if n is None or size == n:
@@ -157,7 +157,7 @@ def as_products(g: GraphWriter, x: str, axis: int, t: Transform) -> str | None:
     plan = _plan(t.size, t.read, t.wanted, t.read_parts, t.wanted_parts)
     if t.size < 1 or plan.weights > _MOST_WEIGHTS or (_is_power(t.size) and t.size > _MOST_POWER):
         return None
-    x = resized(g, x, axis, t.read)
+    x = first_numbers(g, x, axis, t.read)
     order = [i for i in range(rank) if i != axis] + [axis]
     if axis != rank - 1:
         x = g.op.Transpose(x, perm=[*order, *range(rank, g.get_rank(x))])
