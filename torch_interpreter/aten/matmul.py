@@ -17,7 +17,7 @@ from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
-from .operands import FLOAT, INT64, axis_of, cast, common_type, const, scalar_like
+from .operands import FLOAT, INT64, axis_of, cast, common_type, const, same_type, scalar_like
 from .reduce import reduce, vector_norm
 from .view import MAX_INT, transpose
 
@@ -171,6 +171,16 @@ def cdist(
     if p == 2 and not empty and _multiplies(expected.node, compute_mode):
         return euclidean_distance(g, x, y)
     return vector_norm(g, _gaps(g, x, y), 1 if empty else p, [-1])
+
+
+@aten("aten.pairwise_distance.default")
+def pairwise_distance(
+    g: GraphWriter, x: str, y: str, p: float = 2, eps: float = 1e-6, keepdim: bool = False
+) -> str:
+    """The norm of x - y + eps along the last dimension."""
+    a, b = same_type(g, x, y)
+    gap = g.op.Add(g.op.Sub(a, b), const(eps, common_type(g, x, y)))
+    return vector_norm(g, gap, p, [-1], keepdim)
 
 
 @aten("aten.pdist.default", "aten._pdist_forward.default")

@@ -125,6 +125,16 @@ def test_pdist(p):
     check_export(fct, (x[:1],))
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_pairwise_distance(p, keepdim):
+    x, y = torch.randn(5, 4), torch.randn(1, 4)
+    dims, others = ({0: "rows"}, None), [(x[:2], y), (x[:0], y)]
+    fct = lambda x, y: torch.pairwise_distance(x, y, p, 0.1, keepdim)  # noqa: E731
+    check_export(fct, (x, y), dims, others)
+    check_export(fct, (x[0], y[0].double()))
+
+
 def test_euclidean_distance():
     call = torch.ops.aten._euclidean_dist
     check_export(lambda x, y: call(x, y), (A, torch.randn(2, 6, 4)), atol=1e-4)

@@ -23,6 +23,12 @@ def test_triangle(name, diagonal):
     check_export(lambda x: fct(x, diagonal), (X.to(torch.int64),))
 
 
+@pytest.mark.parametrize("k", [-1, 0, 1, 2, 3, 5])
+@pytest.mark.parametrize("dims", [(0, 1), (2, 0), (-1, 1)], ids=str)
+def test_quarters_of_a_turn(k, dims):
+    check_export(lambda x: x.rot90(k, dims), (X,), DYNAMIC, OTHERS)
+
+
 @pytest.mark.parametrize("dims", [(0,), (1, 2), (-1,), ()], ids=str)
 def test_flip(dims):
     check_export(lambda x: x.flip(dims), (X,), DYNAMIC, OTHERS)
