@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.symbols import (
     Size,
@@ -30,16 +32,28 @@ class Windows:
     """
 
     element: str
-    place: str
+    place: Tensor
     size: Tensor
     count: Tensor
 
 
 def windows_of(g: GraphWriter, size: int | str, count: int | str) -> Windows:
     """Windows over a dimension; both sizes may be known only when the model runs."""
-    row = first_integers(g, size)
-    column = g.op.UnsqueezeAnyOpset(first_integers(g, count), int_vector([1]))
-    return Windows(row, column, vector1d(g, size), vector1d(g, count))
+    column: Tensor
+    if isinstance(count, int):
+        column = np.arange(count)[:, None]
+    else:
+        column = g.op.UnsqueezeAnyOpset(first_integers(g, count), int_vector([1]))
+    return Windows(first_integers(g, size), column, vector1d(g, size), vector1d(g, count))
+
+
+def adaptive_members(g: GraphWriter, windows: Windows) -> str:
+    """Whether the windows, in rows, read the elements, in columns: those from ``place * size //
+    count`` to ``ceil((place + 1) * size / count)``."""
+    element = g.op.Mul(windows.element, windows.count)
+    begin = g.op.Mul(windows.place, windows.size)
+    is_after = g.op.Less(begin, g.op.Add(element, windows.count))
+    return g.op.And(is_after, g.op.Less(element, g.op.Add(begin, windows.size)))
 
 
 def adaptive_bounds(g: GraphWriter, windows: Windows) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from xbuilder.operators.op_traits import WIDE_FLOATS
 from ..common.types import is_float, is_integer
 from ..writing.fx_nodes import node_argument
 from ..writing.graph_writer import GraphWriter, Tensor, op_named
-from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, curried
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, curried
 from ..writing.symbols import Operand
 from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
@@ -245,15 +245,30 @@ def atan2(g: GraphWriter, y: str, x: str, *, expected: OutputFacts = UNKNOWN_OUT
     return _with_sign(g, angle, _negative(g, a, itype, above), itype)
 
 
-@aten("aten.logaddexp.default")
-def logaddexp(g: GraphWriter, x: str, y: str) -> str:
-    """max(x, y) + log(1 + exp(-|x - y|))."""
+@curried
+def _log_of_sum(base: float, g: GraphWriter, x: str, y: str) -> str:
+    """A converter of max(x, y) + log(1 + base ** -|x - y|), a logarithm in this base."""
     a, b = same_type(g, x, y)
-    itype = common_type(g, x, y)
+    itype, scale = common_type(g, x, y), math.log(base)
     # the difference of two equal infinities is nan
     gap = g.op.Where(g.op.Equal(a, b), const(0, itype), g.op.Sub(a, b))
-    gap = g.op.Exp(g.op.Neg(g.op.Abs(gap)))
-    return g.op.Add(g.op.Max(a, b), g.op.Log(g.op.Add(gap, const(1, itype))))
+    gap = g.op.Abs(gap)
+    gap = g.op.Exp(g.op.Neg(gap) if scale == 1 else g.op.Mul(gap, const(-scale, itype)))
+    more = g.op.Log(g.op.Add(gap, const(1, itype)))
+    if scale != 1:
+        more = g.op.Mul(more, const(1 / scale, itype))
+    return g.op.Add(g.op.Max(a, b), more)
+
+
+aten_table(_log_of_sum, {"logaddexp": math.e, "logaddexp2": 2.0}, "aten.{}.default")
+
+
+@aten("aten.ldexp.Tensor")
+def ldexp(g: GraphWriter, x: str, y: str, *, expected: OutputFacts = UNKNOWN_OUTPUTS) -> str:
+    """x * 2 ** y; the power has the type of y if it is a float, the default one otherwise."""
+    itype = float_type(g, y)
+    power = g.op.Pow(const(2, itype), cast(g, y, itype))
+    return g.op.Mul(cast(g, x, expected.type), cast(g, power, expected.type))
 
 
 @aten("aten.xlogy.Tensor", "aten.xlogy.Scalar_Self", "aten.xlogy.Scalar_Other")

@@ -1,10 +1,11 @@
-"""Fourier transforms with DFT, whose complex numbers have the same layout as ours."""
+"""Fourier transforms: products if the length is known, else DFT; both have our complex numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from onnx import TensorProto
 
 from ..writing.complex_names import Complex
@@ -12,7 +13,7 @@ from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
 from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .complex_tensors import as_complex, conj, part
-from .fourier_products import frames_as_product, half_as_product
+from .fourier_products import Transform, as_products, first_numbers, frames_as_product
 from .operands import INT64, axis_of, cast, const
 from .view import MAX_INT
 
@@ -56,43 +57,63 @@ def _halved(g: GraphWriter, n: Size, more: int) -> Size:
     return SymScalar(g.op.Div(g.op.Add(n, int_vector([more])), int_vector([2])))
 
 
-def _resized(g: GraphWriter, x: str, axis: int, n: Size | None) -> str:
-    """The first *n* elements along an axis, then zeros if there are less."""
-    size = dim_of(g, x, axis)
-    if n is None or size == n:
-        return x
-    known = isinstance(size, int) and isinstance(n, int)
-    more = int(n) - int(size) if known else None
-    if more is None or more > 0:
-        rank = g.get_rank(x)
-        pads = [*[0] * (rank + axis), n if more is None else more, *[0] * (rank - 1 - axis)]
-        x = g.op.Pad(x, shape_tensor(g, pads), const(0, g.get_type(x)))
-        if more is not None:
-            return x
-    return g.op.Slice(x, int_vector([0]), vector1d(g, n), int_vector([axis]))
+def _transformed(
+    g: GraphWriter,
+    x: str,
+    axis: int,
+    n: Size | None,
+    power: float,
+    *,
+    inverse: bool = False,
+    is_real: bool = False,
+    halved: bool = False,
+) -> str:
+    """The complex numbers of one transform, divided by its length raised to *power*.
+
+    :param g: builder
+    :param x: numbers
+    :param axis: not negative
+    :param n: the length of the transform, None for the one of the axis
+    :param power: exponent of the length
+    :param inverse: inverse transform
+    :param is_real: *x* has no dimension for the parts of the numbers
+    :param halved: gives the first half only; the rest is its conjugate
+    """
+    held = dim_of(g, x, axis)
+    size = held if n is None else n
+    if isinstance(size, int):
+        read = min(held, size) if isinstance(held, int) else size
+        weights = np.full(read, max(size, 1) ** -power)
+        wanted = size // 2 + 1 if halved else size
+        t = Transform(size, weights, wanted, 1 if inverse else -1, reads_real=is_real)
+        if (y := as_products(g, x, axis, t)) is not None:
+            return y
+    x = first_numbers(g, x, axis, n)
+    if is_real:
+        itype = g.get_type(x)
+        x = str(as_complex(g, x, itype)) if inverse else _one_part(g, x)
+    return _dft(g, x, axis, inverse, power, **({"onesided": 1} if halved else {}))
 
 
-def _real(g: GraphWriter, x: str, itype: int) -> str:
+def _one_part(g: GraphWriter, x: str) -> str:
     """Real numbers with one part, as DFT reads them."""
-    return g.op.UnsqueezeAnyOpset(cast(g, x, itype), int_vector([-1]))
-
-
-def _half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float, itype: int) -> str:
-    """The first half of the transform of real numbers; the rest is its conjugate."""
-    return _one_sided(g, _resized(g, cast(g, x, itype), axis, n), axis, power)
-
-
-def _one_sided(g: GraphWriter, x: str, axis: int, power: float) -> str:
-    """The first half of the transform of real numbers without a dimension for their parts."""
-    y = half_as_product(g, x, axis)
-    if y is None:
-        return _dft(g, _real(g, x, g.get_type(x)), axis, power=power, onesided=1)
-    return _divided(g, y, dim_of(g, x, axis), power)
+    return g.op.UnsqueezeAnyOpset(x, int_vector([-1]))
 
 
 def _from_half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float) -> str:
     """The real numbers of which *x* is the first half of the transform."""
-    x = _resized(g, x, axis, None if n is None else _halved(g, n, 2))
+    held = dim_of(g, x, axis)
+    size = 2 * (held - 1) if n is None and isinstance(held, int) else n
+    half = None if n is None else _halved(g, n, 2)
+    if isinstance(size, int):
+        # each number stands for itself and for its conjugate
+        weights = np.full(size // 2 + 1, 2 * float(max(size, 1)) ** -power)
+        weights[[0, -1] if size % 2 == 0 else 0] /= 2
+        read = min(held, len(weights)) if isinstance(held, int) else len(weights)
+        t = Transform(size, weights[:read], size, 1, gives_real=True)
+        if (y := as_products(g, x, axis, t)) is not None:
+            return y
+    x = first_numbers(g, x, axis, half)
     # the last one of an even number of elements has no conjugate
     start = -2 if n is None else _halved(g, n, -1)
     bounds = (vector1d(g, v) for v in (start, 0, axis, -1))
@@ -127,18 +148,22 @@ def _along(row: tuple[str, Any]) -> Converter:
         *,
         expected: OutputFacts = UNKNOWN_OUTPUTS,
     ) -> str:
-        itype, power = expected.type, _POWERS[norm][inverse]
-        rank = g.get_rank(x) - isinstance(x, Complex)
-        axes = _axes(dim, rank, n if isinstance(n, list | tuple) else None)
-        sizes = _sizes(n, len(axes))
-        last = axes[-1], sizes[-1], power
+        power = _POWERS[norm][inverse]
+        is_real = not isinstance(x, Complex)
+        axes = _axes(dim, g.get_rank(x) - (not is_real), n if isinstance(n, list | tuple) else None)
+        pairs = list(zip(axes, _sizes(n, len(axes)), strict=True))
+        y = cast(g, x, expected.type)
         if kind == "half":
-            y, left = _half(g, x, *last, itype), 1
-        else:
-            y, left = str(as_complex(g, x, itype)), int(kind == "from half")
-        for axis, size in zip(axes[: len(axes) - left], sizes, strict=False):
-            y = _dft(g, _resized(g, y, axis, size), axis, inverse, power)
-        return _from_half(g, y, *last) if kind == "from half" else y
+            y = _transformed(g, y, *pairs.pop(), power, is_real=True, halved=True)
+            is_real = False
+        last = pairs.pop() if kind == "from half" else None
+        for axis, size in pairs:
+            y = _transformed(g, y, axis, size, power, inverse=inverse, is_real=is_real)
+            is_real = False
+        if last is None:
+            return y
+        y = str(as_complex(g, y, expected.type)) if is_real else y
+        return _from_half(g, y, *last, power)
 
     return convert
 
@@ -195,8 +220,9 @@ aten_table(_hermitian, {k: v for k, v in _HERMITIAN.items() if "_hfft" in k}, "a
 @aten("complex.aten._fft_c2c.default")
 def c2c(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, forward: bool) -> str:
     """Complex numbers to complex ones."""
+    power = _NORMALIZATIONS[normalization]
     for axis in _axes(dim, g.get_rank(x) - 1, None):
-        x = _dft(g, x, axis, not forward, _NORMALIZATIONS[normalization])
+        x = _transformed(g, x, axis, None, power, inverse=not forward)
     return x
 
 
@@ -213,12 +239,9 @@ def r2c(
     """Real numbers to complex ones, the first half along the last axis if *onesided*."""
     *others, last = _axes(dim, g.get_rank(x), None)
     y, power = cast(g, x, expected.type), _NORMALIZATIONS[normalization]
-    if onesided:
-        y = _one_sided(g, y, last, power)
-    else:
-        y = _dft(g, _real(g, y, expected.type), last, power=power)
+    y = _transformed(g, y, last, None, power, is_real=True, halved=onesided)
     for axis in others:
-        y = _dft(g, y, axis, power=power)
+        y = _transformed(g, y, axis, None, power)
     return y
 
 
@@ -270,7 +293,7 @@ def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim
     *others, last = _axes(dim, g.get_rank(x) - 1, None)
     power = _NORMALIZATIONS[normalization]
     for axis in others:
-        x = _dft(g, x, axis, inverse=True, power=power)
+        x = _transformed(g, x, axis, None, power, inverse=True)
     return _from_half(g, x, last, last_dim_size, power)
 
 

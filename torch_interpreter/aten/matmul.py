@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from onnx import TensorProto
 
@@ -16,7 +17,7 @@ from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
-from .operands import FLOAT, INT64, axis_of, cast, common_type, const, scalar_like
+from .operands import FLOAT, INT64, axis_of, cast, common_type, const, same_type, scalar_like
 from .reduce import reduce, vector_norm
 from .view import MAX_INT, transpose
 
@@ -170,6 +171,31 @@ def cdist(
     if p == 2 and not empty and _multiplies(expected.node, compute_mode):
         return euclidean_distance(g, x, y)
     return vector_norm(g, _gaps(g, x, y), 1 if empty else p, [-1])
+
+
+@aten("aten.pairwise_distance.default")
+def pairwise_distance(
+    g: GraphWriter, x: str, y: str, p: float = 2, eps: float = 1e-6, keepdim: bool = False
+) -> str:
+    """The norm of x - y + eps along the last dimension."""
+    a, b = same_type(g, x, y)
+    gap = g.op.Add(g.op.Sub(a, b), const(eps, common_type(g, x, y)))
+    return vector_norm(g, gap, p, [-1], keepdim)
+
+
+@aten("aten.pdist.default", "aten._pdist_forward.default")
+def pdist(g: GraphWriter, x: str, p: float = 2) -> str:
+    """The norm of the difference between each row and those after it."""
+    # without any column, the largest difference is 0 as well
+    order = 1 if g.has_shape(x) and g.get_shape(x)[-1] == 0 else p
+    n = dim_of(g, x, 0)
+    if isinstance(n, int):
+        pairs = (g.op.Gather(x, side, axis=0) for side in np.triu_indices(n, 1))
+        return vector_norm(g, g.op.Sub(*pairs), order, [-1])
+    distance = vector_norm(g, _gaps(g, x, x), order, [-1])
+    rows = g.op.Range(const(0, INT64), scalar0d(g, n, INT64), const(1, INT64))
+    after = g.op.Less(g.op.UnsqueezeAnyOpset(rows, int_vector([1])), rows)
+    return g.op.Compress(distance, g.op.Reshape(after, int_vector([-1])))
 
 
 def _multiplies(node: torch.fx.Node | None, compute_mode: int | None) -> bool:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from onnx import TensorProto
+
 from ..writing.graph_writer import GraphWriter, op_named, several
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, curried
 from ..writing.symbols import Size, dim_of, int_vector
-from .adaptive import adaptive_bounds, adaptive_with_indices, windows_of
+from .adaptive import adaptive_members, adaptive_with_indices, windows_of
 from .conv import Ints, batched, spatial
-from .operands import INT64, cast, const, integers
+from .operands import cast, const, integers
 from .reduce import reduce
 from .view import transpose
 
@@ -254,27 +256,20 @@ def _adaptive_by_axis(
 def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reduction: str) -> str:
     """An adaptive pooling along one dimension only known when the model runs.
 
-    A matrix says which elements each window reads, from ``i * size // target`` to
-    ``ceil((i + 1) * size / target)``. The selected elements are reduced, so an infinite value stays
-    in its windows; a product with the matrix would make NaN of the others.
+    A matrix says which elements each window reads. The selected elements are reduced, so an
+    infinite value stays in its windows; a product with the matrix would make NaN of the others.
     """
-    windows = windows_of(g, dim_of(g, x, axis), target)
-    row, (start, end) = windows.element, adaptive_bounds(g, windows)
-    inside = g.op.And(g.op.GreaterOrEqual(row, start), g.op.LessOrEqual(row, end))
+    inside = adaptive_members(g, windows_of(g, dim_of(g, x, axis), target))
     itype, at_end, is_mean = g.get_type(x), g.get_rank(x) - 1, reduction == "ReduceMean"
     wide = g.op.UnsqueezeAnyOpset(transpose(g, x, axis, at_end), int_vector([at_end]))
     # torch only pools floating point numbers
     selected = g.op.Where(inside, wide, const(0 if is_mean else -float("inf"), itype))
     found = reduce(g, "ReduceSum" if is_mean else reduction, selected, [at_end + 1], False)
     if is_mean:
-        lengths = g.op.Add(g.op.Sub(end, start), const(1, INT64))
-        found = g.op.Div(found, _flat(g, cast(g, lengths, itype)))
+        ones = cast(g, inside, itype if itype == TensorProto.DOUBLE else TensorProto.FLOAT)
+        lengths = reduce(g, "ReduceSum", ones, [1], False)
+        found = g.op.Div(found, cast(g, lengths, itype))
     return transpose(g, found, axis, at_end)
-
-
-def _flat(g: GraphWriter, x: str) -> str:
-    """The values of a column as a vector."""
-    return g.op.Reshape(x, int_vector([-1]))
 
 
 @curried

@@ -23,7 +23,7 @@ from ..writing.symbols import (
     vector1d,
 )
 from .operands import INT64, axes_of, axis_of, const, integers, reshape, shape_tensor_of
-from .view import MAX_INT, permute
+from .view import MAX_INT, permute, transpose
 
 
 def _triangle(g: GraphWriter, x: str, diagonal: Size, upper: int) -> str:
@@ -56,6 +56,15 @@ def flip(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
         int_vector(axes),
         int_vector([-1] * n),
     )
+
+
+@aten("aten.rot90.default")
+def rot90(g: GraphWriter, x: str, k: int = 1, dims: Sequence[int] = (0, 1)) -> str:
+    """Quarters of a turn of a plane: flipped along one axis then transposed, or along both."""
+    turns = k % 4
+    if turns in (0, 2):
+        return flip(g, x, dims) if turns else x
+    return transpose(g, flip(g, x, [dims[turns % 3]]), *axes_of(dims, g.get_rank(x)))
 
 
 aten_table(

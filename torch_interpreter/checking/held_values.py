@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -248,7 +249,7 @@ def _generator(owner: str, get: Callable[[], Any], put: Callable[[Any], None]) -
     state = get()
 
     def read() -> Values:
-        return {"": str(get())}
+        return {"": pickle.dumps(get())}
 
     def write(_: Values) -> None:
         put(state)

@@ -24,6 +24,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from ..common.errors import ExportError, first_line
 from ..common.export_options import ExportOptions
 from ..inputs.dynamic_shapes import dynamic_sizes
+from ..patches.attributes import patched
 from ..patches.autocast import graph_modules, has_autocast, without_type_checks
 from ..patches.dynamic_steps import any_bounds
 from ..patches.graph_checks import accept_symbolic_functions, light_conditions
@@ -189,11 +190,13 @@ def _locally_decomposed(
 
 
 def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """The same program with another graph, the one of the user stays as it is."""
-    graph, signature = copy.deepcopy((program.graph_module, program.graph_signature))
-    for before, after in zip(program.graph.nodes, graph.graph.nodes, strict=True):
-        after.name = before.name  # a copy renames those that have the name of a python function
-    copied: torch.export.ExportedProgram = program._update(graph, signature)
+    """The same program with another graph, the one of the user stays as it is. The code of the
+    graphs is not written: they are about to change."""
+    with patched(torch.fx.GraphModule, {"recompile": lambda module: None}):
+        graph, signature = copy.deepcopy((program.graph_module, program.graph_signature))
+        for before, after in zip(program.graph.nodes, graph.graph.nodes, strict=True):
+            after.name = before.name  # a copy renames those that have the name of a python function
+        copied: torch.export.ExportedProgram = program._update(graph, signature)
     return copied
 
 
@@ -267,12 +270,11 @@ def _missing(
 ) -> set[torch._ops.OpOverload]:
     """The operators of graphs without converter, on complex tensors or on the others."""
     nodes = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
-    targets = {
-        n.target
-        for n in nodes
-        if isinstance(n.target, torch._ops.OpOverload) and has_complex(n) == on_complex
+    targets = {n.target for n in nodes if isinstance(n.target, torch._ops.OpOverload)}
+    unknown = {t for t in targets if not is_supported(t, on_complex)}
+    return unknown and {
+        n.target for n in nodes if n.target in unknown and has_complex(n) == on_complex
     }
-    return {t for t in targets if not is_supported(t, on_complex)}
 
 
 def _higher_order(graphs: Iterable[torch.fx.Graph]) -> Iterator[tuple[Any, Callable[..., Any]]]:

@@ -231,10 +231,22 @@ def test_floor_division_of_floats_is_exact():
     check_export(torch.floor_divide, (x.contiguous(), y.contiguous()), atol=0)
 
 
-def test_logaddexp_of_infinities():
+@pytest.mark.parametrize("function", [torch.logaddexp, torch.logaddexp2])
+def test_logaddexp_of_infinities(function):
     x = torch.tensor([float("inf"), -float("inf"), float("inf"), 1.0])
     y = torch.tensor([float("inf"), -float("inf"), -float("inf"), float("inf")])
-    check_export(torch.logaddexp, (x, y))
+    check_export(function, (x, y))
+    a = torch.linspace(-20.0, 30.0, 12).reshape(4, 3)
+    check_export(function, (a, a[:1].flip(1)), ({0: "n"}, None), [(a[:2], a[:1])])
+    check_export(function, (a.double(), a[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
+@pytest.mark.parametrize("powers", [torch.int32, torch.float32, torch.float64])
+def test_ldexp(dtype, powers):
+    x, y = torch.tensor([[1.5, -3.0, 0.0, 7.0]] * 2), torch.tensor([-3, 0, 5, 1])
+    x, y = x.to(dtype), y.to(powers)
+    check_export(torch.ldexp, (x, y), ({0: "n"}, None), [(x[:1], y), (x[:0], y)])
 
 
 def test_copysign():

@@ -23,8 +23,6 @@ FUNCTIONS = {
     "col2im": (lambda x: F.fold(x, (6, 6), 3), (F.unfold(IMAGE, 3),)),
     "logit": (lambda x: torch.logit(x, eps=0.1), (X.sigmoid(),)),
     "nanmean": (lambda x: x.nanmean(dim=1), (X,)),
-    "pairwise_distance": (F.pairwise_distance, (X, X + 1)),
-    "rot90": (torch.rot90, (X,)),
     "cross": (torch.linalg.cross, (X[:, :3], X[:, 1:])),
     "soft_margin_loss": (F.soft_margin_loss, (X, X.sign())),
     "block_diag": (torch.block_diag, (X, X + 1)),

@@ -28,7 +28,8 @@ def test_complex(name: str, norm: str | None) -> None:
         z = torch.polar(x, x)
         return parts(getattr(torch.fft, name)(z, norm=norm))
 
-    assert "DFT" in op_types(check(fct))
+    # the first dimension is dynamic
+    assert ("DFT" in op_types(check(fct))) == name.endswith("fftn")
 
 
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])

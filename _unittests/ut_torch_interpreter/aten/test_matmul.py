@@ -112,6 +112,29 @@ def test_cdist_without_columns(p, rows):
     check_export(lambda x, y: torch.cdist(x, y, p), (torch.randn(rows, 0), torch.randn(3, 0)))
 
 
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, float("inf")])
+def test_pdist(p):
+    """As many pairs as the rows make, none for one row."""
+    x = torch.randn(5, 4)
+    x[3] = x[1]  # no distance
+    others = [(torch.randn(n, 4),) for n in (0, 1, 2, 8)]
+    fct = lambda x: torch.nn.functional.pdist(x, p)  # noqa: E731
+    assert "Compress" in nodes_of(check_export(fct, (x,), ({0: "rows"},), others))
+    assert "Compress" not in nodes_of(check_export(fct, (x,)))
+    check_export(fct, (torch.randn(3, 0),))
+    check_export(fct, (x[:1],))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_pairwise_distance(p, keepdim):
+    x, y = torch.randn(5, 4), torch.randn(1, 4)
+    dims, others = ({0: "rows"}, None), [(x[:2], y), (x[:0], y)]
+    fct = lambda x, y: torch.pairwise_distance(x, y, p, 0.1, keepdim)  # noqa: E731
+    check_export(fct, (x, y), dims, others)
+    check_export(fct, (x[0], y[0].double()))
+
+
 def test_euclidean_distance():
     call = torch.ops.aten._euclidean_dist
     check_export(lambda x, y: call(x, y), (A, torch.randn(2, 6, 4)), atol=1e-4)

@@ -32,6 +32,12 @@ def test_triangle_of_booleans_is_one_node():
     assert "Cast" not in [n.op_type for n in model.graph.node]
 
 
+@pytest.mark.parametrize("k", [-1, 0, 1, 2, 3, 5])
+@pytest.mark.parametrize("dims", [(0, 1), (2, 0), (-1, 1)], ids=str)
+def test_quarters_of_a_turn(k, dims):
+    check_export(lambda x: x.rot90(k, dims), (X,), DYNAMIC, OTHERS)
+
+
 @pytest.mark.parametrize("dims", [(0,), (1, 2), (-1,), ()], ids=str)
 def test_flip(dims):
     check_export(lambda x: x.flip(dims), (X,), DYNAMIC, OTHERS)
