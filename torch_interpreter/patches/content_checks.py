@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch._prims_common import make_contiguous_strides_for
 from torch._subclasses import fake_impls
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -32,6 +33,7 @@ from .assumed_sizes import is_of_user
 from .attributes import patched
 
 _UNTYPED: Any = torch
+_EQUAL = torch.equal
 #: instructions that do nothing, that ask for a truth value before a jump, that leave a block, that
 #: look at an error
 _NO_STEPS = ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN")
@@ -121,9 +123,12 @@ def _allclose(
     return torch.isclose(input, other, rtol, atol, equal_nan).all()
 
 
-def _equal(input: torch.Tensor, other: torch.Tensor) -> Any:
-    """Whether two tensors have one shape and the same elements, as a tensor."""
-    return input.shape == other.shape and (input == other).all()
+def _equal(input: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have one shape and the same elements, a decision like any other."""
+    try:
+        return _EQUAL(input, other)
+    except DataDependentOutputException:  # they are not constants
+        return input.shape == other.shape and bool((input == other).all())
 
 
 def _resized(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -301,7 +306,7 @@ _PRIVATE: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
 @contextlib.contextmanager
 def skip_content_checks() -> Iterator[None]:
     """Computes covariances, losses and resized tensors without a look at values in this context."""
-    statistics = {"cov": _cov, "corrcoef": _corrcoef}
+    statistics: dict[str, Any] = {"cov": _cov, "corrcoef": _corrcoef}
     statistics |= {"allclose": _allclose, "equal": _equal}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patched(torch, statistics))
