@@ -30,7 +30,9 @@ import gc
 import inspect
 import io
 import multiprocessing
+import re
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +47,7 @@ from corpus.family_causes import cause_in_words
 from corpus.tiny_models import TinyModel, families, tiny_model
 from tools.table_rows import Rows, read_table, row_within, write_table
 
-from torch_interpreter import to_onnx
+from torch_interpreter import ExportError, to_onnx
 from torch_interpreter.inputs.cache_states import cache_parts
 from torch_interpreter.inputs.caches import register_caches
 
@@ -58,6 +60,9 @@ KEYS = ("family", "exporter")
 #: the status of a family that this project has not exported yet
 MISSING = "not measured"
 TOLERANCE = 1e-3
+#: what the message of an error proposes where the content of a tensor decides
+EXAMPLE = "strategy='example'"
+DECISION = re.compile(r"The content of a tensor decides at \S*/(\S+:\d+, in \w+)")
 #: batch, length of the past, of the sequence: those of the export, then others
 SIZES = ((2, 5, 3), (3, 7, 4))
 tree = torch.utils._pytree
@@ -117,8 +122,14 @@ def differences(first: torch.Tensor, second: torch.Tensor, names: dict[int, str]
 
 
 def with_ours(tiny: TinyModel, arguments: Any, dims: Any) -> onnx.ModelProto:
-    """Exported by this project, optimized as it is by default."""
-    return to_onnx(tiny.model, kwargs=arguments, dynamic_shapes=dims)
+    """Exported by this project, optimized as it is by default, with the branches of the example if
+    the content of a tensor decides."""
+    try:
+        return to_onnx(tiny.model, kwargs=arguments, dynamic_shapes=dims)
+    except ExportError as e:
+        if EXAMPLE not in str(e):
+            raise
+    return to_onnx(tiny.model, kwargs=arguments, dynamic_shapes=dims, export_options="example")
 
 
 def automatic(dims: Any) -> Any:
@@ -238,7 +249,10 @@ def row_of(family: str, kind: str, exporter: str) -> dict[str, Any]:
         step = "export"
         first = copy.deepcopy(calls[0])
         begin = time.process_time()
-        proto = EXPORTERS[exporter](tiny, first, dims)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filterwarnings("always", category=UserWarning)
+            proto = EXPORTERS[exporter](tiny, first, dims)
+        row["cause"] = next(filter(None, map(decision_of, caught)), "")
         row["seconds"] = round(time.process_time() - begin, 1)
         row["nodes"] = sum(node.op_type != "Constant" for node in proto.graph.node)
         step = "onnxruntime"
@@ -256,6 +270,12 @@ def row_of(family: str, kind: str, exporter: str) -> dict[str, Any]:
         if step == "same sizes" and torch_differs(tiny, calls[0]):
             row["cause"] += ", and the program of torch.export differs as much"
     return row
+
+
+def decision_of(warning: warnings.WarningMessage) -> str:
+    """The first line that decides as the example does, if a warning names one."""
+    found = DECISION.match(str(warning.message))
+    return f"right where {found[1]} decides as in the example" if found else ""
 
 
 def cause_of(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,22 @@ def test_an_exporter_that_fails(bench: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert (row["status"], row["cause"]) == ("export", "RuntimeError: nothing works")
     unknown = bench.row_of("no such family", "causal", "ours")
     assert unknown["status"] == "torch runs the model"
+
+
+def test_a_decision_of_the_example(bench: Any) -> None:
+    """A model that the content of a tensor decides is exported, and the line is in the row."""
+
+    class Sign(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2 if x.sum() > 0 else x - 1
+
+    tiny = types.SimpleNamespace(model=Sign())
+    with pytest.warns(UserWarning) as found:
+        onx = bench.with_ours(tiny, {"x": torch.ones(2, 3)}, {"x": {0: "batch"}})
+    assert [n.op_type for n in onx.graph.node] == ["Mul"]
+    (text,) = filter(None, map(bench.decision_of, found))
+    assert text.startswith("right where test_transformers_table.py:")
+    assert text.endswith(", in forward decides as in the example")
 
 
 def test_a_cause_in_words(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

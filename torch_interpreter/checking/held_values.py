@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import pickle
 import random
 import sys
+import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
+from operator import length_hint
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -29,6 +33,8 @@ _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
 _HOLDERS = frozenset((*_CONTAINERS, *_GENERATORS))
 #: beginning of the names of the generators that modules hold
 OF_PYTHON = "the generator of"
+#: modules of the iterators of Python, which tell their position in their text or by their length
+_OF_ITERATORS = ("builtins", "itertools")
 _DECORATED = (FunctionType, type(lru_cache(id)))
 _MISSING = object()
 Values = Mapping[Any, Any]
@@ -100,6 +106,8 @@ def held_values(mod: torch.nn.Module) -> list[Held]:
         for name, value in held.before.items():
             if type(value) in _HOLDERS:
                 found.extend(_items(f"{held.owner}.{name}".lstrip("."), value, seen))
+            elif isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
+                found.append(_iterator(held, name, value))
     found.append(_generator(f"{OF_PYTHON} random", random.getstate, random.setstate))
     put = np.random.set_state
     found.append(_generator(f"{OF_PYTHON} numpy.random", np.random.get_state, put))
@@ -116,9 +124,11 @@ def _attributes(mod: torch.nn.Module) -> Iterator[Held]:
             owned = getattr(value, "__dict__", None)
             if name in _OF_TORCH or isinstance(value, _NOT_WALKED) or id(value) in seen:
                 continue
+            seen.add(id(value))
             if isinstance(owned, dict):
-                seen.add(id(value))
                 yield _of_dict(f"{owner}.{name}", owned)
+            if slots := _slots(value):
+                yield _of_slots(f"{owner}.{name}", value, slots)
 
 
 def _of_dict(owner: str, values: dict[Any, Any], left: Collection[Any] = ()) -> Held:
@@ -131,6 +141,29 @@ def _of_dict(owner: str, values: dict[Any, Any], left: Collection[Any] = ()) -> 
         for name in [n for n in values if n not in before and n not in left]:
             del values[name]
         values.update(before)
+
+    return Held(owner, read, write, read())
+
+
+def _slots(value: Any) -> list[str]:
+    """The names of the attributes of an object that are in no dictionary."""
+    if _is_of_library(type(value)):
+        return []
+    owned = (vars(c).get("__slots__", ()) for c in type(value).__mro__)
+    names = (name for slots in owned for name in ((slots,) if isinstance(slots, str) else slots))
+    return [name for name in names if name[:2] != "__"]
+
+
+def _of_slots(owner: str, value: Any, names: Collection[str]) -> Held:
+    """The attributes of an object that are in no dictionary."""
+
+    def read() -> Values:
+        return {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+    def write(before: Values) -> None:
+        for name in [n for n in names if n not in before and hasattr(value, n)]:
+            delattr(value, name)
+        _set(value, before)
 
     return Held(owner, read, write, read())
 
@@ -153,7 +186,7 @@ def _read(values: Values, names: Collection[str]) -> Values:
     return {name: values[name] for name in names if name in values}
 
 
-def _set(owner: type, values: Values) -> None:
+def _set(owner: Any, values: Values) -> None:
     for name, value in values.items():
         setattr(owner, name, value)
 
@@ -242,6 +275,25 @@ def _state_of(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]
         return generator.get_state, generator.set_state
     bits = generator.bit_generator
     return lambda: bits.state, partial(setattr, bits, "state")
+
+
+def _iterator(held: Held, name: Any, iterator: Iterator[Any]) -> Held:
+    """The position of an iterator among some values, if it tells it; a copy of it is given back."""
+    copied: Any = iterator
+    with warnings.catch_warnings(), contextlib.suppress(Exception):  # a generator has no copy
+        warnings.simplefilter("ignore")  # newer versions of Python do not copy those of itertools
+        copied = copy.copy(iterator)
+
+    def read() -> Values:
+        return {"": (length_hint(iterator, 0), repr(iterator))}
+
+    before = read()
+
+    def write(_: Values) -> None:
+        if copied is not iterator and read() != before:
+            held.write({**held.read(), name: copied})
+
+    return Held(f"{held.owner}.{name}".lstrip("."), read, write, before, True)
 
 
 def _generator(owner: str, get: Callable[[], Any], put: Callable[[Any], None]) -> Held:

@@ -159,18 +159,18 @@ def _called(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _copied_tensors(mod: torch.nn.Module) -> Iterator[None]:
     """Gives a model copies of its buffers and of the tensors among its attributes, which it may
     change in this context."""
-    before = [(own, dict(own)) for m in mod.modules() for own in (m._buffers, vars(m))]
-    tensors = {id(v): v for _, own in before for v in own.values() if _is_tensor(v)}
-    copies = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-    for own, values in before:
-        own.update({name: copies.get(id(value), value) for name, value in values.items()})
-    try:
-        with restored_attributes(mod):
-            yield
-    finally:
+    with restored_attributes(mod):
+        before = [(own, dict(own)) for m in mod.modules() for own in (m._buffers, vars(m))]
+        tensors = {id(v): v for _, own in before for v in own.values() if _is_tensor(v)}
+        copies = {key: tensor.detach().clone() for key, tensor in tensors.items()}
         for own, values in before:
-            own.clear()
-            own.update(values)
+            own.update({name: copies.get(id(value), value) for name, value in values.items()})
+        try:
+            yield
+        finally:
+            for own, values in before:
+                own.clear()
+                own.update(values)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -43,6 +43,8 @@ class ExportOptions:
     :param prefer_deferred_runtime_asserts_over_guards: see torch.export
     :param cpu_kernels: casts around the operators onnxruntime has no kernel for on CPU with some
         types (most of them with bfloat16); False leaves them as they are, for another provider
+    :param example_branches: where the content of a tensor decides in Python, takes the branch of
+        the arguments, with a warning that names the line; nothing changes if nothing decides so
     :param fake: exports with tensors without data: the arguments and the weights may be on device
         *meta*, or fake tensors; the weights without data are the last inputs of the model, see
         :func:`torch_interpreter.add_weights`
@@ -73,6 +75,7 @@ class ExportOptions:
     backed_size_oblivious: bool | str = "auto"
     prefer_deferred_runtime_asserts_over_guards: bool = True
     cpu_kernels: bool = True
+    example_branches: bool = False
     fake: bool = False
     node_sources: bool = True
     tracing_module_leaves: (
@@ -96,9 +99,10 @@ class ExportOptions:
         "decall": {"decomposition_table": "all"},
         "tracing": {"tracing": True},
         "fake": {"fake": True},
+        "example": {"example_branches": True},
     }
-    # order in which strategies are tried by fallback; jit is not one of them: it keeps the branch
-    # the arguments of the export take, the user asks for it
+    # order in which strategies are tried by fallback; jit and example are not among them: they keep
+    # the branch the arguments of the export take, the user asks for it
     FALLBACKS: ClassVar[tuple[str, ...]] = (
         "nostrict",
         "strict",
@@ -147,6 +151,11 @@ class ExportOptions:
             raise OptionError(
                 "jit=True runs the model with torch.jit.trace, it goes with none of fake, tracing, "
                 "strict, dynamo, fallback."
+            )
+        if self.example_branches and (self.jit or self.fake or self.strict or self.fallback):
+            raise OptionError(
+                "example_branches=True runs the model with its data inside torch.export, it goes "
+                "with none of jit, fake, strict, dynamo, fallback."
             )
         if self.tracing_module_leaves and not self.tracing:
             raise OptionError("tracing_module_leaves has no effect without tracing=True.")

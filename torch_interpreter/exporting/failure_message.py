@@ -31,7 +31,8 @@ _HINTS = (
     (
         ("data-dependent", "DataDependent", "GuardOnDataDependent"),
         "A python decision depends on the content of a tensor: use torch.cond, torch.where or "
-        "torch._check to state what is true.",
+        "torch._check to state what is true. ExportOptions(strategy='example') takes the branch of "
+        "the arguments, and names each line that decides so.",
     ),
     (
         (

@@ -27,6 +27,7 @@ from ..patches.fake_tensors import has_no_data
 from ..writing.fx_nodes import fake_value
 from .best_example import export_example, trial_of
 from .decompositions import decompose, decompose_graph, trace_graph
+from .example_branches import branch_message, taken_branches
 from .in_place import changed_buffers
 from .strategies import export_program, validate_program
 from .torch_program import TorchProgram, from_exported_program
@@ -75,6 +76,7 @@ def prepare(
             assumed_sizes() as assumed,
             assigned_attributes() as assigned,
             caught_decisions() as caught,
+            taken_branches() as taken,
         ):
             exported = export_program(
                 mod, args, kwargs, options, shapes, specs, is_supported, verbose, changed
@@ -83,11 +85,12 @@ def prepare(
             validate_program(exported, mod, args, kwargs, _tolerance(options.validate_ep))
         program = from_exported_program(exported, specs, options.fake)
         program.assumed = assumed
-        program.assigned, program.changed, program.caught = assigned, changed, caught
+        program.assigned, program.changed = assigned, changed
+        program.caught, program.taken = caught, taken
         return program
 
     program = export_example(export, mod, args, kwargs, specs, verbose)
-    _check_caught(program, mod, args, kwargs)
+    _check_decisions(program, mod, args, kwargs)
     _warn_about_state(state_message(mod, args, kwargs, program.assigned, program.changed))
     return program
 
@@ -107,20 +110,22 @@ def _from_exported(
     return from_exported_program(functional, specs, options.fake)
 
 
-def _check_caught(
+def _check_decisions(
     program: TorchProgram, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Warns about the decisions on the content of a tensor whose error the model catches.
+    """Warns about the decisions on the content of a tensor that the graph takes once for all.
 
     :raises ExportError: the graph is wrong on the arguments
     """
-    if not program.caught:
+    message = branch_message(program.taken)
+    if program.caught:
+        message = (
+            f"A decision depends on the content of a tensor at {program.caught[0]}. The model "
+            "catches the error of torch.export, and the graph always takes the branch of this "
+            "error: use torch.where or torch.cond."
+        )
+    if not message:
         return
-    message = (
-        f"A decision depends on the content of a tensor at {program.caught[0]}. The model catches "
-        "the error of torch.export, and the graph always takes the branch of this error: use "
-        "torch.where or torch.cond."
-    )
     held = (*torch.utils._pytree.tree_leaves((args, kwargs)), *mod.parameters(), *mod.buffers())
     if not any(map(has_no_data, held)) and not trial_of(program, mod, args, kwargs).is_right():
         raise ExportError(f"{message} Its results on the arguments are not those of the model.")

@@ -44,6 +44,7 @@ from ..patches.recurrent import keep_recurrent_layers
 from ..patches.scripted import in_python
 from ..patches.squeezed import remove_dynamic_ones
 from .decompositions import Supported, decompose
+from .example_branches import decide_with_example
 from .failure_message import argument_leaves, failure_message, without_printed_graphs
 from .in_place import changed_buffers
 from .jit_traces import jit_trace
@@ -203,7 +204,10 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             return export()
         numbered = partial(keep_python_numbers, export, mod)
         decided = partial(decide_with_buffers, numbered, mod, (args, kwargs))
-        return loop_on_all_rows(decided, mod, (args, kwargs))
+        looped = partial(loop_on_all_rows, decided, mod, (args, kwargs))
+        if not options.example_branches:
+            return looped()
+        return decide_with_example(looped, mod, (args, kwargs))
 
 
 def _finish(

@@ -35,6 +35,7 @@ class TorchProgram:
     :param assigned: the tensors that the model assigns to its attributes when it is called
     :param changed: the buffers and the values of Python that it changes
     :param caught: the lines that decide with the content of a tensor and whose error it catches
+    :param taken: the lines that decide as the model does with the arguments of the export
     :param is_general: no condition was found that the dynamic dimensions must meet
     """
 
@@ -51,6 +52,7 @@ class TorchProgram:
     assigned: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     caught: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
     is_general: bool = False
 
 

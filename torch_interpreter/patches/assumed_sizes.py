@@ -87,7 +87,7 @@ def assumed_sizes() -> Iterator[AssumedSizes]:
         result = update(env, symbol, *args, **kwargs)
         known = env.var_to_range.get(symbol)
         changed = before is not None and known is not None and known != before
-        frame = _user_frame(sys._getframe(1)) if changed else None
+        frame = user_frame(sys._getframe(1)) if changed else None
         if frame is not None:
             found.add_bounds(symbol, known, frame, _sources(env, symbol))
         return result
@@ -97,7 +97,7 @@ def assumed_sizes() -> Iterator[AssumedSizes]:
         result = assume(env, *args, **kwargs)
         if env.num_deferred_runtime_asserts == count:
             return result
-        if (frame := _user_frame(sys._getframe(1))) is not None:
+        if (frame := user_frame(sys._getframe(1))) is not None:
             for listed in env.deferred_runtime_asserts.values():
                 found.places.setdefault(listed[-1].expr, location(frame))
         return result
@@ -114,8 +114,11 @@ def is_of_user(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES
 
 
-def _user_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame out of the libraries."""
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame out of the libraries.
+
+    :param frame: the frame to start from
+    """
     while frame is not None:
         if is_of_user(frame):
             return frame

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch._prims_common import make_contiguous_strides_for
 from torch._subclasses import fake_impls
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -32,6 +33,7 @@ from .assumed_sizes import is_of_user
 from .attributes import patched
 
 _UNTYPED: Any = torch
+_EQUAL = torch.equal
 #: instructions that do nothing, that ask for a truth value before a jump, that leave a block, that
 #: look at an error
 _NO_STEPS = ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN")
@@ -121,6 +123,14 @@ def _allclose(
     return torch.isclose(input, other, rtol, atol, equal_nan).all()
 
 
+def _equal(input: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have one shape and the same elements, a decision like any other."""
+    try:
+        return _EQUAL(input, other)
+    except DataDependentOutputException:  # they are not constants
+        return input.shape == other.shape and bool((input == other).all())
+
+
 def _resized(original: Callable[..., Any]) -> Callable[..., Any]:
     """The sizes of a resized tensor, which are positive, even read from a tensor."""
 
@@ -165,6 +175,15 @@ def passing_outcome(frame: FrameType) -> bool | None:
     if falls == _raises(steps[places.get(steps[place].argval, len(steps)) :]):
         return None
     return jumps_on if falls else not jumps_on
+
+
+def checked_outcome(frame: FrameType) -> bool | None:
+    """The truth value that does not raise an error, when a frame of the model only checks a
+    condition, and no function of the model may catch the error; None otherwise.
+
+    :param frame: the frame
+    """
+    return passing_outcome(frame) if _is_of_model(frame) and not _is_caught(frame) else None
 
 
 def _raises(steps: Sequence[dis.Instruction]) -> bool:
@@ -267,9 +286,7 @@ def _decided(original: Callable[[Any], bool]) -> Callable[[Any], bool]:
         try:
             return original(condition)
         except GuardOnDataDependentSymNode:
-            frame = sys._getframe(1)
-            decides = not _is_of_model(frame) or _is_caught(frame)
-            outcome = None if decides else passing_outcome(frame)
+            outcome = checked_outcome(sys._getframe(1))
             if outcome is None:
                 raise
             return outcome
@@ -289,7 +306,8 @@ _PRIVATE: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
 @contextlib.contextmanager
 def skip_content_checks() -> Iterator[None]:
     """Computes covariances, losses and resized tensors without a look at values in this context."""
-    statistics = {"cov": _cov, "corrcoef": _corrcoef, "allclose": _allclose}
+    statistics: dict[str, Any] = {"cov": _cov, "corrcoef": _corrcoef}
+    statistics |= {"allclose": _allclose, "equal": _equal}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patched(torch, statistics))
         stack.enter_context(patched(torch.Tensor, statistics))

@@ -42,6 +42,7 @@ from .number_classes import CLASS_NAMES, classes_as_types, stand_in
 
 _T = TypeVar("_T")
 _UNTYPED: Any = torch
+_CONFIG: Any = torch._functorch.config
 #: what reads an operand of an expression
 _OPERANDS: tuple[tuple[Any, str], ...] = (
     (sym_node, "to_node"),
@@ -227,7 +228,7 @@ def _watched(original: Callable[..., Any], only_failures: bool) -> Callable[...,
 
     @functools.wraps(original)
     def call(self: Any) -> Any:
-        if only_failures and not isinstance(getattr(self, "item_memo", None), torch.SymInt):
+        if only_failures and not _has_number(self):
             try:
                 return original(self)
             except Exception:
@@ -237,6 +238,12 @@ def _watched(original: Callable[..., Any], only_failures: bool) -> Callable[...,
         return original(self)
 
     return call
+
+
+def _has_number(tensor: Any) -> bool:
+    """Whether a tensor without data has a number that is not a constant."""
+    is_size = isinstance(getattr(tensor, "item_memo", None), torch.SymInt)
+    return is_size or _CONFIG.fake_tensor_propagate_real_tensors
 
 
 def _start_again(caller: FrameType) -> None:

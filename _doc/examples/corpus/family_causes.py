@@ -20,20 +20,18 @@ _STATIC, _UNDECIDED = "inferred a static shape", "data-dependent"
 
 #: family -> a part of the error, why it happens
 CAUSES = {
-    "cosmos3_edge_vision": (_UNDECIDED, _SIZES),
     "cpmant": (_STATIC, _LOOP.format("the length")),
     "deepseek_v4": ("shape", "a step closes a window of tokens or not, which Python decides"),
-    "fastspeech2_conformer": (_UNDECIDED, _DURATIONS),
+    "fastspeech2_conformer": (_STATIC, _LOOP.format("the batch")),
     "fastspeech2_conformer_with_hifigan": (_UNDECIDED, _DURATIONS),
     "higgs_audio_v2_tokenizer": ("only be right", _FRAME),
     "hy_v4_vl_vision": ("SymFloat", "the scales of an interpolation are read from a tensor, torch "
                         "accepts numbers"),
     "led": (_UNDECIDED, _GLOBAL),
-    "lightglue": (_UNDECIDED, "the points it finds in each picture are counted in Python"),
-    "longformer": (_UNDECIDED, _GLOBAL),
+    "lightglue": (_STATIC, _LOOP.format("the batch")),
     "pe_audio_video": (_UNDECIDED, _LENGTHS),
     "pe_audio_video_encoder": (_UNDECIDED, _LENGTHS),
-    "omdet-turbo": (_UNDECIDED, "a cache of Python has the texts as keys"),
+    "omdet-turbo": ("unhashable", "a cache of Python has the texts as keys"),
     "perception_lm": (_STATIC, "torch.Size.numel() counts the features for a message, which makes "
                       "the batch a constant"),
     "pp_doclayout_v3": ("error", _TIES),
@@ -48,7 +46,7 @@ CAUSES = {
     "sam3": (_UNDECIDED, _SIZES),
     "sam3_lite_text": (_UNDECIDED, _SIZES),
     "video_llama_3_vision": (_UNDECIDED, _SIZES),
-    "vilt": (_UNDECIDED, "the patches are drawn at random, as many as the mask says"),
+    "vilt": (_STATIC, _LOOP.format("the batch")),
     "vit_mae": ("error", "the patches that are hidden are drawn at random at each call"),
     "vits": ("shape", "the durations, so the length of the sound, are drawn at random"),
     "xcodec": ("only be right", _FRAME),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import warnings
 from collections import deque
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -250,6 +252,15 @@ class _Step:
         self.count = 0
 
 
+class _Slot:
+    """An object without a dictionary, which counts."""
+
+    __slots__ = ("count", "unset")
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class _Counts(torch.nn.Module):
     """Counts its calls in a value of Python."""
 
@@ -261,6 +272,7 @@ class _Counts(torch.nn.Module):
         self.n, self.seen, self.nested, self.step = 0, [0], {"a": {"calls": 0}}, _Step()
         self.last, self.draws = deque([1], maxlen=3), random.Random(0)
         self.kinds = {1}
+        self.slot, self.numbers, self.items = _Slot(), itertools.count(), iter([3, 5, 7, 9] * 9)
 
     def count(self) -> float:
         """The number of calls, or a random number."""
@@ -284,6 +296,13 @@ class _Counts(torch.nn.Module):
             case "object":
                 self.step.count += 1
                 return self.step.count
+            case "slot":
+                self.slot.count += 1
+                return self.slot.count
+            case "count":
+                return next(self.numbers)
+            case "iterator":
+                return next(self.items)
             case "class":
                 type(self).total += 1
                 return self.total
@@ -311,6 +330,9 @@ PLACES = {
     "dictionary": "self.0.nested",
     "deque": "self.0.last",
     "object": "self.0.step.count",
+    "slot": "self.0.slot.count",
+    "count": "self.0.numbers",
+    "iterator": "self.0.items",
     "class": "_Counts.total",
     "global": "CALLS",
     "item of a global": "COUNTS",
@@ -323,6 +345,7 @@ PLACES = {
 def _state(mod: _Counts) -> list[str]:
     """All that the model may change."""
     values = {**vars(mod), "step": mod.step.count, "draws": mod.draws.getstate()}
+    values |= {"slot": mod.slot.count, "items": length_hint(mod.items)}
     state = (_Counts.total, COUNTS, CALLS, random.getstate(), np.random.get_state())
     return [str(values), str(state)]
 

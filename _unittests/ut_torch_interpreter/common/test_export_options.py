@@ -44,6 +44,7 @@ class Model(torch.nn.Module):
         "decall",
         "tracing",
         "fake",
+        "example",
     ],
 )
 def test_strategies(strategy):
@@ -69,6 +70,8 @@ def test_dynamo_is_strict():
         {"strategy": "unknown"},
         {"jit": True, "strict": True},
         {"jit": True, "fallback": True},
+        {"fake": True, "example_branches": True},
+        {"strategy": "fallback", "example_branches": True},
         {"save_ep": "no_folder/prefix"},
         {"save_ep": 3},
         {"save_ep": ("prefix", "1")},
@@ -126,7 +129,7 @@ def test_fallback_does_not_freeze_a_branch(dynamic_shapes):
         to_onnx(Branch(), (X,), export_options=options, dynamic_shapes=dynamic_shapes)
     for name in ExportOptions.FALLBACKS:
         assert name in str(info.value)
-    assert "jit" not in ExportOptions.FALLBACKS
+    assert not {"jit", "example"} & set(ExportOptions.FALLBACKS)
 
 
 def test_candidates_of_fallback():
