@@ -15,6 +15,8 @@ from .rewritten_weights import why_not_rewritten
 
 #: a shared parameter of more bytes is never written twice
 _COPIED_BYTES = 1024
+#: operators that take a piece of their first input, and the most readers that share one
+_PIECES, _MOST_PIECES = frozenset({("", "Gather"), ("", "Slice")}), 512
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
     if not plan.reason:
         _note_freed(graph, plan)
         plan.growth = size - _freed_bytes(graph, plan.weights)
+        if plan.growth > 0 and _leaves_in_pieces(graph, record):
+            plan.growth = 0
         if plan.growth > _COPIED_BYTES and _copies_parameter(graph, plan):
             plan.reason = "the parameter is read elsewhere, it is stored once"
     return plan
@@ -79,6 +83,29 @@ def _copies_parameter(graph: Graph, plan: FoldPlan) -> bool:
         for record in plan.nodes
         for name in record.reads()
     )
+
+
+def _leaves_in_pieces(graph: Graph, record: NodeRecord) -> bool:
+    """Whether a node takes a piece of a weight that leaves with the last of its readers: they all
+    take pieces that are folded, which have no more bytes than the weight."""
+    store, table, name = graph.store, graph.constants, record.inputs[0] if record.inputs else ""
+    weight = table.initializers.get(name)
+    readers = store.consumers.get(name, NO_READERS)
+    if record.key not in _PIECES or weight is None or not 1 < len(readers) <= _MOST_PIECES:
+        return False
+    if name in table.overridable or name in store.outputs or name in store.pinned:
+        return False
+    left = initializer_bytes(weight)
+    for reader in readers:
+        is_piece = reader.key in _PIECES and reader.inputs[0] == name
+        if not is_piece or reader.outputs[0] not in table.computed or _refusal(graph, reader):
+            return False
+        facts = graph.facts[reader.outputs[0]]
+        size = predicted_bytes(facts.type, facts.shape)
+        if size is None or size > left:
+            return False
+        left -= size
+    return True
 
 
 def _note_freed(graph: Graph, plan: FoldPlan) -> None:

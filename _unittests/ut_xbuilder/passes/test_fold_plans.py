@@ -152,3 +152,35 @@ def test_metadata_that_cannot_be_read_is_left_aside() -> None:
         "xoptim.folding_budget": "a lot",
         "other": "1",
     }
+
+
+@pytest.mark.parametrize(
+    "first,second,folded",
+    [
+        ("Gather<axis=0>(w, zero)", "Gather<axis=0>(w, one)", True),
+        ("Slice(w, begin, middle)", "Slice(w, middle, stop)", True),
+        # the pieces are more than the weight
+        ("Gather<axis=0>(w, zero)", "Slice(w, begin, stop)", False),
+        # a piece depends on the input
+        ("Gather<axis=0>(w, zero)", "Gather<axis=0>(w, j)", False),
+        # something else reads the weight
+        ("Gather<axis=0>(w, zero)", "Transpose<perm=[0, 2, 1]>(w)", False),
+        ("Gather<axis=0>(w, zero)", "Identity(w)", False),
+    ],
+)
+def test_a_weight_leaves_in_pieces(first: str, second: str, folded: bool) -> None:
+    """The weight has 400,000 bytes, and each half is larger than the budget."""
+    model = parse(
+        f"""
+        <ir_version: 10, opset_import: ["": 18]>
+        agraph (float[1] x, int64 i) => (float y, float z)
+        <int64 zero = {{0}}, int64 one = {{1}}, int64[1] begin = {{0}}, int64[1] middle = {{1}},
+         int64[1] stop = {{2}}>
+        {{ j = Mul(i, zero) a = {first} c = Add(a, x) y = ReduceSum<keepdims=0>(c)
+           b = {second} d = Mul(b, x) z = ReduceSum<keepdims=0>(d) }}
+        """
+    )
+    value = np.random.default_rng(0).random((2, 1000, 50)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(value, "w"))
+    after = optimized(model)
+    assert ("Gather" in op_types(after) or "Slice" in op_types(after)) == (not folded)

@@ -484,4 +484,6 @@ def test_special_values(pattern: str):
 def test_softplus_above_the_bound_is_x():
     x = np.array([-200, -1, 14.9, 15, 15.1, 16, 20, 88, 89, 3e38, np.inf, -np.inf, np.nan], "f")
     text = f"{F} <float b = {{15}}> {{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }}"
-    check_pattern(text, f"{F} {{ y = Softplus(x) }}", "SoftplusBound", feeds=[{"x": x[None]}], atol=0)
+    check_pattern(
+        text, f"{F} {{ y = Softplus(x) }}", "SoftplusBound", feeds=[{"x": x[None]}], atol=0
+    )
