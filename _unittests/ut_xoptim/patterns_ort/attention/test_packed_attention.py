@@ -479,6 +479,10 @@ REFUSED = {
     "short sequences": (
         model(BODY, X.replace("[b, s, 6]", "[b, 11, 6]")), "short sequences are multiplied one by one",
     ),
+    "long sequences": (
+        model(BODY, X.replace("[b, s, 6]", "[b, 1024, 6]")),
+        "MultiHeadAttention computes many scores in blocks, even_slower=True applies it",
+    ),
     "computed weight": (
         model(BODY, f"{X}, float[6, {WIDTH}] kw"), "the weight is not a constant matrix",
     ),
