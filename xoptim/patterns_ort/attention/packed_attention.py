@@ -29,8 +29,9 @@ from .attention import added_mask
 #: (batch, sequence, 3, heads, length) to (3, batch, heads, sequence, length)
 _APART = (2, 0, 3, 1, 4)
 #: with this number of scores and no mask, MultiHeadAttention after three products takes less time:
-#: 0.92 for 2^20, 0.97 for 2^21, 0.90 for 10 million; 1.003 and more below 2^19
-_MANY_SCORES = 1 << 20
+#: 0.92 for 2^20, 0.97 for 2^21, 0.90 for 10 million, and 0.98 of DINOv2 for 800,000; 1.003 and more
+#: below 2^19
+_MANY_SCORES = 1 << 19
 #: three products of several shorter sequences take less time: 0.88 to 0.90 for 7 and 8 elements
 _STEPS = 12
 
@@ -81,8 +82,8 @@ def attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
        is, the constants have to be, see :mod:`xoptim.analysis.attention.attention_guards`;
     4. not several sequences known to be shorter than 12, because the operator multiplies them one
-       by one; nor, without a mask, a million scores or more, which MultiHeadAttention computes in
-       blocks.
+       by one; nor, without a mask, half a million scores or more, which MultiHeadAttention computes
+       in blocks.
 
     Three products become one, computed by the operator. Elements may be the rows of a matrix where
     they are multiplied, by a weight that is transposed or not. It comes before the operator
