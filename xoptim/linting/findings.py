@@ -77,6 +77,7 @@ CODES = {
         Code("X106", "warning", "something unused", cleaned=True),
         Code("X107", "warning", "a declared shape is wrong", cleaned=True),
         Code("X108", "warning", "a locale has to be installed"),
+        Code("X109", "warning", "a reduction may lose updates"),
     )
 }
 

@@ -1,4 +1,4 @@
-"""Checks of each node: kernels of the target, frozen sizes, casts, locales."""
+"""Checks of each node: kernels of the target, frozen sizes, casts, locales, reductions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 from onnx import NodeProto
 from onnx.helper import get_attribute_value
 
@@ -225,3 +226,33 @@ def locales(model: CheckedModel) -> Iterator[Finding]:
         if (changes or ignores) and locale not in ("C", "POSIX"):
             message = f"it only loads where the locale {locale} is installed"
             yield Finding("X108", node_title(node), message, 'locale="C" is everywhere, for ASCII')
+
+
+@check
+def racing_reductions(model: CheckedModel) -> Iterator[Finding]:
+    """X109: a ScatterND with a reduction, unless its indices are constant and distinct."""
+    if "CPU" not in model.processors:
+        return
+    for graph, record, node in model.nodes:
+        if record.op_type != "ScatterND" or record.domain:
+            continue
+        given = {a.name: get_attribute_value(a) for a in node.attribute}
+        if given.get("reduction", b"none") == b"none":
+            continue
+        indices = graph.constants.value(record.inputs[1])
+        if indices is None or _may_meet(indices, graph.facts[record.inputs[0]].shape):
+            message = "onnxruntime loses updates of one place if it runs it in several threads"
+            advice = "ScatterElements reduces in order; so does intra_op_num_threads = 1"
+            yield Finding("X109", node_title(node), message, advice)
+
+
+def _may_meet(indices: np.ndarray, shape: Sequence[int | str] | None) -> bool:
+    """Whether two rows of constant indices may be the same place, once negative ones count from
+    the end."""
+    rows = indices.reshape(-1, indices.shape[-1]) if indices.size else indices.reshape(0, 1)
+    if (rows < 0).any():
+        sizes = list(shape or ())[: rows.shape[1]]
+        if len(sizes) < rows.shape[1] or any(isinstance(d, str) for d in sizes):
+            return True
+        rows = np.where(rows < 0, rows + np.array(sizes), rows)
+    return len(np.unique(rows, axis=0)) < len(rows)

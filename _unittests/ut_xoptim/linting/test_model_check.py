@@ -74,6 +74,12 @@ WRONG = {
         18,
         "en_US",
     ),
+    "X109": (
+        """g (float[a] x, int64[b,1] i, float[b] u) => (float[a] y)
+        { y = ScatterND<reduction = "add">(x, i, u) }""",
+        18,
+        "loses updates",
+    ),
 }
 
 
@@ -91,6 +97,25 @@ def test_each_finding(code):
     assert len(found) == 1, report.findings
     assert expected in found[0].message
     assert report.ok == all(CODES[c].severity != "error" for c in codes(report))
+
+
+@pytest.mark.parametrize(
+    "indices, reduction, found",
+    [
+        ("{0, 2}", "add", []),
+        ("{1, 1}", "add", ["X109"]),
+        ("{1, 1}", "none", []),
+        ("{-1, 2}", "max", ["X109"]),
+        ("{-1, 1}", "max", []),
+    ],
+)
+def test_updates_that_meet(indices: str, reduction: str, found: list[str]) -> None:
+    """Constant indices, of which negative ones count from the end."""
+    text = f"""g (float[3] x, float[2] u) => (float[3] y) <int64[2,1] i = {indices}>
+        {{ y = ScatterND<reduction = "{reduction}">(x, i, u) }}"""
+    report = check_model(parse(text))
+    assert codes(report) == found
+    assert all("ScatterElements" in f.advice for f in report.findings)
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,17 @@ def _splits_nothing(g: RewriteContext, node: NodeProto) -> None:
     g.require(len(node.output) == 1, "there are several parts")
 
 
+def _inserts_nothing(g: RewriteContext, node: NodeProto) -> None:
+    """Unsqueeze without axes. Squeeze without axes removes every dimension 1."""
+    axes = optional_input(node, 1)
+    none = axes and int_values(g, axes) == ()
+    g.require(none, "the axes are not an empty constant")
+
+
+def _blocks_nothing(g: RewriteContext, node: NodeProto) -> None:
+    g.require(int_attribute(node, "blocksize", 0) == 1, "the blocks are not of size 1")
+
+
 #: operator -> function that refuses a node that is not the identity
 _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = {
     "Add": _adds_nothing,
@@ -219,6 +230,8 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _combines_nothing),
     "Tile": _repeats_nothing,
     "Split": _splits_nothing,
+    "Unsqueeze": _inserts_nothing,
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks_nothing),
     "Cast": _casts_nothing,
     "Dropout": _drops_nothing,
     "BatchNormalization": _normalizes_nothing,
@@ -261,8 +274,9 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
         equal to 0, `training_mode` is missing or is a constant equal to False, the opset is 7 to
         11, or `is_test` is 1 before.
     11. `Flatten(X)` of a matrix at axis 1, or to the shape of X; `Tile(X)` whose repeats are all
-        1; `Split(X)` in one part; `Max`, `Mean`, `Min`, `Sum` of X alone. `Clip(X)` without bounds
-        is not one of them: its default bounds are finite.
+        1; `Split(X)` in one part; `Unsqueeze(X)` without axes; `DepthToSpace(X)` and
+        `SpaceToDepth(X)` in blocks of size 1; `Max`, `Mean`, `Min`, `Sum` of X alone. `Clip(X)`
+        without bounds is not one of them: its default bounds are finite.
 
     Cost: O(1), or O(n) when a constant of n elements (2^18 at most) is read.
     """

@@ -17,6 +17,8 @@ from ...catalogue import rewrite
 
 #: integers that survive a product and a division by the scale in float
 _INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
+#: operators that onnxruntime moves QuantizeLinear and DequantizeLinear around when it loads a model
+_MOVES = ("Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 #: attributes both nodes must have in common, with their default values
 _LAYOUT = {"axis": 1, "block_size": 0}
 #: largest number a quantized value stands for, in steps
@@ -74,6 +76,46 @@ def quantized_move(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
     g.require(known, "runtimes do not move these integers")
     moved = g.rewired(node, {inner.output[0]: x})
     return {after.output[0]: moved[i] for i, _, after in quantized}
+
+
+@rewrite("default", root=_MOVES, after="DequantizeLinear", min_opset=10)
+def move_before_dequantize(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Transpose(DequantizeLinear(x, s, z)) -> DequantizeLinear(Transpose(x), s, z).
+
+    1. onnxruntime would quantize the result again, where nothing else quantizes it, and fails: it
+       has no QuantizeLinear to int32; from opset 21 it gives int8 two zero points; before, it takes
+       a missing zero point for the one of uint8; it aborts if a subgraph reads the result.
+    2. Nothing else reads the floats, and the scale and the zero point have one element.
+    """
+    inner = g.before(node, "DequantizeLinear")
+    g.require_sole_use("the floats are used elsewhere", inner.output[0])
+    x, *parameters = filter(None, g.inputs(inner))
+    shapes = {g.get_constant_shape(name) for name in parameters}
+    g.require(shapes <= {(), (1,)}, "the scale is not constant, or there are several")
+    kind = g.type_of(x)
+    fails = _moves_into_subgraph(g, node.output[0])
+    if not fails and not _only_quantized(g, node.output[0]):
+        doubled = (g.main_opset >= 21) == (len(parameters) == 2)
+        fails = kind == TensorProto.INT32 or (kind == TensorProto.INT8 and doubled)
+    g.require(fails, "onnxruntime moves it itself")
+    g.require(has_kernel(node.op_type, kind, g.main_opset), "no kernel moves these integers")
+    return g.rewired(inner, {x: g.rewired(node, {inner.output[0]: x})})
+
+
+def _only_quantized(g: RewriteContext, name: str) -> bool:
+    """Whether every use of a result is a QuantizeLinear."""
+    readers = g.store.readers(name)
+    quantized = all(r.op_type == "QuantizeLinear" and not r.domain for r in readers)
+    return quantized and not g.is_output(name)
+
+
+def _moves_into_subgraph(g: RewriteContext, name: str) -> bool:
+    """Whether a subgraph reads a result, or what is moved of it."""
+    return name in g.store.captures or any(
+        _moves_into_subgraph(g, record.outputs[0])
+        for record in g.store.readers(name)
+        if record.op_type in _MOVES and not record.domain and record.inputs[0] == name
+    )
 
 
 def _require_inverse(g: RewriteContext, inner: NodeProto, node: NodeProto) -> None:

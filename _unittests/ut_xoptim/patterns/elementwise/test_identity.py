@@ -27,6 +27,7 @@ def _op(op: str, constant: str = "float[3] c = {0, 0, 0}", header: str = X) -> s
 
 #: operators of any number of operands
 COMBINES = ("Max", "Mean", "Min", "Sum")
+IMAGE = "g (float[a, 4, b, 6] x) => (float[c, d, e, f] y) {{ {} }}"
 MODELS = {
     "Identity": {
         "x xor False": (
@@ -78,6 +79,15 @@ MODELS = {
         "repeated once": (_op("Tile(x, c)", "int64[2] c = {1, 1}"), RELU),
         "one part": (f"{X} {{ z = Split<axis=1, num_outputs=1>(x) y = Relu(z) }}", RELU),
         **{f"{op} alone": (f"{X} {{ z = {op}(x) y = Relu(z) }}", RELU) for op in COMBINES},
+        "no axis to insert": (_op("Unsqueeze(x, c)", "int64[0] c = {}"), RELU),
+        "blocks of 1 of depth": (
+            IMAGE.format("z = DepthToSpace<blocksize=1>(x) y = Relu(z)"),
+            IMAGE.format("y = Relu(x)"),
+        ),
+        "blocks of 1 of space": (
+            IMAGE.format("z = SpaceToDepth<blocksize=1>(x) y = Relu(z)"),
+            IMAGE.format("y = Relu(x)"),
+        ),
         "identity permutation": (_op("Transpose<perm=[0, 1]>(x)"), RELU),
         "rank 1 without permutation": (
             "g (float[a] x) => (float[a] y) { z = Transpose(x) y = Relu(z) }",
@@ -199,6 +209,14 @@ NORMALIZATIONS = {
 }
 
 NEAR_MISSES = {
+    "an axis is inserted": (
+        "g (float[a] x) => (float[b, a] y) <int64[1] c = {0}> { y = Unsqueeze(x, c) }",
+        "the axes are not an empty constant",
+    ),
+    "blocks of 2": (
+        IMAGE.format("y = DepthToSpace<blocksize=2>(x)"),
+        "the blocks are not of size 1",
+    ),
     "flat, of rank 3": (
         "g (float[a, 3, 1] x) => (float[a, 3] y) { z = Flatten(x) y = Relu(z) }",
         "the rank changes",

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx.helper import tensor_dtype_to_np_dtype
+from onnxruntime import InferenceSession
 
-from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+from xoptim.testing import (
+    check_pattern,
+    model_from_text,
+    refusal_tests,
+    rewrite_tests,
+    run_onnxruntime,
+)
 
 H = "g (uint8[a, 2] x) => (uint8[a, 2] y)"
 C = (
@@ -351,3 +359,117 @@ test_moved_refuses = refusal_tests(MOVED_REFUSED, opset=19)
 def test_rows(rows: int) -> None:
     before, after = MOVED_MODELS[PATTERN]["Transpose"]
     check_pattern(before, after, PATTERN, opset=19, sizes={"a": rows})
+
+
+# -- elements moved before DequantizeLinear, where onnxruntime fails to quantize them again
+
+BEFORE = "MoveBeforeDequantize"
+
+
+def late(
+    body: str, kind: str = "int8", y: str = "float[n, m]", zero: str = ", z", more: str = ""
+) -> str:
+    """A move of floats, then of integers if there is an f: `e` moves `d`."""
+    point = f", {kind} z = {{3}}" if zero else ""
+    return (
+        f"g ({kind}[a, 2] x{more}) => ({y} y) <float s = {{0.1}}, float[1] one = {{0.1}},"
+        f" float[2] k = {{0.1, 0.2}}, int64[2] shape = {{-1, 1}}, int64[1] p = {{0}}{point}>"
+        f" {{ {body.replace(', z', zero)} }}"
+    )
+
+
+def swapped(move: str, after: str = "y = Neg(e)", **options: str) -> tuple[str, str]:
+    """The model, and the move of integers; the move ends in its other operands."""
+    return (
+        late(f"d = DequantizeLinear(x, s, z) e = {move.replace('(', '(d')} {after}", **options),
+        late(
+            f"f = {move.replace('(', '(x')} e = DequantizeLinear(f, s, z) {after}",
+            **options,
+        ),
+    )
+
+
+IF = (
+    "y = If(c) <then_branch = t () => (float[n, m] u) { u = Tanh(e) },"
+    " else_branch = o () => (float[n, m] v) { v = Abs(e) }>"
+)
+BOOL = {"kind": "uint8", "more": ", bool c"}
+LATE_MODELS = {
+    BEFORE: {
+        "Transpose": swapped("Transpose()"),
+        "Reshape": swapped("Reshape(, shape)"),
+        "Slice": swapped("Slice(, p, p)"),
+        "Unsqueeze": swapped("Unsqueeze(, p)", y="float[o, n, m]"),
+        "int32": swapped("Transpose()", kind="int32", zero=""),
+        "a subgraph": swapped("Transpose()", IF, **BOOL),
+        "moved twice before a subgraph": (
+            late(f"d = DequantizeLinear(x, s, z) h = Reshape(d, shape) e = Transpose(h) {IF}", **BOOL),
+            late(f"f = Reshape(x, shape) h = Transpose(f) e = DequantizeLinear(h, s, z) {IF}", **BOOL),
+        ),
+    }
+}  # fmt: skip
+#: those of opset 19
+OLD_LATE = {BEFORE: {"no zero point": swapped("Transpose()", zero="")}}
+LATE = [
+    (opset, case, *texts)
+    for opset, table in ((21, LATE_MODELS), (19, OLD_LATE))
+    for case, texts in table[BEFORE].items()
+]
+
+
+@pytest.mark.parametrize("opset, case, before, after", LATE, ids=[row[1] for row in LATE])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_moved_before(opset: int, case: str, before: str, after: str, rows: int) -> None:
+    """The result, which onnxruntime loads as it comes and computes as the definition."""
+    check_pattern(before, after, BEFORE, opset=opset, sizes={"a": rows})
+    x = np.linspace(-8, 7, rows * 2).reshape(rows, 2)
+    model = model_from_text(after, opset=opset)
+    kind = tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
+    feeds = {"x": x.astype(kind), "c": np.array(True)}
+    feeds = {i.name: feeds[i.name] for i in model.graph.input}
+    session = InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = run_onnxruntime(model, feeds)
+    np.testing.assert_array_equal(session.run(None, feeds)[0], expected[0])
+
+
+LATE_REFUSED = {
+    BEFORE: {
+        "uint8": (
+            late("d = DequantizeLinear(x, s, z) e = Transpose(d) y = Neg(e)", kind="uint8"),
+            "onnxruntime moves it itself",
+        ),
+        "no zero point": (
+            late("d = DequantizeLinear(x, s) e = Transpose(d) y = Neg(e)"),
+            "onnxruntime moves it itself",
+        ),
+        "a zero point": (
+            late("d = DequantizeLinear(x, s, z) e = Transpose(d) y = Neg(e)"),
+            "onnxruntime moves it itself",
+            {"opset": 19},
+        ),
+        "quantized again": (
+            late(
+                "d = DequantizeLinear(x, s, z) e = Transpose(d) y = QuantizeLinear(e, s, z)",
+                y="int8[n, m]",
+            ),
+            "onnxruntime moves it itself",
+        ),
+        "the floats are used elsewhere": (
+            late("d = DequantizeLinear(x, s, z) e = Transpose(d) f = Transpose(e) y = Add(d, f)"),
+            "the floats are used elsewhere",
+        ),
+        "several scales": (
+            late("d = DequantizeLinear(x, k) e = Transpose(d) y = Neg(e)"),
+            "there are several",
+        ),
+        "a scale that varies": (
+            late(
+                "d = DequantizeLinear(x, v, z) e = Transpose(d) y = Neg(e)",
+                more=", float v",
+            ),
+            "the scale is not constant",
+        ),
+    }
+}
+
+test_late_refuses = refusal_tests(LATE_REFUSED, opset=21)
