@@ -62,18 +62,20 @@ class RepeatedTensors(Sequence[Any]):
         return once.repeat(sizes)
 
 
-def joined_tensors(original: Callable[..., Any], tensors: Any, dim: int = 0, **options: Any) -> Any:
+def joined_tensors(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Makes ``stack`` and ``cat`` take a list that is repeated any number of times.
 
     :param original: the function of torch
-    :param tensors: the list
-    :param dim: where the tensors are joined
-    :param options: other arguments
+    :param args: the list, then the dimension
+    :param options: the arguments that are named
     """
+    named = {**dict(zip(("tensors", "dim"), args, strict=False)), **options}
+    tensors = named.pop("tensors", None)
     if not isinstance(tensors, RepeatedTensors):
-        return original(tensors, dim, **options)
-    dim = options.pop("axis", dim)
-    return original(list(tensors), dim, **options) if options else tensors.joined(original, dim)
+        return original(*args, **options)
+    if named.get("out") is not None:
+        return original(list(tensors), **named)
+    return tensors.joined(original, named.get("dim", named.get("axis", 0)))
 
 
 def repeated_list(original: Callable[..., Any], times: Any, items: Any) -> Any:

@@ -276,6 +276,7 @@ REPEATED = {
     "cat": lambda x, n: torch.cat([x, x + 1] * n, -1),
     "concat": lambda x, n: torch.concat(n * (x,)),
     "twice": lambda x, n: torch.cat([x] * n * 2),
+    "known": lambda x, n: torch.cat([torch.stack([x, -x], axis=-1), x.unsqueeze(-1)], axis=-1) * n,
 }
 
 
