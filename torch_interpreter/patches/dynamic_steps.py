@@ -25,6 +25,7 @@ from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
+from ..common.repeated_tensors import JOINED, joined_tensors, repeated_list
 from ..common.symbolic_ranges import SymbolicRange, index_of_tensors
 from ..common.types import is_symbolic
 from .attributes import patched
@@ -318,6 +319,8 @@ _REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "avg_pool1d", partial(_whole, 1)),
     *((torch.nn.functional, f"avg_pool{n}d", partial(_whole, n)) for n in (1, 2, 3)),
     (torch.Tensor, "split", _pieces),
+    *((torch, name, joined_tensors) for name in JOINED),
+    *((torch.SymInt, name, repeated_list) for name in ("__mul__", "__rmul__")),
 )
 #: the method of torch that replaces calls of functions of torch, in most versions
 _OVERRIDE = "_override"

@@ -7,7 +7,7 @@ import ctypes
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import Fct1, check_export
+from ut_torch_interpreter.export_checks import Fct1, Fct2, check_export
 
 from torch_interpreter import ExportError, to_onnx
 
@@ -267,3 +267,32 @@ def test_pieces_whose_number_counts():
 def test_pieces_of_known_lengths():
     onx = check_export(lambda x: x.split(4, 1), (torch.randn(2, 10),), ({0: "batch"},))
     assert [n.op_type for n in onx.graph.node] == ["Split"]
+
+
+#: lists of tensors of any length that are joined
+REPEATED = {
+    "stack": lambda x, n: torch.stack([x] * n, dim=1),
+    "axis": lambda x, n: torch.stack([x, -x] * n, axis=-1),
+    "cat": lambda x, n: torch.cat([x, x + 1] * n, -1),
+    "concat": lambda x, n: torch.concat(n * (x,)),
+    "twice": lambda x, n: torch.cat([x] * n * 2),
+    "known": lambda x, n: torch.cat([torch.stack([x, -x], axis=-1), x.unsqueeze(-1)], axis=-1) * n,
+}
+
+
+@pytest.mark.parametrize("name", sorted(REPEATED))
+def test_a_list_of_tensors_of_any_length(name):
+    def model(x, y):
+        return REPEATED[name](x, y.shape[0])
+
+    sizes = [(torch.randn(2, 3), torch.randn(n, 2)) for n in (4, 1, 7)]
+    check_export(model, sizes[0], ({}, {0: "n"}), sizes[1:])
+
+
+def test_a_list_of_tensors_that_is_read_has_a_known_length():
+    def model(x, y):
+        many = [x] * y.shape[0]
+        return torch.cat([*many, x * 2])
+
+    with pytest.raises(ExportError, match="became 4"):
+        to_onnx(Fct2(model), (torch.randn(2, 3), torch.randn(4, 2)), dynamic_shapes=({}, {0: "n"}))
