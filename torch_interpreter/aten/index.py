@@ -334,7 +334,13 @@ def _accumulated(g: GraphWriter, plan: IndexPlan, moved: str, updates: str) -> s
     place = plan.tensors[0]
     for size, index in zip(sizes[1:count], plan.tensors[1:], strict=True):
         length = vector1d(g, size)
-        place = g.op.Add(g.op.Mul(place, length), g.op.Mod(index, length))
+        # no index reads an empty dimension, but onnxruntime refuses to divide by 0
+        divisor = (
+            int_vector([max(size, 1)])
+            if isinstance(size, int)
+            else g.op.Max(length, int_vector([1]))
+        )
+        place = g.op.Add(g.op.Mul(place, length), g.op.Mod(index, divisor))
     if count > 1:
         moved = reshape(g, moved, [product(g, sizes[:count]), *sizes[count:]])
     if plan.index_rank != 1:

@@ -58,8 +58,15 @@ def _among(g: GraphWriter, x: str, axis: int, size: int, level: float, interpola
         g.op.Gather(values, const(i if is_low else size - 1 - i, INT64), axis=axis)
         for i in (low, high)
     )
+    if interpolation in _POSITIONS:
+        return start
+    itype = g.get_type(x)
     weight = 0.5 if interpolation == "midpoint" else level - low
-    return _between(g, start, end, const(weight, g.get_type(x))) if low < high else start
+    if weight == 0:
+        # the gap of torch, NaN between two infinities
+        return g.op.Add(start, g.op.Sub(end, start))
+    nearest, rest = (end, weight - 1) if weight >= 0.5 else (start, weight)
+    return _from(g, nearest, g.op.Sub(end, start), const(rest, itype))
 
 
 def _among_unknown(
@@ -76,11 +83,16 @@ def _among_unknown(
         return g.op.Gather(values, place, axis=axis)
     low, high = g.op.Floor(level), g.op.Ceil(level)
     start, end = (g.op.Gather(values, cast(g, i, INT64), axis=axis) for i in (low, high))
-    is_middle = interpolation == "midpoint"
-    weight: Tensor = const(0.5, itype) if is_middle else g.op.Sub(level, low)
-    return _between(g, start, end, weight)
+    gap = g.op.Sub(end, start)
+    if interpolation == "midpoint":
+        return _from(g, end, gap, const(-0.5, itype))
+    weight = g.op.Sub(level, low)
+    is_high = g.op.GreaterOrEqual(weight, const(0.5, itype))
+    rest = g.op.Where(is_high, g.op.Sub(weight, const(1, itype)), weight)
+    return _from(g, g.op.Where(is_high, end, start), gap, rest)
 
 
-def _between(g: GraphWriter, start: str, end: str, weight: Tensor) -> str:
-    """start + weight * (end - start)."""
-    return g.op.Add(start, g.op.Mul(weight, g.op.Sub(end, start)))
+def _from(g: GraphWriter, nearest: str, gap: str, weight: Tensor) -> str:
+    """The value at some part of a gap, from its nearest end as torch computes it: an infinite end
+    makes NaN of the values after the middle."""
+    return g.op.Add(nearest, g.op.Mul(weight, gap))

@@ -28,3 +28,13 @@ def test_dimensions(dim: int | None, keepdim: bool) -> None:
     check_export(fct, (X.double(),), ({0: "a"},), [(X[:2].double(),)])
     check_export(fct, (X[0],), ({0: "a"},), [(X[0, :5],)])
     check_export(fct, (X[0, 0],))
+
+
+@pytest.mark.parametrize("how", ["linear", "midpoint"])
+@pytest.mark.parametrize("q", [0.25, 0.5])
+def test_infinities_are_those_of_torch(q: float, how: str) -> None:
+    inf = float("inf")
+    rows = torch.tensor([[1, inf, inf, 2], [-inf, 2, -inf, 1], [inf] * 4, [-inf] * 4, [1, 2, 3, 4]])
+    fct = lambda x: torch.quantile(x, q, 1, interpolation=how)  # noqa: E731
+    check_export(fct, (X[:, :4],), ({0: "a"},), [(rows,)])
+    check_export(fct, (X,), ({0: "a", 1: "b"},), [(rows,), (rows[:, :3],)])

@@ -37,3 +37,12 @@ def test_repeated_places(name):
     if name not in ("one matrix", "inner"):
         others = [(torch.randn(5, 6, 6), torch.tensor([1, 1, 4, 2]), torch.randn(4, 6, 6))]
         check_export(SUMS[name], (X, index, ROWS), dims, others, atol=1e-5)
+
+
+def test_no_place_in_an_empty_dimension():
+    none = torch.zeros(0, dtype=torch.int64)
+    values = torch.zeros(0, 6)
+    check_export(SUMS["two"], (X[:, :0], none, torch.zeros(0, 5, 6)))
+    fct = lambda x, i, v: PUT(x, [i, i], v, True)  # noqa: E731
+    dims = ({0: "a", 1: "b"}, {0: "c"}, {0: "c"})
+    check_export(fct, (X, torch.tensor([0, 3]), X[0, :2]), dims, [(X[:, :0], none, values)])

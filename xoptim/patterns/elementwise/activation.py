@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.operators.op_traits import FLOATS, WIDE_FLOATS
+from xbuilder.operators.op_traits import WIDE_FLOATS
 from xbuilder.runtimes.known_kernels import has_kernel
 
 from ...analysis.constants import scalar_constant
@@ -18,7 +18,7 @@ from ...authoring import DerivedConstant, NewNode, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
 
-#: above, Softplus(x) is x in float, float16 and bfloat16
+#: above, Softplus(x) is x in float
 _LINEAR = 15
 #: with fewer elements in a row of the batch, one node is faster than two
 _FEW = 1024
@@ -138,11 +138,11 @@ def parametric_relu_parts(g: RewriteContext, node: NodeProto) -> NewNode:
 def softplus_bound(g: RewriteContext, x: str, bound: str) -> None:
     """Where(X > b, X, Softplus(X)) -> Softplus(X), as torch writes it with b = 20.
 
-    X is float, float16 or bfloat16. The bound is a constant of 15 or more that does not change the
-    shape of X: above it, Softplus(X) differs from X by less than the rounding.
+    X is float. The bound is a constant of 15 or more that does not change the shape of X: above it,
+    Softplus(X) differs from X by less than the rounding. onnxruntime has no other kernel: it may
+    compute Log(1 + Exp(X)), which is infinite above 88.
     """
-    kind = g.type_or_none(x)
-    g.require(kind in FLOATS and kind != TensorProto.DOUBLE, "x is not float nor half precision")
+    g.require(g.type_or_none(x) == TensorProto.FLOAT, "x is not float")
     value = scalar_constant(g, bound, g.rank_or_none(x))
     g.require(value is not None and value.item() >= _LINEAR, "the bound is below 15")
 

@@ -148,10 +148,10 @@ MODELS = {
             f"{F} <float b = {{20}}> {{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }}",
             f"{F} {{ y = Softplus(x) }}",
         ),
-        "half precision, greater or equal, 15 as bits": (
-            "g (float16[a] x) => (float16[a] y) <float16[1] b = {19328}>"
+        "greater or equal to one element": (
+            f"{F} <float[1] b = {{15}}>"
             "{ g = GreaterOrEqual(x, b) s = Softplus(x) y = Where(g, x, s) }",
-            "g (float16[a] x) => (float16[a] y) { y = Softplus(x) }",
+            f"{F} {{ y = Softplus(x) }}",
         ),
     },
     "Mish": {
@@ -220,6 +220,11 @@ NEAR_MISSES = {
     "SoftplusBound": {
         "double": (
             "g (double[a] x) => (double[a] y) <double b = {20}>"
+            "{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }",
+            "x is not float",
+        ),
+        "float16, which has no kernel": (
+            "g (float16[a] x) => (float16[a] y) <float16 b = {20}>"
             "{ g = Greater(x, b) s = Softplus(x) y = Where(g, x, s) }",
             "x is not float",
         ),
