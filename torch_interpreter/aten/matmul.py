@@ -99,8 +99,8 @@ def addr(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Op
 
 @aten("aten.einsum.default")
 def einsum(g: GraphWriter, equation: str, operands: list[str], **_: Any) -> str:
-    """Einsum."""
-    return g.op.Einsum(*operands, equation=equation.replace(" ", ""))
+    """Einsum, a product of different types has their common type."""
+    return g.op.Einsum(*same_type(g, *operands), equation=equation.replace(" ", ""))
 
 
 @aten("aten.linalg_vecdot.default")

@@ -1,15 +1,16 @@
-"""Running products, extrema and log-sum-exp; the last ones are one Scan."""
+"""Running products, extrema and log-sum-exp; the last ones are one Scan or Loop."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
 import torch
 from onnx import TensorProto
 
-from ..common.types import is_float, to_onnx_type, to_torch_type
-from ..writing.bodies import Step, Value, scan
+from ..common.types import is_float, to_numpy_type, to_onnx_type, to_torch_type
+from ..writing.bodies import Step, Value, loop, scan
 from ..writing.graph_writer import GraphWriter, Tensor
 from ..writing.registry import aten, aten_table, curried
 from ..writing.symbols import dim_of, first_integers, int_vector, vector1d
@@ -19,6 +20,8 @@ from .view import MAX_INT
 
 #: types the bodies have kernels for
 _BODY_TYPES = {FLOAT, TensorProto.DOUBLE, INT64, TensorProto.INT32}
+#: a row of a Scan has enough values for its step to cost little beside them (onnxruntime, CPU)
+_LONG_ROW = 128
 
 
 def _extremum(op_type: str, best: Value, at: Value, x: Value, i: Value) -> list[Value]:
@@ -32,12 +35,16 @@ def _extremum(op_type: str, best: Value, at: Value, x: Value, i: Value) -> list[
     return [found, place, found, place]
 
 
-def _log_sum(best: Value, x: Value) -> list[Value]:
-    """log(exp(a) + exp(b)), the difference of two equal infinities is nan."""
-    op = x.op
-    high = op.Max(best, x)
-    gap = op.Where(op.Equal(best, x), 0.0, op.Min(best, x) - high)
-    found = high + op.Log(op.Exp(gap) + 1.0)
+def _log_sum(a: Value, b: Value) -> Value:
+    """log(exp(a) + exp(b)); what is subtracted is finite, the difference of infinities is nan."""
+    op = a.op
+    limits = np.finfo(to_numpy_type(a.itype))
+    high = op.Min(op.Max(a, b, float(limits.min)), float(limits.max))
+    return high + op.Log(op.Exp(a - high) + op.Exp(b - high))
+
+
+def _log_sum_of_row(best: Value, x: Value) -> list[Value]:
+    found = _log_sum(best, x)
     return [found, found]
 
 
@@ -110,12 +117,39 @@ def cumprod(g: GraphWriter, x: str, dim: int, *, dtype: torch.dtype | None = Non
     return g.op.ReduceProdAnyOpset(factors, int_vector([axis + 1]), keepdims=0)
 
 
+def _doubled_log_sums(g: GraphWriter, x: str, axis: int) -> str:
+    """The running log-sum-exp in log2(n) steps: step k adds to each value the one 2 ** k before.
+
+    Minus infinity comes before the first value.
+    """
+    rank = g.get_rank(x)
+    size = g.op.Squeeze(vector1d(g, dim_of(g, x, axis)), int_vector([0]))
+    low = g.op.Identity(const(-float("inf"), g.get_type(x)))
+    moves = [int(i == axis) - int(i == axis + rank) for i in range(2 * rank)]
+
+    def step(i: Value, sums: Value, places: Value) -> list[Value]:
+        moved = i.op.Pad(sums, places * moves, low)
+        twice = places + places
+        return [twice < size, _log_sum(sums, moved), twice]
+
+    return loop(g, step, None, x, const(1, INT64), conditional=True)[0]
+
+
 @aten("aten.logcumsumexp.default")
 def logcumsumexp(g: GraphWriter, x: str, dim: int) -> str:
-    """The logarithms of running sums of exponentials, with the highest one factored out."""
-    if g.get_rank(x) == 0:
+    """The logarithms of running sums of exponentials, with the highest one factored out.
+
+    A Loop does more work in fewer steps than a Scan: it is slower when the rows are long.
+    """
+    rank = g.get_rank(x)
+    if rank == 0:
         return as_float(g, x)
     itype = g.get_type(x)
-    inner = itype if itype in _BODY_TYPES else FLOAT
-    axis = axis_of(dim, g.get_rank(x))
-    return cast(g, _scan(g, _log_sum, cast(g, x, inner), axis, -float("inf"), False)[0], itype)
+    x = cast(g, x, itype if itype in _BODY_TYPES else FLOAT)
+    axis = axis_of(dim, rank)
+    known = [n for i in range(rank) if i != axis and isinstance(n := dim_of(g, x, i), int)]
+    if math.prod(known) > _LONG_ROW or g.main_opset < 11:  # Pad had its pads in an attribute
+        found = _scan(g, _log_sum_of_row, x, axis, -float("inf"), False)[0]
+    else:
+        found = _doubled_log_sums(g, x, axis)
+    return cast(g, found, itype)

@@ -102,6 +102,10 @@ def _traced(module: GraphModule, node: Node, decomposition: Decomposition) -> Gr
     """
     inputs = _tensors(node)
     graphs = {n: getattr(module, str(n.target)) for n in node.all_input_nodes if n not in inputs}
+    for graph in graphs.values():
+        for part in graph.modules():
+            if isinstance(part, GraphModule):
+                part.recompile()  # a copy of a program has no code yet
     fakes = [n.meta.get("val") for n in inputs]
     if any(f is None for f in fakes):
         raise NotDecomposed(f"{node.name} has an argument without fake value")

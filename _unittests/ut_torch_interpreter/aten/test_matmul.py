@@ -70,6 +70,10 @@ def test_einsum(equation):
     )
 
 
+def test_einsum_of_two_types():
+    check_export(lambda x, y: torch.einsum("i,j->ij", x, y), (torch.arange(3), V), ({0: "a"}, {}))
+
+
 def test_others():
     check_export(lambda x, y: torch.linalg.vecdot(x, y), (A, A + 1))
     check_export(torch.linalg.det, (torch.randn(2, 3, 3),), atol=1e-4)

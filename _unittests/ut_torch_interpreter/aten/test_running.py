@@ -54,3 +54,18 @@ def test_logcumsumexp_of_infinities() -> None:
     x = torch.tensor([-INF, -INF, 1.0, INF, 2.0])
     check_export(lambda x: torch.logcumsumexp(x, 0), (x,))
     check_export(lambda x: torch.logcumsumexp(x, 0), (x[2],))
+
+
+@pytest.mark.parametrize("width, expected", [(128, "Loop"), (129, "Scan")])
+def test_logcumsumexp_of_rows(width, expected) -> None:
+    """A Scan reads long rows, a Loop of log2(n) steps the others."""
+    x = torch.tensor([-INF, -300.0, 1.0, 2.0, 2.0, 300.0, -INF, INF, 3.0])[:, None]
+    x = x.expand(9, width).contiguous()
+    others = [(x[:n],) for n in (0, 1, 2, 5, 8)]
+    onx = check_export(lambda x: torch.logcumsumexp(x, 0), (x,), ({0: "n"},), others)
+    assert {"Loop", "Scan"} & set(op_types(onx)) == {expected}
+
+
+def test_logcumsumexp_of_older_opset() -> None:
+    onx = check_export(lambda x: torch.logcumsumexp(x, 0), (X,), DYNAMIC, target_opset=9)
+    assert "Scan" in op_types(onx)

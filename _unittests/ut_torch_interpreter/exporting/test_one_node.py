@@ -54,6 +54,21 @@ def test_flex_attention():
         check_export(model, (q,), DYNAMIC, [(other,)])
 
 
+def test_flex_attention_of_a_copied_program():
+    """The graphs it calls have no code in the copy: torch traces it with them all the same."""
+
+    class Model(nn.Module):
+        def forward(self, q):
+            return flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s + h)
+
+    program = torch.export.export(Model(), (torch.randn(2, 4, 8, 16),))
+    module = decompositions._copied(program).graph_module
+    before = {str(n.target) for n in module.graph.nodes}
+    decompose_nodes(module, dict(decompositions._higher_order([program.graph])))
+    after = {str(n.target) for n in module.graph.nodes}
+    assert "flex_attention" in before and "flex_attention" not in after
+
+
 def _module(model):
     class Model(nn.Module):
         def forward(self, x):
