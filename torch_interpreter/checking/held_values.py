@@ -328,7 +328,7 @@ def _copied_state(state: Any) -> Any:
 
 
 def _position(value: Any) -> Any:
-    """What changes when an iterator, or one it reads, gives an item."""
+    """The state of an iterator and of those it reads: another one after each item."""
     if isinstance(value, Iterator):
         inner: Any = ()
         with contextlib.suppress(Exception):
