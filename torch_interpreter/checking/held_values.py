@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import pickle
 import random
 import sys
@@ -106,7 +105,7 @@ def held_values(mod: torch.nn.Module) -> list[Held]:
         for name, value in held.before.items():
             if type(value) in _HOLDERS:
                 found.extend(_items(f"{held.owner}.{name}".lstrip("."), value, seen))
-            elif isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
+            elif _is_iterator(value):
                 found.append(_iterator(held, name, value))
     found.append(_generator(f"{OF_PYTHON} random", random.getstate, random.setstate))
     put = np.random.set_state
@@ -262,9 +261,11 @@ def _items(owner: str, container: Any, seen: set[int]) -> Iterator[Held]:
 
     held = Held(owner, read, write, read(), True)
     yield held
-    for item in held.before.values():
+    for name, item in held.before.items():
         if type(item) in _HOLDERS:
             yield from _items(owner, item, seen)
+        elif _is_iterator(item):
+            yield _iterator(held, name, item)
 
 
 def _state_of(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
@@ -277,15 +278,18 @@ def _state_of(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]
     return lambda: bits.state, partial(setattr, bits, "state")
 
 
+def _is_iterator(value: Any) -> bool:
+    return isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS
+
+
 def _iterator(held: Held, name: Any, iterator: Iterator[Any]) -> Held:
     """The position of an iterator among some values, if it tells it; a copy of it is given back."""
     copied: Any = iterator
-    with warnings.catch_warnings(), contextlib.suppress(Exception):  # a generator has no copy
-        warnings.simplefilter("ignore")  # newer versions of Python do not copy those of itertools
-        copied = copy.copy(iterator)
+    with contextlib.suppress(Exception):  # a generator has no copy
+        copied = _copied(iterator)
 
     def read() -> Values:
-        return {"": (length_hint(iterator, 0), repr(iterator))}
+        return {"": _position(iterator)}
 
     before = read()
 
@@ -293,7 +297,46 @@ def _iterator(held: Held, name: Any, iterator: Iterator[Any]) -> Held:
         if copied is not iterator and read() != before:
             held.write({**held.read(), name: copied})
 
-    return Held(f"{held.owner}.{name}".lstrip("."), read, write, before, True)
+    owner = held.owner if held.is_whole else f"{held.owner}.{name}".lstrip(".")
+    return Held(owner, read, write, before, True)
+
+
+def _parts(iterator: Iterator[Any]) -> tuple[Any, ...]:
+    """A function, its arguments and perhaps a state, which build a copy of an iterator."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions of Python do not copy those of itertools
+        parts: tuple[Any, ...] = iterator.__reduce__()  # type: ignore[assignment]
+    return parts
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an iterator, and of those it reads, at the same position; the items are shared."""
+    if isinstance(value, Iterator):
+        build, args, *state = _parts(value)
+        copied = build(*map(_copied, args))
+        if state and state[0] is not None:
+            copied.__setstate__(_copied_state(state[0]))
+        return copied
+    return value
+
+
+def _copied_state(state: Any) -> Any:
+    """The state of an iterator: others, numbers, the list that a cycle extends."""
+    if type(state) is not tuple:
+        return state
+    return tuple([*item] if type(item) is list else _copied(item) for item in state)
+
+
+def _position(value: Any) -> Any:
+    """The state of an iterator and of those it reads: another one after each item."""
+    if isinstance(value, Iterator):
+        inner: Any = ()
+        with contextlib.suppress(Exception):
+            inner = tuple(_position(part) for part in _parts(value)[1:])
+        return length_hint(value, 0), repr(value), inner
+    if type(value) is tuple:
+        return tuple(map(_position, value))
+    return value if isinstance(value, int) else len(value) if type(value) is list else None
 
 
 def _generator(owner: str, get: Callable[[], Any], put: Callable[[Any], None]) -> Held:

@@ -273,6 +273,11 @@ class _Counts(torch.nn.Module):
         self.last, self.draws = deque([1], maxlen=3), random.Random(0)
         self.kinds = {1}
         self.slot, self.numbers, self.items = _Slot(), itertools.count(), iter([3, 5, 7, 9] * 9)
+        self.pairs, self.turns = (
+            zip([2, 4] * 9, [2, 4] * 9, strict=True),
+            itertools.cycle([3, 5, 7]),
+        )
+        self.held = {"a": [enumerate([5, 7, 9] * 9)]}
 
     def count(self) -> float:
         """The number of calls, or a random number."""
@@ -303,6 +308,12 @@ class _Counts(torch.nn.Module):
                 return next(self.numbers)
             case "iterator":
                 return next(self.items)
+            case "iterators":
+                return sum(next(self.pairs))
+            case "cycle":
+                return next(self.turns)
+            case "item that is an iterator":
+                return sum(next(self.held["a"][0]))
             case "class":
                 type(self).total += 1
                 return self.total
@@ -333,6 +344,9 @@ PLACES = {
     "slot": "self.0.slot.count",
     "count": "self.0.numbers",
     "iterator": "self.0.items",
+    "iterators": "self.0.pairs",
+    "cycle": "self.0.turns",
+    "item that is an iterator": "self.0.held",
     "class": "_Counts.total",
     "global": "CALLS",
     "item of a global": "COUNTS",
@@ -345,7 +359,9 @@ PLACES = {
 def _state(mod: _Counts) -> list[str]:
     """All that the model may change."""
     values = {**vars(mod), "step": mod.step.count, "draws": mod.draws.getstate()}
-    values |= {"slot": mod.slot.count, "items": length_hint(mod.items)}
+    read = {"pairs": mod.pairs, "turns": mod.turns, "held": mod.held["a"][0]}
+    left = {name: length_hint(i.__reduce__()[1][0]) for name, i in read.items()}
+    values |= {"slot": mod.slot.count, "items": length_hint(mod.items), **left}
     state = (_Counts.total, COUNTS, CALLS, random.getstate(), np.random.get_state())
     return [str(values), str(state)]
 
