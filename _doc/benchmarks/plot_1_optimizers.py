@@ -82,24 +82,51 @@ fig.tight_layout()
 # or that onnxruntime does not run. Such a model counts as the original. Without ``--blocks 0``, the command measures
 # the latencies too, with the optimizations of onnxruntime.
 
-measure = pandas.read_csv(DATA / "about.csv").set_index("table").loc["wheels.csv"]
-print(measure["date"], measure["machine"], "load", measure["load"])
-wheels = pandas.read_csv(DATA / "wheels.csv")
-original = wheels[wheels["tool"] == "original"].set_index("model")
-wheels["right"] = wheels["same"].eq(True)
-wheels["differs"] = wheels["same"].eq(False)
-wheels["fails"] = wheels["same"].isna()
-kept = ["right", "differs", "fails"]
-for name in ("latency_ms", "nodes"):
-    if wheels[name].notna().any():
-        wheels[name] = wheels[name] / wheels["model"].map(original[name])
-        wheels[name] = wheels[name].where(wheels["right"], 1.0)
-        kept.insert(0, name)
-found = wheels.groupby("tool", sort=False)[kept].agg(
-    {name: geometric if name not in ("right", "differs", "fails") else "sum" for name in kept}
-)
-print(len(original), "models")
-print(found.drop("original").round(2).to_string())
+
+def compared(name):
+    """What each tool did to the models of a table that ``bench_peers.py`` wrote."""
+    measure = pandas.read_csv(DATA / "about.csv").set_index("table").loc[name]
+    print(measure["date"], measure["machine"], "load", measure["load"])
+    rows = pandas.read_csv(DATA / name)
+    rows["right"] = rows["same"].eq(True)
+    rows["differs"] = rows["same"].eq(False)
+    rows["fails"] = rows["same"].isna()
+    original = rows[rows["tool"] == "original"].set_index("model")
+    rows["nodes"] = rows["nodes"] / rows["model"].map(original["nodes"])
+    ratios = [c for c in ("nodes", "latency") if rows[c].notna().any()]
+    for column in ratios:
+        rows[column] = rows[column].where(rows["right"], 1.0)
+    how = {**dict.fromkeys(ratios, geometric), "right": "sum", "differs": "sum", "fails": "sum"}
+    print(len(original), "models")
+    print(rows.groupby("tool", sort=False).agg(how).round(2).to_string())
+    return rows
+
+
+wheels = compared("wheels.csv")
+
+# %%
+# Networks of published sizes
+# +++++++++++++++++++++++++++
+#
+# The models above are small, or short of weights: what an optimizer removes counts more there than beside large
+# products. ``python _doc/examples/bench_peers.py --sizes FOLDER`` exports networks of transformers with their published
+# sizes and random weights, then measures them on one thread. The row *original* compares the model with itself: it is
+# the noise. The plot has one line a network.
+
+sizes = compared("sizes.csv")
+tools = ["xoptim default+onnxruntime", "xoptim default", "onnxruntime extended", "OnnxSlim"]
+wide = sizes.pivot(index="model", columns="tool", values="latency")[tools]
+wide = wide.sort_values(tools[0], ascending=False)
+milliseconds = sizes[sizes["tool"] == "original"].set_index("model")["latency_ms"]
+fig, ax = plt.subplots(figsize=(7, 7))
+for tool in tools:
+    ax.scatter(wide[tool], range(len(wide)), label=tool, alpha=0.8)
+names = [f"{Path(name).stem}, {milliseconds[name]:.0f} ms" for name in wide.index]
+ax.set_yticks(range(len(wide)), names, fontsize=7)
+ax.axvline(1, color="gray", linestyle="--")
+ax.set(xlabel="latency / latency of the exported model")
+ax.legend(fontsize=7)
+fig.tight_layout()
 
 # %%
 # By opset
