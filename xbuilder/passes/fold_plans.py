@@ -102,7 +102,7 @@ def _leaves_in_pieces(graph: Graph, record: NodeRecord) -> bool:
             return False
         facts = graph.facts[reader.outputs[0]]
         size = predicted_bytes(facts.type, facts.shape)
-        if size is None or size > left:
+        if size is None or size > left or why_not_rewritten(graph, reader, size):
             return False
         left -= size
     return True

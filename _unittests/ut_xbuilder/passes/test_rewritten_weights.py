@@ -135,3 +135,16 @@ def test_in_a_body(tmp_path):
     branch = next(a.g for a in node.attribute if a.name == "then_branch")
     assert [n.op_type for n in branch.node] == ["Transpose", "MatMul"]
     assert builder.initializers_dict["W"].data_location == TensorProto.EXTERNAL
+
+
+def test_a_weight_one_piece_of_which_stays_is_not_cut(tmp_path):
+    """The second piece is left to the runtime, so the weight stays and the first one is a copy."""
+    body = """
+        a = Constant<value_ints = [0]>() b = Constant<value_ints = [80]>()
+        c = Constant<value_ints = [320]>() T = Slice(W, a, b) U = Slice(W, b, c)
+        V = Add(T, X) R = ReduceSum<keepdims = 0>(V) Z = Add(U, X) S = ReduceSum<keepdims = 0>(Z)
+        Y = Add(R, S)
+    """
+    path = saved(tmp_path, body)
+    types, initializers, reasons = optimized(path, patterns=None, constant_size=1000)
+    assert types.count("Slice") == 2 and "W" in initializers and COMPUTED_ONCE in reasons
