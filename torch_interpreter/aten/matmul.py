@@ -14,7 +14,7 @@ from ..writing.bodies import Value, loop
 from ..writing.fx_nodes import fake_value
 from ..writing.graph_writer import GraphWriter, several
 from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..writing.symbols import Operand, dim_of, int_vector, scalar0d, vector1d
+from ..writing.symbols import Operand, dim_of, first_integers, int_vector, scalar0d, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
 from .operands import FLOAT, INT64, axis_of, cast, common_type, const, same_type, scalar_like
@@ -193,7 +193,7 @@ def pdist(g: GraphWriter, x: str, p: float = 2) -> str:
         pairs = (g.op.Gather(x, side, axis=0) for side in np.triu_indices(n, 1))
         return vector_norm(g, g.op.Sub(*pairs), order, [-1])
     distance = vector_norm(g, _gaps(g, x, x), order, [-1])
-    rows = g.op.Range(const(0, INT64), scalar0d(g, n, INT64), const(1, INT64))
+    rows = first_integers(g, n)
     after = g.op.Less(g.op.UnsqueezeAnyOpset(rows, int_vector([1])), rows)
     return g.op.Compress(distance, g.op.Reshape(after, int_vector([-1])))
 
